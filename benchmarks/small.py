@@ -2,7 +2,9 @@
 
 ``python -m benchmarks.small [--fits 8]`` fits; ``--law`` instead computes the mean accuracy of the
 selection exactly, by enumeration of its law over one list, for parts of directions, cells and
-constants. Sixteen two-class tables of `DP_HALFSPACE_DATA`, subsampled.
+constants, and ``--chances`` the Brier score of the probabilities that follow from a count of errors
+beside that of the constant probability. Sixteen two-class tables of `DP_HALFSPACE_DATA`,
+subsampled.
 
 """
 
@@ -33,6 +35,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
     PureHalfspaceClassifier,
 )
+from dp_halfspace.algorithms.search.error_count import counted_share, plan_counted_choice
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 
 TABLES = (
@@ -174,17 +177,55 @@ def expected(families: list[tuple[Any, Any]], epsilon: float, part: tuple[float,
     return float(right / total)
 
 
+def chances(names: tuple[str, ...]) -> None:
+    """Print the Brier score less that of the constant probability, by enumeration of the law."""
+    found = {
+        (name, size): (list(candidates(data)), size, data[3].mean())
+        for name in names
+        for size in SIZES
+        if (data := few(name, size))
+    }
+    for n_epsilon in (60, 80, 120, 240, 400, 560):
+        more = {place: brier(*given, n_epsilon) for place, given in found.items()}
+        worst = sorted(((more[place], *place) for place in more), reverse=True)[:3]
+        print(f"n epsilon={n_epsilon}: mean {np.mean(list(more.values())):.4f}, worst {worst}")
+
+
+def brier(families: list[tuple[Any, Any]], n: int, share: float, n_epsilon: float) -> float:
+    """Return the mean Brier score of choice and count, less that of the constant probability."""
+    choice = plan_counted_choice(n, n_epsilon / n)
+    below, above = map(float, choice.rates)
+    noise = np.arange(-int(10 / below), int(10 / above) + 1, max(1, int(0.02 / above)))
+    law = np.exp(np.where(noise < 0, below, -above) * noise)
+    counts = np.linspace(noise[0], n + noise[-1], 300)
+    parts = (*np.array([0.28, 0.72]) * 0.95, 0.05)
+    least, total, score = min(errors.min() for errors, _ in families), 0.0, 0.0
+    for (errors, accuracy), part in zip(families, parts, strict=True):
+        weights = part / len(errors) * np.exp(-choice.choice_epsilon / 2.0 * (errors - least))
+        shares = [counted_share(m, n, choice, 2, is_constant=part == parts[-1]) for m in counts]
+        numbers, place = np.unique(errors, return_inverse=True)
+        guess = np.interp(numbers[:, None] + noise, counts, shares)
+        first, second = (guess @ law / law.sum(), guess**2 @ law / law.sum())
+        found = (1.0 - accuracy) * (1.0 - 2.0 * first[place]) + second[place]
+        total, score = total + weights.sum(), score + weights @ found
+    return float(score / total - share * (1.0 - share))
+
+
 def main() -> None:
     """Run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fits", type=int, default=8)
     parser.add_argument("--law", action="store_true")
+    parser.add_argument("--chances", action="store_true")
     parser.add_argument("--others", nargs="*", default=list(OTHERS))
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = tuple(options.tables)
-    laws(names) if options.law else compared(options.fits, tuple(options.others), names)
+    if options.law or options.chances:
+        (laws if options.law else chances)(names)
+    else:
+        compared(options.fits, tuple(options.others), names)
 
 
 if __name__ == "__main__":

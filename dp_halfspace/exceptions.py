@@ -24,7 +24,8 @@ class CertificateError(ValueError):
 class PrivacyWarning(UserWarning):
     """The guarantee is weaker than it looks, costs more than it should, or leaves nothing to learn.
 
-    For example because the noise is seeded. Decided from parameters and public sizes alone.
+    For example because the noise is seeded. Decided from parameters, public sizes and released
+    numbers alone.
     """
 
 

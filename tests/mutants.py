@@ -656,7 +656,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "ledger/cap.py",
+        "ledger/parts.py",
         "tests/ledger/test_parts.py",
         (
             "Spending.cases",
@@ -672,7 +672,7 @@ MUTANTS = [
         ),
         (
             "Spending.cases",
-            "(*fixed, *chosen)",
+            "sorted((*fixed, *chosen))",
             "fixed",
             "test_the_cost_of_parts_is_what_one_record_can_change",
         ),
@@ -681,6 +681,12 @@ MUTANTS = [
             "total.update(self.parts.get(name, {}))",
             "total |= self.parts.get(name, Counter())",
             "test_a_part_and_the_whole_add_up",
+        ),
+        (
+            "_costliest",
+            "< count",
+            "< 1",
+            "test_parts_that_are_left_out_cost_no_more",
         ),
         (
             "_listed",
@@ -3422,14 +3428,20 @@ MUTANTS = [
         "tests/estimators/test_small_tables.py",
         (
             "SmallTablePlan.events",
-            "event, *([] if self.count is None else [self.count.noise.event])",
-            "event, ",
+            "(self.choice.event,)",
+            "()",
             "test_a_table_pays_for_its_choice_and_for_the_count_of_errors",
         ),
     ),
     *of(
         "algorithms/search/small_tables.py",
         "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan.run",
+            "float(released[1])",
+            "float(np.concatenate(costs)[int(released[0])])",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
         (
             "SmallTablePlan._costs",
             "[0], below",
@@ -3462,8 +3474,8 @@ MUTANTS = [
         "tests/algorithms/search/test_small_trees.py",
         (
             "SmallTreePlan.events",
-            "event, *([] if self.count is None else [self.count.noise.event])",
-            "event, ",
+            "(self.choice.event,)",
+            "()",
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
@@ -3553,6 +3565,36 @@ MUTANTS = [
         "privacy/exponential.py",
         "tests/privacy/test_tallied_selection.py",
         (
+            "CountedChoice.rates",
+            'epsilon - positive_rational(self.choice_epsilon, "choice_epsilon")',
+            "epsilon",
+            "test_neighbouring_counted_choices_are_within_the_budget",
+        ),
+        (
+            "CountedChoice.rates",
+            "), epsilon",
+            "), 2 * epsilon",
+            "test_neighbouring_counted_choices_are_within_the_budget",
+        ),
+        (
+            "CountedChoice.event",
+            "Pure(self.epsilon)",
+            "Pure(self.epsilon - self.choice_epsilon)",
+            "test_law_of_a_counted_choice_is_the_definition",
+        ),
+        (
+            "CountedChoice.perturb",
+            "TalliedChoice(self.choice_epsilon)",
+            "TalliedChoice(self.epsilon)",
+            "test_law_of_a_counted_choice_is_the_definition",
+        ),
+        (
+            "CountedChoice.perturb",
+            "up - down",
+            "up",
+            "test_law_of_a_counted_choice_is_the_definition",
+        ),
+        (
             "TalliedChoices.perturb",
             "TalliedChoice(self.epsilon)",
             "TalliedChoice(2.0 * self.epsilon)",
@@ -3593,20 +3635,26 @@ MUTANTS = [
         "algorithms/search/error_count.py",
         "tests/algorithms/search/test_small_tables.py",
         (
-            "plan_error_count",
-            "(epsilon - part) * FAR_DOWN",
-            "epsilon",
+            "plan_counted_choice",
+            "epsilon * DOWN",
+            "1.1 * epsilon",
             "test_a_count_of_errors_is_within_the_budget",
         ),
     ),
     *of(
         "algorithms/search/error_count.py",
-        "tests/algorithms/search/test_small_tables.py",
+        "tests/algorithms/search/test_staged_trees.py",
+        (
+            "plan_error_count",
+            "(epsilon - part) * FAR_DOWN",
+            "epsilon",
+            "test_two_choices_are_released_within_the_budget",
+        ),
         (
             "ErrorCount.run",
             "permit.release(np.array([float(n_errors)]), self.noise)[0]",
             "n_errors",
-            "test_a_count_of_errors_is_within_the_budget",
+            "test_two_choices_are_released_within_the_budget",
         ),
     ),
     *of(
@@ -3760,6 +3808,32 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/algorithms/engine/test_first_step.py",
+        (
+            "descend",
+            "opening[0].pace(noisy, plan)",
+            "opening[0].pace(ascent, plan)",
+            "test_the_pace_is_a_function_of_what_was_released",
+        ),
+        (
+            "FirstStep.pace",
+            "found + 0.5 * deviation",
+            "found",
+            "test_noise_is_not_taken_for_signal_nor_for_its_absence",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/algorithms/engine/test_first_step.py",
+        (
+            "first_step",
+            "smaller / kept, total",
+            "kept / smaller, total",
+            "test_whatever_is_counted_weights_are_at_most_one",
+        ),
+    ),
+    *of(
         "algorithms/engine/training.py",
         "tests/estimators/test_table.py",
         (
@@ -3865,10 +3939,16 @@ MUTANTS = [
         "estimators/base.py",
         "tests/algorithms/engine/test_outlook.py",
         (
-            "PrivateClassifier._warn_of_a_poor_outlook",
-            "data.n_privacy_units",
-            "data.n_privacy_units - int(data.class_indices.sum())",
+            "PrivateClassifier._outlook",
+            "n_samples = data.n_privacy_units",
+            "n_samples = data.n_privacy_units - int(data.class_indices.sum())",
             "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
+        ),
+        (
+            "PrivateClassifier._warn_of_a_rare_class",
+            "_share_of_rarer(fitted.rarity.second)",
+            "_share_of_rarer(float(data.class_indices.mean()))",
+            "test_after_a_fit_only_what_was_released_is_said",
         ),
     ),
 ]

@@ -33,6 +33,7 @@ from dp_halfspace._cli.tables import (
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, word_of
@@ -183,7 +184,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         _note(err, ledger.summary().splitlines()[0])
     booking = _Booking(ledger, options.ledger, PrivateTableClassifier.__name__)
     with booking.state_on_failure("no model was made or saved"):
-        model = _train(options, table, booking)
+        model = _train(options, table, booking, err)
         save_model(model, options.save)
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(f"the model is in {options.save}"):
@@ -374,8 +375,8 @@ def _score_rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
         yield name, value, f"{low} to {high}"
 
 
-def _train(options: Any, table: TrainingTable, booking: _Booking) -> Any:
-    """Fit within the budget."""
+def _train(options: Any, table: TrainingTable, booking: _Booking, err: TextIO) -> Any:
+    """Fit within the budget; note what its own noisy counts say of a rare class."""
     model = PrivateTableClassifier(
         epsilon=options.epsilon,
         delta=options.delta,
@@ -385,8 +386,10 @@ def _train(options: Any, table: TrainingTable, booking: _Booking) -> Any:
         ledger=booking,
     )
     with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
-        # A note of the command declares the labels public already.
+        # Notes of the command say the others already.
         warnings.simplefilter("ignore", PrivacyWarning)
+        warnings.filterwarnings("always", BY_COUNTS, PrivacyWarning)
+        warnings.showwarning = lambda message, *_, **__: _note(err, f"{message}.")
         try:
             model.fit(_rows_of(options, table), table.y, groups=table.groups)
         except RuntimeError as error:

@@ -18,6 +18,7 @@ from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
 
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.exponential import (
+    CountedChoice,
     GeneralizedChoice,
     ParallelChoice,
     TalliedChoice,
@@ -78,7 +79,7 @@ def utilities(choice: Any, value: Array) -> Array:
     match choice:
         case ExponentialChoice() | ParallelChoice():
             return value
-        case TalliedChoice() | TalliedChoices():
+        case TalliedChoice() | TalliedChoices() | CountedChoice():
             return -value.astype(np.float64)
         case GeneralizedChoice():
             return -choice.normalise_costs(value)
@@ -125,6 +126,8 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
             case RandomizedResponse():
                 log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
+            case CountedChoice():
+                log_ratio += _counted_ratio(mechanism, value, released)
             case _:
                 exponents = utilities(mechanism, value) * _choice_rate(mechanism)
                 for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
@@ -137,6 +140,19 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
 
 def _choice_rate(mechanism: Any) -> float:
     return float(mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0)))
+
+
+def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> float:
+    """Log likelihood ratio of a choice and a count of twice the epsilon."""
+    chosen = int(released[0])
+    rates = np.array([float(rate) for rate in mechanism.rates])
+    exponents = utilities(mechanism, value) * mechanism.choice_epsilon / 2.0
+    ratio = exponents[chosen] + logsumexp(exponents) - logsumexp(2.0 * exponents)
+    noise = released[1] - float(value[chosen])
+    sums = [-math.log(-np.expm1(-k * rates.sum())) for k in (1.0, 2.0)]
+    parts = [np.log(-np.expm1(-k * rates)).sum() for k in (1.0, 2.0)]
+    more = (parts[1] + sums[1]) - (parts[0] + sums[0])
+    return float(ratio + more - rates[int(noise > 0)] * abs(noise))
 
 
 def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> float:
@@ -182,6 +198,11 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
             case RandomizedResponse():
                 keep = mechanism.keep_probability
                 bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
+            case CountedChoice():
+                # By how much a cost that moves by one changes both, and the other costs the choice.
+                below, above = map(float, mechanism.rates)
+                own = mechanism.choice_epsilon / 2.0
+                bound = own + max(own + below, above - own)
             case _:
                 largest += mechanism.epsilon / 2.0
                 bound = mechanism.epsilon / 2.0

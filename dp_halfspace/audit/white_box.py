@@ -39,6 +39,7 @@ from dp_halfspace.audit._visible import (
 )
 from dp_halfspace.audit.black_box import clone_without_ledgers
 from dp_halfspace.privacy.events import Gaussian, Selection
+from dp_halfspace.privacy.exponential import CountedChoice
 from dp_halfspace.privacy.interception import Answer, intercept_releases
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
@@ -568,5 +569,9 @@ def _distort(
             return np.asarray(distortion.of_value * row + distortion.of_noise * (drawn - row))
         case RandomizedResponse():
             return (value + number) % mechanism.n_classes
+        case CountedChoice():
+            chosen, count = number % len(value), value[int(drawn[0])]
+            noise = distortion.of_noise * (drawn[1] - count)
+            return np.array([chosen, distortion.of_value * value[chosen] + noise])
     rows = lists_of(mechanism, utilities(mechanism, value))
     return np.array([number % len(row) for row in rows], dtype=np.float64)

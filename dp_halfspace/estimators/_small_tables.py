@@ -26,10 +26,14 @@ from dp_halfspace.privacy.mechanisms import Permit
 
 @dataclass(frozen=True, slots=True)
 class SmallTableFit(WrappedPlan):
-    """A selection for rows as they are, and the fitted attributes that it leaves."""
+    """A selection for rows as they are, and the fitted attributes that it leaves.
+
+    `counts` tells whether the errors of what is chosen are counted.
+    """
 
     plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
     attributes: Mapping[str, Any]
+    counts: bool = False
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Choose a classifier, and write it for rows as they were given."""
@@ -103,4 +107,4 @@ def plan_small_fit(
         table = plan_staged_tree(*sizes, facts.n_classes, budget.epsilon, **how)
     else:
         table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, prior=prior, **how)
-    return SmallTableFit(facts, table, attributes or {})
+    return SmallTableFit(facts, table, attributes or {}, counts)

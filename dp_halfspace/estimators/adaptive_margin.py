@@ -18,6 +18,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
+    from dp_halfspace.algorithms.engine.outlook import Outlook
     from dp_halfspace.algorithms.engine.prior import LinearPrior
     from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
     from dp_halfspace.data.validation import TrainingData
@@ -250,10 +251,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         public = super()._public_parameters(data)
         return public if self.prior is None else {**public, "prior": self._read_prior(data).text}
 
-    def _warn_of_a_poor_outlook(self, data: TrainingData) -> None:
+    def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
         # What is to be expected of a fit says little where a prior may be kept.
-        if self.prior is None:
-            super()._warn_of_a_poor_outlook(data)
+        return super()._outlook(data, share) if self.prior is None else None
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         # Parameters at these values leave it to public sizes how a small table is fitted.

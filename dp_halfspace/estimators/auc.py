@@ -10,7 +10,7 @@ import numpy as np
 
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms.engine.outlook import Ranking
+from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import reads_single
 from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.ranking.auc_training import (
@@ -20,6 +20,7 @@ from dp_halfspace.algorithms.ranking.auc_training import (
     RankingProblem,
     plan_ranking,
 )
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
@@ -200,10 +201,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         }
         return replace(plan, parameters={**plan.parameters, **parameters})
 
-    def _ranking(self, n_samples: int) -> Ranking:
+    def _judged_as(
+        self, n_samples: int, data: TrainingData | None = None
+    ) -> tuple[int, Ranking | Table | None]:
         share = self._positive_share(n_samples)
         rare = {} if share is None else {"share": min(share, 1.0 - share)}
-        return Ranking(self.data_norm is not None, **rare)
+        return super()._judged_as(n_samples, data)[0], Ranking(self.data_norm is not None, **rare)
 
     def _positive_share(self, n_samples: int) -> float | None:
         """Return the public share of the positive records, if there is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -44,7 +44,7 @@ from dp_halfspace.exceptions import warn_caller
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dp_halfspace.algorithms.engine.outlook import Ranking
+    from dp_halfspace.algorithms.engine.outlook import Outlook, Ranking, Table
     from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
@@ -74,6 +74,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _adjacency: ClassVar[str] = "replace-one"
     # Whether the outlook of the default classifier tells about this one, too.
     _has_outlook: ClassVar[bool] = True
+    # Whether what a fit releases tells how rare the rarer of two classes is.
+    _follows_counts: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -125,10 +127,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_weak_guarantee(record)
-        self._warn_of_a_poor_outlook(data)
+        is_said = self._warn_of_a_poor_outlook(data, are_counts_to_come=self._follows_counts)
         ledger = opened_ledger(self.ledger, type(self).__name__)
         permit = authorise(record, noise_source(self.random_state), ledger)
-        self._set_fitted(plan.run(data, permit), data, record)
+        fitted = plan.run(data, permit)
+        self._set_fitted(fitted, data, record)
+        if self._follows_counts and not is_said:
+            self._warn_of_a_rare_class(fitted, data, record)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -207,24 +212,76 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             **({} if data.weights is None else {"sample_weight": "private, in [0, 1]"}),
         }
 
-    def _warn_of_a_poor_outlook(self, data: TrainingData) -> None:
-        """Warn, by public numbers alone, where little better than the majority class is likely."""
+    def _warn_of_a_poor_outlook(
+        self, data: TrainingData, *, are_counts_to_come: bool = False
+    ) -> bool:
+        """Warn, by public numbers alone, where little better than the majority class is likely.
+
+        Of a class of 5 % nothing is said where counts will tell how rare it is. Return whether a
+        warning was given.
+        """
+        outlook = self._outlook(data)
+        is_rare = outlook is not None and outlook.cannot_rank_rare and not are_counts_to_come
+        if outlook is None or not (outlook.is_poor or is_rare):
+            return False
+        warn_caller(str(outlook))
+        return True
+
+    def _warn_of_a_rare_class(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> None:
+        """Warn, by public and released numbers alone, where the rarer of two classes is too rare.
+
+        What was released is that class's number, or how many records are misclassified: a model
+        that is no better than the majority class misses as many as are in the other one.
+        """
+        share, found = None, "if one class has 5% of the records"
+        if fitted.rarity is not None:
+            share = _share_of_rarer(fitted.rarity.second)
+            found = f"by noisy counts {share:.2g} of the records are in the rarer class"
+        elif fitted.error_share is not None and dict(record.public).get("calibrated"):
+            share = _share_of_rarer(fitted.error_share)
+            found = (
+                f"by a noisy count {share:.2g} of the records are misclassified; if no more are in "
+                "the rarer class"
+            )
+        outlook = self._outlook(data, share)
+        if outlook is not None and outlook.cannot_rank_rare:
+            warn_caller(outlook.after_counts(found))
+
+    def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
+        """Say what to expect by public numbers, and by the released `share` of the rarer class.
+
+        None where nothing is known.
+        """
         # Of people the number of rows is private, and labels that are read off may tell it.
         if not self._has_outlook or (self.classes is None and data.people is not None):
-            return
+            return None
         from dp_halfspace.algorithms.engine.outlook import outlook_of  # noqa: PLC0415
 
         n_samples = data.n_privacy_units
         delta = resolved_delta(self.delta, n_samples)
-        sizes = (n_samples, data.X.shape[1], len(data.classes))
-        ranking = self._ranking(n_samples)
-        outlook = outlook_of(*sizes, float(self.epsilon), delta, ranking=ranking)
-        if outlook.is_poor or outlook.cannot_rank_rare:
-            warn_caller(str(outlook))
+        n_features, kind = self._judged_as(n_samples, data)
+        if share is not None and kind is not None:
+            kind = replace(kind, share=share)
+        sizes = (n_samples, n_features, len(data.classes))
+        known: dict[str, Any] = {"is_scale_stated": self._is_scale_stated, "kind": kind}
+        return outlook_of(*sizes, float(self.epsilon), delta, **known)
 
-    def _ranking(self, n_samples: int) -> Ranking | None:
-        """Return what is public about a ranking, where the fit makes one."""
-        return None
+    @property
+    def _is_scale_stated(self) -> bool:
+        """Whether the scale of rows is public, as the outlook asks."""
+        return getattr(self, "data_norm", None) is not None
+
+    def _judged_as(
+        self, n_samples: int, data: TrainingData | None = None
+    ) -> tuple[int, Ranking | Table | None]:
+        """Return the number of columns, of `data` or else of the fitted model, and a kind of fit.
+
+        Both are public.
+        """
+        n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
+        return n_features, None
 
     def _forget(self) -> None:
         """Remove what an earlier fit has set."""
@@ -449,3 +506,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         tags.input_tags.allow_nan = self.data_norm is None and self._learns_scales
         tags.classifier_tags.multi_class = not self._is_binary
         return tags
+
+
+def _share_of_rarer(noisy: float) -> float:
+    """Return a share of records, of two classes that of the rarer one, in [0.001, 1/2]."""
+    return max(min(noisy, 1.0 - noisy), 0.001)

@@ -33,6 +33,7 @@ from dp_halfspace.algorithms.engine.column_scales import (
 )
 from dp_halfspace.algorithms.engine.defaults import SMALL_IN_SCALE
 from dp_halfspace.algorithms.engine.operating_points import TARGETS, operating_point
+from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.data.chunked_data import as_chunks, by_chunks, check_chunks, travelling
@@ -158,7 +159,7 @@ class _TableFit(FitPlan):
     def public(self) -> Mapping[str, Any]:
         """What the record says about it."""
         names = np.array([column.name for column in self.encoding.numbers])
-        counts = isinstance(self.inner, SmallTableFit) and len(self.events) > 1
+        counts = isinstance(self.inner, SmallTableFit) and self.inner.counts
         return {
             **self.parameters,
             **self.inner.public,
@@ -270,7 +271,7 @@ class PrivateTableClassifier(PrivateClassifier):
         (``"auto"``).
     probability : bool, default=True
         Whether 4 % of the budget (a tenth in pure DP) calibrate scores where that helps. For few
-        rows ``15 / (n epsilon)`` of it, within .05 and .25, counts errors.
+        rows ``20 / (n epsilon)`` of it, within .05 and .25, counts errors.
     threshold : dict or None, default=None
         Of two classes, where `predict` divides them: ``{"recall": .9}``, ``{"precision": .5}`` or
         ``{"false_positive_rate": .1}``, a PUBLIC number in (0, 1), for the second label. The
@@ -350,6 +351,8 @@ class PrivateTableClassifier(PrivateClassifier):
     probability: bool = True
     threshold: dict[str, float] | None = None
 
+    # Classes, or errors of a selection, are counted.
+    _follows_counts: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
         "schema": [dict, str, os.PathLike, None],
@@ -383,6 +386,18 @@ class PrivateTableClassifier(PrivateClassifier):
             data = sort_training_data(groups, data)
         checked = (data.X, data.class_indices, data.classes, data.feature_names, data.people)
         return _EncodedTable(*checked, encoding=encoding, stated_classes=classes)
+
+    def _judged_as(
+        self, n_samples: int, data: TrainingData | None = None
+    ) -> tuple[int, Ranking | Table | None]:
+        """Count columns before they are encoded: codes of one column are one fact of a record."""
+        if data is None:
+            columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
+        else:
+            assert isinstance(data, _EncodedTable)
+            columns, n_encoded = data.encoding.columns, data.X.shape[1]
+        sizes = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
+        return max(sum(sizes), 1), Table(n_encoded)
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""

@@ -107,6 +107,8 @@ def outlook(
     n_classes: int,
     epsilon: float = 1.0,
     delta: float | str = "auto",
+    *,
+    is_scale_stated: bool = False,
 ) -> Outlook:
     """Say at once what a budget can buy for a table of this size.
 
@@ -121,6 +123,9 @@ def outlook(
         Budget of the fit, positive.
     delta : float or "auto", default="auto"
         Of the fit; "auto" is ``1/n_samples**2``, 0 asks for pure differential privacy.
+    is_scale_stated : bool, default=False
+        Whether the fit is given a public `data_norm`, or a schema; it matters for three to seven
+        classes.
 
     Returns
     -------
@@ -154,8 +159,8 @@ def outlook(
         raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
     at = resolved_delta(delta, n)
     require("in [0, 1/2)", delta=at)
-    n_features = checked_size("n_features", n_features)
-    return outlook_of(n, n_features, n_classes, float(epsilon), at)
+    sizes = n, checked_size("n_features", n_features), n_classes
+    return outlook_of(*sizes, float(epsilon), at, is_scale_stated=is_scale_stated)
 
 
 def plan_accuracy(

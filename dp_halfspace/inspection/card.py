@@ -159,11 +159,11 @@ def outlook_for(model: Any) -> Outlook | None:
     record = model.privacy_
     if not getattr(model, "_has_outlook", False) or not math.isfinite(record.epsilon):
         return None
-    n_features = getattr(model, "model_", model).n_features_in_
     n_samples = int(dict(record.public)["n_samples"])
+    n_features, kind = model._judged_as(n_samples)
     sizes = (n_samples, n_features, len(model.classes_))
-    ranking = model._ranking(n_samples)
-    return outlook_of(*sizes, record.epsilon, record.delta, ranking=ranking)
+    spent, is_stated = (record.epsilon, record.delta), model._is_scale_stated
+    return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind)
 
 
 def _about(texts: CardTexts) -> str:

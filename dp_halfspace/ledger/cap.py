@@ -1,26 +1,20 @@
 """What a ledger accepts: a cap, and the rule by which entries are added up against it.
 
-`Cap` is the rule for one list of events, `Spending` all that one record may have taken part in,
-where releases are about disjoint parts of the data set, and `Account` the rule for that.
+`Cap` is the rule for one list of events, `Account` for all that one record may have taken part in.
 
 The plain rule composes exact profiles, for budgets that were fixed beforehand; the adaptive one is
-a filter for budgets that earlier results decide on. ``docs/proofs/accounting.md``, sections 9 and
-10.
+a filter for budgets that earlier results decide on. ``docs/proofs/accounting.md``, section 9.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger.entries import Part
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated, single_runs
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
@@ -84,6 +78,7 @@ class Cap:
             lower=0.0,
             upper=upper,
             rtol=rtol,
+            infer=True,
         )
         return gdp_epsilon(left, delta) if delta > 0.0 else left
 
@@ -128,7 +123,7 @@ class Account:
     def spent(self, delta: float, events: Sequence[Event] = ()) -> float:
         """Epsilon of the costliest case, with further events, rounded up."""
         most = 0.0
-        for case in self.cases:
+        for case in self._costliest_first():
             total = [*case, *events]
             # A case that is known to cost no more needs one evaluation, no search for its epsilon.
             if self.cap.adaptive or accounting.delta(total, most) > delta:
@@ -138,12 +133,17 @@ class Account:
     def remaining(self, delta: float, *, rtol: float = 1e-10) -> float:
         """Largest epsilon of one further fit, Gaussian or for delta = 0 pure, that is accepted."""
         left = math.inf
-        # The costliest first; the order decides how long it takes, and nothing else.
-        for case in sorted(self.cases, key=lambda case: -self.cap.spent(case, self.cap.delta)):
+        for case in self._costliest_first():
             # A case that accepts as much needs no search for what it has left.
             if left == math.inf or not self._accepts(case, left, delta):
                 left = min(left, self.cap.remaining(case, delta, rtol=rtol))
         return left
+
+    def _costliest_first(self) -> Sequence[Sequence[Event]]:
+        """Order the cases, roughly; it decides how long others take, and nothing else."""
+        if len(self.cases) == 1:
+            return self.cases
+        return sorted(self.cases, key=lambda case: -accounting.delta(case, 0.0))
 
     def _accepts(self, case: Sequence[Event], epsilon: float, delta: float) -> bool:
         """Whether one case leaves room for a further fit, Gaussian or for delta = 0 pure."""
@@ -201,88 +201,3 @@ def _as_gaussian(events: Sequence[Event]) -> float:
         mu = max(mu, _SMALLEST_MU) if mu else 0.0
         total += min(count, _LARGEST_COUNT) * mu * mu
     return math.sqrt(total) * UP
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """All events of a ledger: those of releases about the whole data set, and of each part.
-
-    Never changed after it was made.
-    """
-
-    whole: Counter[Event] = field(default_factory=Counter)
-    parts: Mapping[str, Counter[Event]] = field(default_factory=dict)
-    # The first part that was charged: all others have its rule.
-    example: Part | None = None
-
-    def after(self, releases: Iterable[tuple[Iterable[Event], Part | None]]) -> Spending:
-        """Add the events of releases, each about a part, or about the whole data set."""
-        whole, example = self.whole.copy(), self.example
-        parts = {name: own.copy() for name, own in self.parts.items()}
-        for events, part in releases:
-            if part is None:
-                whole.update(events)
-                continue
-            _check_rule(example, part)
-            example = example or part
-            parts.setdefault(part.name, Counter()).update(events)
-        return Spending(whole, parts, example)
-
-    def cases(self, part: Part | None = None) -> list[list[Event]]:
-        """List what one replaced record may have taken part in: events that add up, in each case.
-
-        With a `part`, only cases in which the record belongs to it, before or after.
-        """
-        example = part or self.example
-        if example is None:
-            return [_listed(self.whole)]
-        _check_rule(self.example, example)
-        others = [name for name in self.parts if part is None or name != part.name]
-        fixed = () if part is None else (part.name,)
-        count = min(example.n_touched - len(fixed), len(others))
-        cases = []
-        for chosen in combinations(others, count):
-            total = self.whole.copy()
-            for name in (*fixed, *chosen):
-                total.update(self.parts.get(name, {}))
-            cases.append(total)
-        # Many parts often hold the same events.
-        return [_listed(case) for case in {frozenset(c.items()): c for c in cases}.values()]
-
-    def describe(self) -> str:
-        """Say in a sentence how parts are added up; empty if there are none."""
-        if self.example is None:
-            return ""
-        if self.example.fixed_by is not None:
-            return (
-                "Releases about disjoint parts count once, for the part that costs most: it is "
-                f"stated that {self.example.fixed_by!r}, a public fact, decides to which part a "
-                "record belongs, and that a replaced record stays in its part."
-            )
-        return (
-            "Releases about disjoint parts count for the two parts that together cost most: the "
-            "cells of a record decide to which part it belongs, so that replacing it can change "
-            f"two. It is stated that every such release reads all {self.example.n_records} records."
-        )
-
-
-def _check_rule(example: Part | None, part: Part) -> None:
-    """Refuse a part that may share records with those charged before."""
-    if example is not None and example.rule != part.rule:
-        raise BudgetError(
-            f"the part {part.name!r} may share records with the part {example.name!r}: this ledger "
-            f"divides the data set by {_describe_rule(example)}, not by {_describe_rule(part)}. "
-            "All parts of a ledger follow one rule"
-        )
-
-
-def _describe_rule(part: Part) -> str:
-    """Say how records are divided."""
-    if part.fixed_by is not None:
-        return f"the public fact {part.fixed_by!r}"
-    return f"the cells of each of {part.n_records} records"
-
-
-def _listed(counts: Counter[Event]) -> list[Event]:
-    """List events, equal ones together."""
-    return [Repeated(event, n) if n > 1 else event for event, n in counts.items()]

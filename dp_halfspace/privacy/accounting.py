@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from zlib import crc32
@@ -94,7 +94,13 @@ def total_pld(counts: Counted, tail: float) -> PLD:
 @lru_cache(maxsize=128)
 def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
     """Sum of the losses of few events."""
-    return compose([_pld(event, tail, cells).repeat(count) for event, count in counts], cells)
+    return compose([_repeated_pld(event, count, tail, cells) for event, count in counts], cells)
+
+
+@lru_cache(maxsize=64)
+def _repeated_pld(event: Event, count: int, tail: float, cells: int) -> PLD:
+    """Sum of the losses of one event, which many sums of different events have in common."""
+    return _pld(event, tail, cells).repeat(count)
 
 
 def _pld(event: Event, tail: float, cells: int) -> PLD:
@@ -358,6 +364,7 @@ def calibrate(
     upper: float,
     increasing: bool = True,
     rtol: float = 1e-10,
+    infer: bool = False,
 ) -> float:
     """Find the parameter that spends a budget and never more.
 
@@ -375,6 +382,9 @@ def calibrate(
         deviation).
     rtol : float, default=1e-10
         Relative width at which the bisection stops.
+    infer : bool, default=False
+        Whether evaluations are left out that follow from others, as a root is bracketed first: a
+        third is left, with the same result, where `make_events` always answers alike.
 
     Returns
     -------
@@ -400,17 +410,29 @@ def calibrate(
     if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
         raise ValueError(f"lower <= upper must be finite, got {lower!r} and {upper!r}")
 
-    def fits(value: float) -> bool:
-        return _smallest_delta(tuple(make_events(value)), epsilon, delta) <= delta
-
     safe, costly = (lower, upper) if increasing else (upper, lower)
-    if not fits(safe):
+    cost = _Monotone(
+        lambda value: _smallest_delta(tuple(make_events(value)), epsilon, delta), delta, increasing
+    )
+    if not cost.fits(safe):
         raise BudgetError(
             f"no value between {lower!r} and {upper!r} stays within "
             f"epsilon={epsilon!r}, delta={delta!r}"
         )
-    if fits(costly):
+    if cost.fits(costly):
         return costly
+    if infer:
+        cost.narrow(lower, upper, rtol)
+        found = _bisected(cost.fits_or_follows, safe, costly, rtol, lower)
+        if cost.fits(found):
+            return found
+    return _bisected(cost.fits, safe, costly, rtol, lower)
+
+
+def _bisected(
+    fits: Callable[[float], bool], safe: float, costly: float, rtol: float, lower: float
+) -> float:
+    """Halve an interval until it is narrow; return its end at which it `fits`."""
     while abs(costly - safe) > rtol * max(abs(safe), abs(costly)):
         middle = (
             math.sqrt(safe * costly) if min(lower, safe, costly) > 0.0 else 0.5 * (safe + costly)
@@ -422,6 +444,46 @@ def calibrate(
         else:
             costly = middle
     return safe
+
+
+@dataclass(slots=True)
+class _Monotone:
+    """A delta that grows with a number, or falls, and all that was computed of it."""
+
+    delta_of: Callable[[float], float]
+    wanted: float
+    increasing: bool
+    known: dict[float, float] = field(default_factory=dict)
+
+    def fits(self, value: float) -> bool:
+        """Whether the delta at a value is at most the one wanted."""
+        if value not in self.known:
+            self.known[value] = self.delta_of(value)
+        return self.known[value] <= self.wanted
+
+    def fits_or_follows(self, value: float) -> bool:
+        """Answer from what is known of larger and smaller values, where that is enough."""
+        sign = 1.0 if self.increasing else -1.0
+        for other, found in self.known.items():
+            is_costlier = sign * other >= sign * value
+            if is_costlier == (found <= self.wanted):
+                return is_costlier
+        return self.fits(value)
+
+    def narrow(self, lower: float, upper: float, rtol: float) -> None:
+        """Compute it on both sides, close to where it is the one wanted."""
+        if self.wanted == 0.0:
+            return
+        level = math.log(self.wanted)
+
+        def excess(value: float) -> float:
+            self.fits(value)
+            return math.log(max(self.known[value], 5e-324)) - level
+
+        found = root(excess, lower, upper, rtol=max(0.25 * rtol, 1e-15))
+        for side in (found * (1.0 - rtol), found * (1.0 + rtol)):
+            if lower < side < upper:
+                self.fits(side)
 
 
 @lru_cache(maxsize=256)

@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events
+from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.interception import ExponentialMechanism
-from dp_halfspace.privacy.noise import uniform_below
+from dp_halfspace.privacy.noise import draw_geometric, uniform_below
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
 _SMALLEST_RATE = Fraction(1, 2**900)
 _LARGEST_RATE = Fraction(2**900)
+_SMALLEST_COUNT_RATE = Fraction(1, 2**53)
 # Trials that are drawn at a time.
 _FEWEST_TRIALS = 64
 _MOST_TRIALS = 16384
@@ -194,6 +196,52 @@ class TalliedChoice(ExponentialMechanism):
         )
         number = uniform_below(int(members[chosen]), source)
         return np.array([np.flatnonzero(value == present[chosen])[number]], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedChoice:
+    """A `TalliedChoice` of a part of the budget, and the cost of what was chosen, with noise.
+
+    Candidate ``j`` and integer ``m`` have together a probability proportional to
+    ``exp(-choice_epsilon c_j / 2) g(m - c_j)`` with ``g(k) = exp(-epsilon k)`` for ``k >= 0`` and
+    ``exp((epsilon - choice_epsilon) k)`` below. By themselves a choice and a count would have noise
+    as wide above as below: a cost that rises makes its candidate less likely, so a count that says
+    it is high gives away less.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any under which no cost changes by more than one.
+    - Released: the number of one candidate and a noisy cost of it, together
+      ``epsilon``-differentially private, but not of bounded range `epsilon`.
+    - Sensitivity: one, of each cost by itself.
+    - Proof: ``docs/proofs/small_tables.md``, section 6.
+    """
+
+    epsilon: float
+    choice_epsilon: float
+
+    def __post_init__(self) -> None:
+        if not all(rate >= _SMALLEST_COUNT_RATE for rate in self.rates):
+            raise ValueError("choice_epsilon must be smaller than epsilon, by 2^-53 at least")
+
+    @property
+    def rates(self) -> tuple[Fraction, Fraction]:
+        """How fast a noisy cost becomes less likely below the cost, and above it."""
+        epsilon = positive_rational(self.epsilon, "epsilon")
+        return epsilon - positive_rational(self.choice_epsilon, "choice_epsilon"), epsilon
+
+    @property
+    def event(self) -> Pure:
+        """What both cost together: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+    def perturb(self, value: NDArray[Any], source: ByteSource) -> NDArray[np.float64]:
+        """Return the number of the chosen candidate, and its cost with noise."""
+        (chosen,) = TalliedChoice(self.choice_epsilon).perturb(value, source)
+        down, up = (int(draw_geometric(rate, (), source)) for rate in self.rates)
+        return np.array([chosen, int(value[int(chosen)]) + up - down], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)

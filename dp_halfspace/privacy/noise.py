@@ -521,13 +521,22 @@ class DiscreteLaplaceNoise(PureMechanism):
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise to integers below 2^53."""
-        pair = np.zeros((2, *value.shape), dtype=np.int64)
-        digit, gamma = 1, self._rate
-        while gamma < _NEGLIGIBLE:
-            pair += digit * _draw_digits(gamma, pair.size, source).reshape(pair.shape)
-            digit, gamma = 2 * digit, 2 * gamma
+        pair = draw_geometric(self._rate, (2, *value.shape), source)
         noisy: NDArray[np.float64] = (value.astype(np.int64) + pair[0] - pair[1]).astype(np.float64)
         return noisy
+
+
+def draw_geometric(rate: Fraction, shape: tuple[int, ...], source: ByteSource) -> NDArray[np.int64]:
+    """Return independent integers k >= 0 of probability proportional to ``exp(-rate k)``.
+
+    Binary digit by binary digit: ``docs/proofs/noise.md``, section 6. The `rate` is at least 2^-53.
+    """
+    found = np.zeros(shape, dtype=np.int64)
+    digit, gamma = 1, rate
+    while gamma < _NEGLIGIBLE:
+        found += digit * _draw_digits(gamma, found.size, source).reshape(shape)
+        digit, gamma = 2 * digit, 2 * gamma
+    return found
 
 
 def _draw_digits(gamma: Fraction, size: int, source: ByteSource) -> NDArray[np.bool_]:

@@ -136,7 +136,14 @@ def log_gdp_upper(mu: float, epsilon: float) -> float:
     return min(0.0, float(log_gdp_delta(mu, lowered)) + LOG_SLACK)
 
 
-def root(function: Callable[[float], float], low: float, high: float, level: float = 0.0) -> float:
+def root(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    level: float = 0.0,
+    *,
+    rtol: float = 1e-15,
+) -> float:
     """Return where a monotone function is at a level; distances are cut to [-1e4, 1e4]."""
     if low == high:
         return low
@@ -144,7 +151,7 @@ def root(function: Callable[[float], float], low: float, high: float, level: flo
     def excess(t: float) -> float:
         return max(-1e4, min(1e4, function(t) - level))
 
-    value: float = brentq(excess, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000)
+    value: float = brentq(excess, low, high, xtol=1e-300, rtol=rtol, maxiter=2000)
     return value
 
 

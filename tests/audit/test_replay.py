@@ -52,7 +52,12 @@ from dp_halfspace.privacy import (
     randomness,
 )
 from dp_halfspace.privacy import epsilon as composed
-from dp_halfspace.privacy.exponential import GeneralizedChoice, TalliedChoice, TalliedChoices
+from dp_halfspace.privacy.exponential import (
+    CountedChoice,
+    GeneralizedChoice,
+    TalliedChoice,
+    TalliedChoices,
+)
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -271,6 +276,7 @@ CHOICES = [
     (ExponentialChoice, np.arange(40.0), ExponentialChoice(1.0, 0.5)),
     (TalliedChoice, np.arange(40), TalliedChoice(0.5)),
     (TalliedChoices, np.r_[np.arange(40), np.arange(30)], TalliedChoices((40, 30), 0.5)),
+    (CountedChoice, np.arange(40), CountedChoice(0.5, 0.4)),
     (GeneralizedChoice, np.arange(40.0) * 9, GeneralizedChoice((1.0,) * 40, 0.5)),
 ]
 

@@ -262,3 +262,13 @@ def test_a_card_of_a_saved_model(patients, tmp_path, capsys):
     assert "not a privacy ledger" in error(capsys, *command, "--ledger", "schema.json")
     same = ["card", "model.joblib", "--out", "model.joblib"]
     assert "are the same file" in error(capsys, *same)
+
+
+@pytest.mark.parametrize("n_rare", [8, 150])
+def test_what_a_fit_has_counted_of_a_rare_class_is_noted(patients, capsys, n_rare):
+    few = patients.iloc[:300].assign(outcome=np.where(np.arange(300) < n_rare, "yes", "no"))
+    few.to_csv("patients.csv", index=False)
+    main([*FIT, *STATED, *SAVE])
+    notes = capsys.readouterr().err
+    assert ("by noisy counts" in notes) == (n_rare == 8)
+    assert "PrivacyWarning" not in notes

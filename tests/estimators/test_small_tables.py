@@ -15,7 +15,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
 )
 from dp_halfspace.algorithms.search.asinh_cells import asinh_cells
-from dp_halfspace.algorithms.search.error_count import share_of
+from dp_halfspace.algorithms.search.error_count import counted_share
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
 from tests.releases import record_releases
@@ -192,25 +192,28 @@ def test_a_table_pays_for_its_choice_and_for_the_count_of_errors():
     X, y = ward()
     with record_releases() as releases:
         model = small_table().fit(X, y)
-    choice, count = model.privacy_.events
-    assert (type(choice), type(count)) == (Exponential, Pure)
-    assert [release.mechanism.event for release in releases] == [choice, count]
-    assert 1.0 - 1e-8 < choice.epsilon + count.epsilon <= 1.0
-    assert count.epsilon == pytest.approx(20.0 / 300)
+    (both,) = model.privacy_.events
+    assert type(both) is Pure
+    assert 1.0 - 1e-8 < both.epsilon <= 1.0
+    (release,) = releases
+    choice = release.mechanism
+    assert choice.event == both
+    assert choice.choice_epsilon == pytest.approx(1.0 - 20.0 / 300)
     assert public(model)["calibrated"]
     plain = small_table(probability=False).fit(X, y)
     assert [type(event) for event in plain.privacy_.events] == [Exponential]
     assert not public(plain)["calibrated"]
     weighted = small_table(class_weight={0: 1.0, 1: 3.0}).fit(X, y)
-    assert len(weighted.privacy_.events) == 1
+    assert [type(event) for event in weighted.privacy_.events] == [Exponential]
 
 
 def test_a_share_of_errors_is_made_of_what_was_released():
     X, y = ward()
     with record_releases() as releases:
         model = small_table().fit(X, y)
-    noise = releases[1].mechanism
-    share = share_of(float(releases[1].released[0]), 300, noise.epsilon)
+    (release,) = releases
+    is_constant = not model.model_.coef_.any()
+    share = counted_share(release.released[1], 300, release.mechanism, 2, is_constant=is_constant)
     odds = np.log((1 - share) / share)
     np.testing.assert_allclose(model.calibration_(np.array([-1.0, 0.0, 1.0])), [-odds, 0.0, odds])
 
@@ -349,9 +352,10 @@ def test_a_table_of_several_classes_counts_the_errors_of_its_choice():
     X, y = several()
     with record_releases() as releases:
         model = small_table(classes=[0, 1, 2], epsilon=0.9).fit(X, y)
-    choice, count = model.privacy_.events
-    assert (type(choice), type(count)) == (Exponential, Pure)
-    share = share_of(float(releases[1].released[0]), 300, count.epsilon, 3)
+    (release,) = releases
+    assert [type(event) for event in model.privacy_.events] == [Pure]
+    is_constant = not model.model_.coef_.any()
+    share = counted_share(release.released[1], 300, release.mechanism, 3, is_constant=is_constant)
     slope = np.log(2.0 * (1.0 - share) / share)
     np.testing.assert_allclose(model.calibration_(np.array([0.0, 1.0])), [0.0, slope])
     chance = model.predict_proba(X)

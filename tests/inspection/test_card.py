@@ -14,7 +14,8 @@ from dp_halfspace import (
     PrivateKernelClassifier,
     PrivateTableClassifier,
 )
-from dp_halfspace.inspection import model_card, outlook
+from dp_halfspace.algorithms.engine.outlook import Table, outlook_of
+from dp_halfspace.inspection import model_card
 from dp_halfspace.inspection.card import outlook_for
 from tests.cli.test_models import read_page
 from tests.conftest import separated
@@ -94,7 +95,7 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
     )
     model.fit(rows, y)
     found = outlook_for(model)
-    assert found == outlook(100, 4, 2, 0.1)
+    assert found == outlook_of(100, 4, 2, 0.1, 100.0**-2, kind=Table(4))
     assert found.is_poor
     _, text = text_of(model_card(model), tmp_path)
     assert f"{found}. Expect little more than the majority class" in text

@@ -85,6 +85,23 @@ def test_every_wrong_bit_is_seen_or_harmless(path, n_entries, every):
     assert_every_flip_is_seen_or_harmless(path, n_entries, lambda right: flips(right, every))
 
 
+def test_a_damaged_file_leaves_no_connection_open(path, monkeypatch):
+    old, opened = made(path, 1), []
+
+    def connect(*args, **options):
+        opened.append(sqlite3.Connection(*args, **options))
+        return opened[-1]
+
+    # The number of pages and the format of the schema, in the header that SQLite reads first.
+    path.write_bytes(path.read_bytes()[:16] + bytes(84) + path.read_bytes()[100:])
+    monkeypatch.setattr(store_module.sqlite3, "connect", connect)
+    with pytest.raises(BudgetError):
+        old.charge(pure(0.1))
+    assert len(opened) == 1
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
+
+
 def number_of(right):
     """Places of the bits of the cap in the text of the terms."""
     start = right.index(b'"epsilon": 1.0') + len(b'"epsilon": ')

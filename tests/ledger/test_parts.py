@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from collections import Counter
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger.cap import Spending
+from dp_halfspace.ledger import parts as parts_module
 from dp_halfspace.ledger.entries import Part
-from dp_halfspace.privacy import GaussianNoise, authorise, gdp_epsilon
-from dp_halfspace.privacy.events import Gaussian, Pure
+from dp_halfspace.ledger.parts import Spending
+from dp_halfspace.privacy import GaussianNoise, accounting, authorise, gdp_epsilon
+from dp_halfspace.privacy.events import Exponential, Gaussian, Pure, SampledGaussian
 from dp_halfspace.privacy.record import PrivacyRecord
 from tests.privacy.oracles import gaussian, pure, seeded
 
@@ -222,6 +224,59 @@ def test_parts_by_cells_cost_the_two_largest():
     assert (ledger.spent(), men.spent()) == (1.0, 0.75)
     with pytest.raises(BudgetError, match="does not fit"):
         women.charge(release(0.01, 9))
+
+
+def listed(events):
+    return [e for event, n in events.items() for e in [event] * n]
+
+
+def costs_of_all_and_of_listed(seed, n_records):
+    """Largest delta over all cases, and over those that a ledger looks at, for random parts."""
+    rng = np.random.default_rng(seed)
+    kinds = Gaussian, Pure, Exponential, lambda _: SampledGaussian(50, 1.0)
+    sizes = {f"part {k}": rng.choice([0.1, 0.2, 0.4], rng.integers(1, 3)) for k in range(5)}
+    releases = {
+        name: Counter(kinds[rng.integers(4)](size) for size in own) for name, own in sizes.items()
+    }
+    rule = {"n_records": n_records} if n_records else {"fixed_by": "site"}
+    spending = Spending().after((e.elements(), Part(name, **rule)) for name, e in releases.items())
+    found = []
+    for about in (None, Part("part 0", **rule)):
+        pairs = [set(pair) for pair in combinations(releases, 2 if n_records else 1)]
+        pairs = [p for p in pairs if about is None or about.name in p]
+        every = [[e for name in p for e in listed(releases[name])] for p in pairs]
+        few = spending.cases(about)
+        assert len(few) <= len(every)
+        found.append([max(accounting.delta(case, 0.5) for case in cases) for cases in (every, few)])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("n_records", [None, 9])
+def test_parts_that_are_left_out_cost_no_more(n_records):
+    for seed in range(12):
+        every, few = costs_of_all_and_of_listed(seed, n_records).T
+        np.testing.assert_allclose(few, every, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("_squares", lambda runs: 0.0),
+        ("_is_no_costlier", lambda one, other: len(one) <= len(other)),
+    ],
+)
+def test_a_costly_part_that_is_left_out_is_seen(monkeypatch, name, wrong):
+    monkeypatch.setattr(parts_module, name, wrong)
+    with pytest.raises(AssertionError):
+        test_parts_that_are_left_out_cost_no_more(9)
+
+
+def test_parts_of_different_sizes_need_one_case():
+    spending = Spending().after(
+        ([Gaussian(0.1 + 0.01 * k), Pure(0.01 * k)], Part(str(k), n_records=9)) for k in range(9)
+    )
+    assert len(spending.cases()) == 1
+    assert len(spending.cases(Part("3", n_records=9))) == 1
 
 
 def test_an_adaptive_ledger_adds_every_case_by_its_own_rule():

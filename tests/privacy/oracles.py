@@ -78,7 +78,7 @@ def glm(mu, log_ratio=0.0):
 @contextmanager
 def fresh_losses():
     """Nothing that was composed before, and nothing of it afterwards."""
-    caches = accounting._group_pld, accounting.total_pld
+    caches = accounting._repeated_pld, accounting._group_pld, accounting.total_pld
     for cache in caches:
         cache.cache_clear()
     try:

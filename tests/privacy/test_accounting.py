@@ -17,6 +17,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
     Exponential,
@@ -649,6 +650,38 @@ def test_calibrate_is_on_the_safe_side_of_both_directions(budget, small_delta):
     for found, events in ((mu, [Gaussian(mu)]), (sigma, [Repeated(Gaussian(2 / sigma), 7)])):
         assert found == pytest.approx(best if found is mu else 2 * math.sqrt(7) / best, rel=1e-9)
         assert delta(events, budget) <= small_delta
+
+
+@pytest.mark.parametrize("increasing", [True, False])
+def test_calibrate_finds_what_halving_alone_finds(increasing):
+    """And with fewer evaluations, where they may be left out."""
+    evaluated = []
+
+    def events(size):
+        evaluated.append(size)
+        return [Pure(0.2), Exponential(0.1), Gaussian(size if increasing else 1 / size)]
+
+    ends = {"lower": 1e-3, "upper": 1e3, "increasing": increasing}
+    found = calibrate(events, 1.0, 1e-6, **ends, infer=True)
+    few = len(evaluated)
+    assert calibrate(events, 1.0, 1e-6, **ends) == found
+    assert few < 0.7 * (len(evaluated) - few)
+
+
+def test_what_is_inferred_is_evaluated_before_it_is_returned(monkeypatch):
+    """Also of a delta that is not monotone."""
+    bad = []
+
+    def rough(events, epsilon, enough=0.0):
+        (event,) = events
+        return 1.0 if event.mu > 0.3 or event.mu in bad else 1e-9
+
+    monkeypatch.setattr(accounting, "_smallest_delta", rough)
+    for _ in range(3):
+        ends = {"lower": 0.0, "upper": 1.0, "infer": True}
+        bad.append(calibrate(lambda mu: [Gaussian(mu)], 1.0, 1e-6, **ends))
+    assert len(set(bad)) == 3
+    assert max(bad) <= 0.3
 
 
 def test_calibrate_ends_where_the_search_does():

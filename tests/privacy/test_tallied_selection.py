@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.privacy import Exponential, exponential, exponential_mechanism
-from dp_halfspace.privacy.exponential import TalliedChoice, TalliedChoices
+from dp_halfspace.privacy import Exponential, Pure, exponential, exponential_mechanism
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 COSTS = np.array([3, 0, 7, 3, 5, 3, 0, 4])
@@ -127,3 +127,70 @@ def test_neighbouring_combinations_are_within_the_budget():
         planted = max(planted, np.abs(log_law([costs[0] + new, costs[1] + other]) - both).max())
     assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)
     assert planted > 1.5 * EPSILON
+
+
+PART, SPAN = 0.6, 300
+
+
+def counted_law(costs, rates=None):
+    """Law of a candidate and of every noisy cost between -SPAN and SPAN, by the definition."""
+    below, above = map(float, CountedChoice(EPSILON, PART).rates) if rates is None else rates
+    noise = np.arange(-SPAN, SPAN + 1) - np.array(costs)[:, None]
+    shape = np.exp(np.where(noise < 0, below, -above) * noise)
+    # What a geometric series has on both sides, beyond the span included.
+    shape /= 1.0 / -np.expm1(-above) + 1.0 / np.expm1(below)
+    return definition(costs, PART)[:, None] * shape
+
+
+def assert_counted_law(rates, draws=6000):
+    choice, source = CountedChoice(EPSILON, PART), SeededBytes(3, "test")
+    drawn = np.array([choice.perturb(COSTS, source) for _ in range(draws)], dtype=int)
+    # Candidates, and their noisy costs in five parts.
+    edges = np.array([0, 1, 3, 8]) + SPAN
+    expected = np.add.reduceat(counted_law(COSTS, rates), np.r_[0, edges], axis=1)
+    parts = np.searchsorted(edges, drawn[:, 1] + SPAN, side="right")
+    observed = np.zeros_like(expected)
+    np.add.at(observed, (drawn[:, 0], parts), 1)
+    assert chisquare(observed.ravel(), draws * expected.ravel(), sum_check=False).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("draws", [6000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_law_of_a_counted_choice_is_the_definition(draws):
+    """Planted: noise that falls off as slowly above the cost as below, or as fast."""
+    assert_counted_law(None, draws)
+    assert CountedChoice(EPSILON, PART).event == Pure(EPSILON)
+    for rates in ((EPSILON - PART, EPSILON - PART), (EPSILON, EPSILON)):
+        with pytest.raises(AssertionError):
+            assert_counted_law(rates, draws)
+
+
+@pytest.mark.parametrize("part", [0.0, -0.1, EPSILON, 2 * EPSILON, math.nan])
+def test_a_counted_choice_needs_a_part_for_either(part):
+    with pytest.raises(ValueError, match="choice_epsilon"):
+        CountedChoice(EPSILON, part)
+
+
+def largest_ratio(rates):
+    """Largest log-ratio of neighbouring laws, over costs that move by one at most."""
+    rng, worst = np.random.default_rng(0), 0.0
+    for trial in range(150):
+        costs = rng.integers(1, 40, size=rng.integers(2, 30))
+        change = rng.integers(-1, 2, size=len(costs))
+        if trial % 3:
+            # One cost against all others, either way.
+            costs = np.r_[20, np.full(400, 20)]
+            change = np.r_[1, np.full(400, -1)] * (1 if trial % 3 == 1 else -1)
+        laws = [counted_law(c, rates)[:, SPAN - 60 : SPAN + 120] for c in (costs, costs + change)]
+        worst = max(worst, np.abs(np.log(laws[0]) - np.log(laws[1])).max())
+    return worst
+
+
+def test_neighbouring_counted_choices_are_within_the_budget():
+    """Candidate and count together, by enumeration.
+
+    Planted: a narrow side below as well, a side above that is narrower than the budget, and the
+    budget of the choice forgotten.
+    """
+    assert 0.99 * EPSILON < largest_ratio(None) <= EPSILON * (1 + 1e-9)
+    for rates in ((EPSILON, EPSILON), (EPSILON - PART, 1.2 * EPSILON), (EPSILON, EPSILON - PART)):
+        assert largest_ratio(rates) > 1.1 * EPSILON

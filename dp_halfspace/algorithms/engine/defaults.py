@@ -37,6 +37,9 @@ MAX_STRIDE = 2000.0
 PRECONDITIONER_SHARE = 0.2
 # How many directions the preconditioner may tell apart.
 EFFECTIVE_DIMENSION = 20.0
+# The path is as long as planned from so much signal on, times the root of its length and of the
+# number of coefficients: the square of that number. And the shortest path, relative to the planned.
+PATH_OF_SIGNAL, SHORTEST_PATH = 75.0, 0.2
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
 # Output perturbation behind a preconditioner: margin_offset of the logistic loss of two classes;

@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import EngineDefaults, RaritySettings, Steps
+from dp_halfspace.algorithms.engine.defaults import (
+    PATH_OF_SIGNAL,
+    SHORTEST_PATH,
+    EngineDefaults,
+    RaritySettings,
+    Steps,
+)
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.preconditioner import (
     Preconditioner,
@@ -258,19 +264,21 @@ def descend(
     permit: Permit,
     transform: Preconditioner | FloatArray | None = None,
     *,
+    first: tuple[FirstStep, Any] | None = None,
     last: tuple[int, Any] | None = None,
 ) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
     The rows have norm at most one behind the released map `transform`, None for the identity;
-    the coefficients are those for the rows before the map. From the step `last` says on, its
-    slopes take the place of `slopes`. `permit` is charged with ``plan.event``. References:
+    the coefficients are those for the rows before the map. The slopes of `first` take the place of
+    `slopes` in the first step, whose release sets the pace of all steps; those of `last` do from
+    the step on that it names. `permit` is charged with ``plan.event``. References:
     ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
     """
     # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
     # 2. Release the clipped gradient sum with the noise of one step.
-    # 3. Move, and average the last iterates: post-processing.
-    steps = plan.steps
+    # 3. Move, and average the last iterates: post-processing, like the pace.
+    steps, pace = plan.steps, 1.0
     shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
     point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
@@ -279,14 +287,17 @@ def descend(
             slopes = last[1]
         ahead = _project(point + steps.momentum * velocity, plan.radius)
         query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)
-        ascent = rows.fused_adjoint(query, slopes)
+        opening = first if step == 0 else None
+        ascent = rows.fused_adjoint(query, slopes if opening is None else opening[1])
         if transform is not None:
             ascent = transform @ ascent
         noisy = permit.release(ascent, plan.mechanism)
+        if opening is not None:
+            pace = opening[0].pace(noisy, plan)
         if plan.n_outputs > 1:
             # Slopes sum to zero over the classes, so the noise along (1, ..., 1) is only noise.
             noisy = noisy - noisy.mean(axis=1, keepdims=True)
-        velocity = steps.momentum * velocity + plan.step_size * noisy
+        velocity = steps.momentum * velocity + pace * plan.step_size * noisy
         point = point + velocity
         if step >= steps.n_steps - n_averaged:
             total += point
@@ -299,6 +310,40 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
     flat = point.ravel(order="K")
     norm = math.sqrt(flat.dot(flat))
     return point if norm <= radius else point * (radius / norm)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FirstStep:
+    """A first step in which two classes pull alike, so that it shows how far they are apart.
+
+    Weights of the classes in [0, 1], inversely proportional to their sizes, the number of records
+    and the `share` of the minority class are released numbers, or public ones. The pace is used to
+    the power `degree`.
+    """
+
+    weights: FloatArray
+    n_samples: float
+    share: float
+    degree: float
+
+    def pace(self, released: FloatArray, plan: DescentPlan) -> float:
+        """Return the factor of all steps, in (0, 1], that the first released sum asks for.
+
+        Its square, without that of the noise, over what labels without any relation to the rows
+        would give, is the signal; the longer the path and the more the coefficients, the more
+        signal keeps them from following single records. ``docs/proofs/rare.md``, section 5.
+        """
+        n_columns, odds = plan.n_columns, self.share / (1.0 - self.share)
+        noise = 0.0 if isinstance(plan.mechanism, NoNoise) else plan.mechanism.sigma**2
+        found = max(float(released @ released) - n_columns * noise, 0.0)
+        deviation = math.sqrt(2.0 * n_columns) * noise + 2.0 * math.sqrt(found * noise)
+        # At the origin every slope is as large as the clip allows, times the weight of its class.
+        by_chance = plan.steps.clip**2 * self.n_samples * odds
+        signal = (found + 0.5 * deviation) / by_chance
+        length = plan.step_size / (1.0 - plan.steps.momentum) * plan.steps.n_steps
+        curvature = self.n_samples * self.share * (1.0 - self.share)
+        needed = math.sqrt(length * curvature * n_columns / PATH_OF_SIGNAL)
+        return float(min(max(signal / needed, SHORTEST_PATH), 1.0) ** self.degree)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -329,6 +374,7 @@ class GradientPlan:
     preconditioner: PreconditionerPlan | None = None
     adversary: Adversary | None = None
     slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
+    first: FirstStep | None = None
     last: LastSteps | None = None
 
     @property
@@ -337,6 +383,11 @@ class GradientPlan:
         if self.preconditioner is None or isinstance(self.descent.event, Pure):
             return (self.descent.event,)
         return (self.preconditioner.mechanism.event, self.descent.event)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether features of the columns stand behind them, which follow single records sooner."""
+        return self.preconditioner is not None and self.preconditioner.behind > 0.0
 
     def with_step_scale(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -381,7 +432,11 @@ class GradientPlan:
         # 3. Take the steps there and map the coefficients back.
         with single_blas_thread():
             slopes = rows.apply_to_classes(partial(self.slopes, self.descent), classes, weights)
-            last = None
+            first, last = None, None
+            if self.first is not None:
+                made = partial(self.slopes, replace(self.descent, favour=0.0))
+                balanced = reweighed(weights, self.first.weights)
+                first = self.first, rows.apply_to_classes(made, classes, balanced)
             if self.last is not None:
                 descent = replace(self.descent, favour=self.last.favour)
                 made = partial(self.slopes, descent)
@@ -404,7 +459,8 @@ class GradientPlan:
                 flat = rows.unit(transform, row_bound=bound, condition=preconditioner.condition)
             else:
                 flat = preconditioned(rows, transform, row_bound=bound)
-            found = descend(flat, slopes, self.descent, permit, transform, last=last)
+            phases: dict[str, Any] = {"first": first, "last": last}
+            found = descend(flat, slopes, self.descent, permit, transform, **phases)
             return self._favoured(found, preconditioner.mean_square)
 
     def _favoured(self, coefficients: FloatArray, mean_square: float) -> FloatArray:

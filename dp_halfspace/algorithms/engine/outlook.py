@@ -10,16 +10,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dp_halfspace.algorithms.engine.defaults import small_table_rule
+from dp_halfspace.algorithms.engine.defaults import (
+    MOST_CLASSES,
+    SMALL_IN_SCALE,
+    SMALL_OF_SEVERAL,
+    small_table_rule,
+)
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 # Below this share of the improvement a fit warns, and for this share it says what it would take.
 POOR, GOOD = 0.5, 0.8
 # A class of this share of the records is rare; below this share of the area a fit warns of that.
 RARE, HARDLY_RANKED = 0.05, 0.2
-# Of a ranking: an area of .6 where one without privacy has .8.
+# Of a ranking or a table: an area of .6 where one without privacy has .8.
 HARDLY_BETTER = 1.0 / 3.0
 _LARGEST_EPSILON = 1e6
+# How messages begin that follow from what a fit has counted.
+BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
+_NO_BETTER = ", so that its ranking is hardly better than chance: do not rely on it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ _SEVERAL_CLASSES = _Curve(3.6, 0.30, 1.25, 1.12)
 _SMALL_TABLE = _Curve(6.8, 0.68, 0.0, 0.89)
 # Three to seven classes, few records: to 14 real tables, too, where more columns are no harder.
 _SMALL_OF_SEVERAL = _Curve(45.0, 0.0, 0.70, 0.83)
+# Steps for as many in stated scales: to both kinds of tables, too.
+_SEVERAL_IN_SCALE = _Curve(23.0, 0.10, 0.47, 0.94)
 _PURE_TWO_CLASSES = _Curve(3.1, 0.90, 0.0, 0.77)
 _PURE_SEVERAL_CLASSES = _Curve(4.3, 0.79, 1.43, 1.03)
 # Rankings, by noise (Gaussian or not) and stated scales (or learnt ones); the signal is multiplied
@@ -67,6 +77,12 @@ _RANKINGS = {
     (False, True): _Curve(1.07, 1.46, 0.0, 1.2),
     (False, False): _Curve(8.7, 1.26, 0.0, 1.3),
 }
+# Tables of two classes, by noise (Gaussian or not): accuracy, and rankings, whose signal is
+# multiplied by p (1 - p). What counts is the columns of the table, not what they are encoded in.
+_TABLES = {
+    True: (_Curve(30.0, 0.5, 0.0, 1.3), _Curve(30.0, 0.0, 0.0, 1.5)),
+    False: (_Curve(60.0, 0.4, 0.0, 1.0), _Curve(78.0, 0.0, 0.0, 1.6)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +90,17 @@ class Ranking:
     """What is public about a fit that ranks: if scales are stated, and the share of a class."""
 
     is_scale_stated: bool
+    share: float = RARE
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A fit of a table as it comes, of `n_encoded` columns where it is encoded.
+
+    `share` is that of the rarer class: a public number, or a released one.
+    """
+
+    n_encoded: int
     share: float = RARE
 
 
@@ -118,8 +145,7 @@ class Outlook:
     def __str__(self) -> str:
         rows, epsilon = _rounded(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
         text = (
-            f"epsilon={self.epsilon:g} for {self.n_samples} records, {self.n_features} columns and "
-            f"{self.n_classes} classes: expect about {self.improvement:.0%} of the improvement "
+            f"{self._sizes}: expect about {self.improvement:.0%} of the improvement "
             "over the majority class that a linear model without privacy would have, if classes "
             "are of about equal size"
         )
@@ -131,9 +157,22 @@ class Outlook:
             f". If one class has {100 * self.rare_share:.2g}% of the records: about "
             f"{self.rare_improvement:.0%} of the area under the curve above one half"
         )
-        if self.cannot_rank_rare:
-            text += ", so that its ranking is hardly better than chance: do not rely on it"
-        return text
+        return f"{text}{_NO_BETTER}" if self.cannot_rank_rare else text
+
+    def after_counts(self, found: str) -> str:
+        """Say what to expect of a ranking, by a share that was `found` in a fit."""
+        return (
+            f"{self._sizes}: {found}, expect about {self.rare_improvement:.0%} of the area under "
+            f"the curve above one half that a model without privacy would have{_NO_BETTER}"
+        )
+
+    @property
+    def _sizes(self) -> str:
+        """Say what is public."""
+        return (
+            f"epsilon={self.epsilon:g} for {self.n_samples} records, {self.n_features} columns and "
+            f"{self.n_classes} classes"
+        )
 
     @property
     def is_poor(self) -> bool:
@@ -160,27 +199,25 @@ def outlook_of(
     epsilon: float,
     delta: float,
     *,
-    ranking: Ranking | None = None,
+    is_scale_stated: bool = False,
+    kind: Ranking | Table | None = None,
 ) -> Outlook:
-    """Say what to expect of the default classifier, or of a `ranking`."""
-    is_small_table = ranking is None and small_table_rule(
+    """Say what to expect of the default classifier, or of another `kind` of fit.
+
+    Whether scales are stated is asked for three to seven classes alone: selections end earlier
+    then, as they do for tables. Two classes have one curve for both.
+    """
+    is_table = isinstance(kind, Table)
+    is_small_table = not isinstance(kind, Ranking) and small_table_rule(
         n_samples=n_samples,
-        n_features=n_features,
+        n_features=kind.n_encoded if isinstance(kind, Table) else n_features,
         n_classes=n_classes,
         epsilon=epsilon,
         delta=delta,
-        is_scale_stated=False,
+        is_scale_stated=is_scale_stated,
+        several=SMALL_IN_SCALE if is_table else SMALL_OF_SEVERAL,
     )
     is_gaussian = delta > 0 and not is_small_table
-    if ranking is not None:
-        curve = _RANKINGS[is_gaussian, ranking.is_scale_stated]
-    elif n_classes > 2:
-        several = _SEVERAL_CLASSES if is_gaussian else _PURE_SEVERAL_CLASSES
-        curve = _SMALL_OF_SEVERAL if is_small_table else several
-    elif is_small_table and delta > 0:
-        curve = _SMALL_TABLE
-    else:
-        curve = _TWO_CLASSES if is_gaussian else _PURE_TWO_CLASSES
     sizes = (n_samples, n_features, n_classes)
     if math.isinf(epsilon):
         return Outlook(1.0, *sizes, epsilon, n_samples, epsilon, 1.0 if n_classes == 2 else None)
@@ -188,20 +225,35 @@ def outlook_of(
     # Of two classes the records of the rarer one are what counts.
     share, even, least = RARE, 1.0, HARDLY_RANKED
     rare = share
-    if ranking is not None:
-        share, even, least = ranking.share, 0.25, HARDLY_BETTER
+    if kind is not None:
+        share, least = kind.share, HARDLY_BETTER
         rare = share * (1.0 - share)
+    if isinstance(kind, Ranking):
+        even = 0.25
+        curve = ranking = _RANKINGS[is_gaussian, kind.is_scale_stated]
+    elif n_classes > 2:
+        is_in_scale = (is_scale_stated or is_table) and n_classes <= MOST_CLASSES
+        steps = _SEVERAL_IN_SCALE if is_in_scale else _SEVERAL_CLASSES
+        several = steps if is_gaussian else _PURE_SEVERAL_CLASSES
+        curve = ranking = _SMALL_OF_SEVERAL if is_small_table else several
+    elif isinstance(kind, Table):
+        curve, ranking = _TABLES[is_gaussian]
+    elif is_small_table and delta > 0:
+        curve = ranking = _SMALL_TABLE
+    else:
+        curve = ranking = _TWO_CLASSES if is_gaussian else _PURE_TWO_CLASSES
+    signal = n_samples * strength
     wanted = curve.signal(GOOD, n_features, n_classes) / even
     needed = wanted / n_samples
     if is_gaussian:
         needed = gdp_epsilon(needed, delta) if needed < 1e3 else math.inf
     return Outlook(
-        curve.share(even * n_samples * strength, n_features, n_classes),
+        curve.share(even * signal, n_features, n_classes),
         *sizes,
         epsilon,
         math.ceil(wanted / strength),
         needed if needed <= _LARGEST_EPSILON else math.inf,
-        curve.share(rare * n_samples * strength, n_features, n_classes) if n_classes == 2 else None,
+        ranking.share(rare * signal, n_features, n_classes) if n_classes == 2 else None,
         share,
         least,
     )

@@ -25,6 +25,7 @@ from dp_halfspace.algorithms.engine.defaults import (
 )
 from dp_halfspace.algorithms.engine.noisy_gd import (
     LARGEST_FAVOUR,
+    FirstStep,
     GradientPlan,
     plan_gradient,
     scaled_rows,
@@ -190,13 +191,17 @@ class LinearPlan(FitPlan):
         if rarity.degree > 0.0 and self.constant_column is not None:
             pull = max(self.pull - noise, 0.0) / total
             wanted = rarity_settings(rarity, weights, self.algorithm.descent.steps, pull)
+        algorithm = self.algorithm
+        if problem.n_classes == 2 and algorithm.has_features:
+            algorithm = replace(algorithm, first=first_step(released, total, rarity.degree))
         if problem.balances:
             weights = balanced_weights(released, noise, total, self.pull)
             if wanted is not None:
                 wanted = replace(wanted, weights=weights, last_weights=weights)
                 wanted = replace(wanted, favour=0.0, moved=0.0)
             rarity = replace(rarity, share=0.5, degree=0.0)
-        left = replace(self, counts=None, rarity=rarity, population=tuple(weights.tolist()))
+        population = tuple(weights.tolist())
+        left = replace(self, counts=None, rarity=rarity, population=population, algorithm=algorithm)
         if wanted is None:
             return left.with_class_weights(weights)
         constant = (self.constant_column or 0.0) * wanted.constant
@@ -204,7 +209,7 @@ class LinearPlan(FitPlan):
             left,
             margin_offset=wanted.margin_offset,
             constant_column=constant,
-            algorithm=self.algorithm.for_rarity(rarity.common, wanted, constant),
+            algorithm=algorithm.for_rarity(rarity.common, wanted, constant),
         )
         return left.with_class_weights(wanted.weights)
 
@@ -286,6 +291,17 @@ class LinearPlan(FitPlan):
                 "projection_": self.linear_map,
             },
         )
+
+
+def first_step(released: FloatArray, total: float, rare: float) -> FirstStep:
+    """Plan a first step that balances two classes by released counts, and what follows from it.
+
+    The rarer a class, by the degree `rare`, the less: steps for a rare class have paces of their
+    own.
+    """
+    kept = np.clip(released, 0.5, total)
+    smaller = float(kept.min())
+    return FirstStep(smaller / kept, total, smaller / float(kept.sum()), 1.0 - rare)
 
 
 def public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dp_halfspace._rounding import FAR_DOWN
+from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.privacy.exponential import CountedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
@@ -16,6 +17,9 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 _ENOUGH, _LEAST, _MOST, _MOST_OF_SEVERAL = 20.0, 0.05, 0.25, 0.15
 # Shares of errors that are held for possible, as parts of that of a guess.
 _PARTS = (np.arange(100) + 0.5) / 100.0
+# Errors on other records beyond those that were counted, by e (1 - e) and epsilon of the choice: it
+# fits records by chance the more, the larger its epsilon is.
+_OPTIMISM = 0.125
 # Without a count.
 USUAL_SHARE = 0.2
 
@@ -35,28 +39,55 @@ class ErrorCount:
         section 6. `permit` is charged with the event of the noise.
         """
         noisy = float(permit.release(np.array([float(n_errors)]), self.noise)[0])
-        return share_of(noisy, self.n_samples, self.noise.epsilon, self.n_classes)
+        rate = self.noise.epsilon
+        return share_of(noisy, self.n_samples, (rate, rate), self.n_classes)
 
 
-def share_of(noisy: float, n_samples: int, epsilon: float, n_classes: int = 2) -> float:
+def counted_share(
+    noisy: float, n_samples: int, choice: CountedChoice, n_classes: int, *, is_constant: bool
+) -> float:
+    """Return the share of errors of a chosen classifier, by its noisy count: post-processing.
+
+    A constant classifier fits no record by chance.
+    """
+    below, above = map(float, choice.rates)
+    share = share_of(noisy, n_samples, (below, above), n_classes)
+    if is_constant:
+        return share
+    more = _OPTIMISM * choice.choice_epsilon * share * (1.0 - share)
+    return float(min(share + more, _PARTS[-1] * (1.0 - 1.0 / n_classes)))
+
+
+def share_of(noisy: float, n_samples: int, rates: tuple[float, float], n_classes: int = 2) -> float:
     """Return the mean share of errors, given a noisy count: post-processing.
 
-    A guess among `n_classes` is wrong in ``1 - 1 / n_classes`` of the cases; shares are below. All
-    are equally likely beforehand with two classes; with more, a share is as likely as it is large.
+    The noise falls off with these `rates` below and above the count. A guess among `n_classes` is
+    wrong in ``1 - 1 / n_classes`` of the cases; shares are below. All are equally likely beforehand
+    with two classes; with more, a share is as likely as it is large.
     """
     shares = _PARTS * (1.0 - 1.0 / n_classes)
-    distance: FloatArray = np.abs(noisy - shares * n_samples) * epsilon
+    noise = noisy - shares * n_samples
+    distance: FloatArray = np.where(noise < 0.0, -rates[0] * noise, rates[1] * noise)
     likely = np.exp(distance.min() - distance)
     if n_classes > 2:
         likely *= shares
     return float(likely @ shares / likely.sum())
 
 
-def plan_error_count(
-    n_samples: int, epsilon: float, n_classes: int = 2
-) -> tuple[ErrorCount, float]:
-    """Plan a count as a part of a pure budget; return the epsilon that is left."""
+def _part_of(n_samples: int, epsilon: float, n_classes: int) -> float:
+    """Return the part of a pure budget that is spent on a count."""
     most = _MOST if n_classes == 2 else _MOST_OF_SEVERAL
-    part = epsilon * min(max(_ENOUGH / (n_samples * epsilon), _LEAST), most)
+    return min(max(_ENOUGH / (n_samples * epsilon), _LEAST), most)
+
+
+def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> CountedChoice:
+    """Plan a choice and the count of its errors at a pure budget."""
+    whole = epsilon * DOWN
+    return CountedChoice(whole, whole * (1.0 - _part_of(n_samples, epsilon, n_classes)))
+
+
+def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
+    """Plan a count as a part of a pure budget; return the epsilon that is left."""
+    part = epsilon * _part_of(n_samples, epsilon, n_classes)
     noise = DiscreteLaplaceNoise(1, part)
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN

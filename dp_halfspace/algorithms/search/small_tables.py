@@ -29,21 +29,24 @@ from dp_halfspace.algorithms.search.directions import (
     scores,
     unit_length,
 )
-from dp_halfspace.algorithms.search.error_count import USUAL_SHARE, ErrorCount, plan_error_count
+from dp_halfspace.algorithms.search.error_count import (
+    USUAL_SHARE,
+    counted_share,
+    plan_counted_choice,
+)
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import normalised_rows
 
 # Candidates, more from an n epsilon on that tells them apart, fewer with many rows so that a fit
-# takes seconds. The part of the two constant
-# classifiers, a larger one up to an n epsilon that tells little else; of the others that of
-# directions.
+# takes seconds. The part of the two constant classifiers; of the others that of directions, a
+# larger one up to an n epsilon that tells little of the thresholds of cells.
 _WANTED, _MORE_WANTED, _TELLING = 50_000, 200_000, 180.0
 _FEWEST, _WORK, _MORE_WORK = 2_000, 1e9, 3e8
-_CONSTANTS, _MORE_CONSTANTS = 0.1, ((22.0, 0.5), (30.0, 0.3))
-_DIRECTIONS = 0.28
+_CONSTANTS = 0.05
+_DIRECTIONS, _MORE_DIRECTIONS, _LITTLE = 0.28, 0.45, 30.0
 # Constant column beside rows of norm one.
 BIAS = 0.5
 # A power of two, so that scores stay exact: they are then about as large as a mean asinh.
@@ -71,17 +74,17 @@ class SmallModel:
 class SmallTablePlan:
     """The public numbers of one selection among listed classifiers, drawn from the public `seed`.
 
-    There are `n_candidates` that look at a row, and `n_constants` of each constant classifier; a
-    public `prior` stands in the list as often as all of them.
+    There are `n_candidates` that look at a row, this part of them directions, and `n_constants` of
+    each constant classifier; a public `prior` stands in the list as often as all of them.
     """
 
     n_columns: int
     n_candidates: int
     n_constants: int
-    choice: TalliedChoice
+    choice: TalliedChoice | CountedChoice
     seed: tuple[int, ...]
-    count: ErrorCount | None = None
     prior: LinearPrior | None = None
+    part_of_directions: float = _DIRECTIONS
 
     @property
     def n_listed(self) -> int:
@@ -90,8 +93,8 @@ class SmallTablePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the selection costs: one exponential mechanism, pure DP; delta is not spent."""
-        return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))
+        """What the selection costs, with a count of its errors or without; delta is not spent."""
+        return (self.choice.event,)
 
     @property
     def public(self) -> dict[str, Any]:
@@ -108,7 +111,7 @@ class SmallTablePlan:
         """Directions for rows of norm one, constant column included."""
         return DirectionStream(
             self.n_columns + 1,
-            round(_DIRECTIONS * self.n_candidates),
+            round(self.part_of_directions * self.n_candidates),
             (*self.seed, 0),
             constant=BIAS,
         )
@@ -116,7 +119,7 @@ class SmallTablePlan:
     @property
     def cells(self) -> CellStream:
         """Classifiers of columns on a scale of their logarithm."""
-        rest = round((1.0 - _DIRECTIONS) * self.n_candidates)
+        rest = round((1.0 - self.part_of_directions) * self.n_candidates)
         return CellStream(self.n_columns, rest, (*self.seed, 1))
 
     def run(
@@ -128,17 +131,18 @@ class SmallTablePlan:
         charged with `events`.
         """
         # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released.
+        # 2. Choose one; only its number is released, and a noisy count of its errors where that
+        #    was planned.
         # 3. Draw its block of the public list again.
-        # 4. Count its errors with noise, where that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
-        whole = np.concatenate(costs)
-        number = permit.choose(whole, self.choice, is_cost=True)
-        model = self._candidate(number, [len(part) for part in costs])
-        if self.count is None:
+        released = permit.release(np.concatenate(costs), self.choice)
+        model = self._candidate(int(released[0]), [len(part) for part in costs])
+        if not isinstance(self.choice, CountedChoice):
             return model
-        return replace(model, error_share=self.count.run(int(whole[number]), permit))
+        noisy, is_constant = float(released[1]), not model.coefficients.any()
+        share = counted_share(noisy, len(X), self.choice, 2, is_constant=is_constant)
+        return replace(model, error_share=share)
 
     def _costs(
         self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray
@@ -222,17 +226,15 @@ def plan_small_table(
     A part of the budget counts the errors of what was chosen if `counts`. A public `prior` is
     listed, too.
     """
-    count = None
+    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     if counts:
-        count, epsilon = plan_error_count(n_samples, epsilon)
+        choice = plan_counted_choice(n_samples, epsilon)
+        epsilon = choice.choice_epsilon
     wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
     if n_samples * epsilon >= _TELLING:
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
-    more = [part for limit, part in _MORE_CONSTANTS if n_samples * epsilon <= limit]
-    share = more[0] if more else _CONSTANTS
-    n_constants = max(1, round(share * wanted / 2.0))
+    directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
+    n_constants = max(1, round(_CONSTANTS * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
-    choice = TalliedChoice(epsilon * DOWN)
-    return SmallTablePlan(
-        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), count, prior
-    )
+    sizes = n_features, wanted - 2 * n_constants, n_constants
+    return SmallTablePlan(*sizes, choice, tuple(words), prior, directions)

@@ -23,10 +23,10 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
 from dp_halfspace.algorithms.search.asinh_cells import EXPONENTS, CellStream, asinh_cells
 from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, IntArray, class_factors
-from dp_halfspace.algorithms.search.error_count import ErrorCount, plan_error_count
+from dp_halfspace.algorithms.search.error_count import counted_share, plan_counted_choice
 from dp_halfspace.algorithms.search.small_tables import SCORE_STEP, SmallModel, prior_model
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 
@@ -97,9 +97,8 @@ class SmallTreePlan:
     n_classes: int
     n_pairs: int
     n_constants: int
-    choice: TalliedChoice
+    choice: TalliedChoice | CountedChoice
     seed: tuple[int, ...]
-    count: ErrorCount | None = None
     exponents: tuple[int, ...] = EXPONENTS
     prior: LinearPrior | None = None
 
@@ -111,8 +110,8 @@ class SmallTreePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the selection costs: one exponential mechanism, pure DP; delta is not spent."""
-        return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))
+        """What the selection costs, with a count of its errors or without; delta is not spent."""
+        return (self.choice.event,)
 
     @property
     def public(self) -> dict[str, Any]:
@@ -138,17 +137,18 @@ class SmallTreePlan:
         being 1; `permit` is charged with `events`.
         """
         # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released.
+        # 2. Choose one; only its number is released, and a noisy count of its errors where that
+        #    was planned.
         # 3. Draw its block of the public list again.
-        # 4. Count its errors with noise, where that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
-        whole = np.concatenate(costs)
-        number = permit.choose(whole, self.choice, is_cost=True)
-        model = self.candidate(number, [len(part) for part in costs])
-        if self.count is None:
+        released = permit.release(np.concatenate(costs), self.choice)
+        model = self.candidate(int(released[0]), [len(part) for part in costs])
+        if not isinstance(self.choice, CountedChoice):
             return model
-        return replace(model, error_share=self.count.run(int(whole[number]), permit))
+        noisy, is_constant = float(released[1]), not model.coefficients.any()
+        seen = (noisy, len(X), self.choice, self.n_classes)
+        return replace(model, error_share=counted_share(*seen, is_constant=is_constant))
 
     def costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
@@ -290,14 +290,13 @@ def plan_small_tree(
     A part of the budget counts the errors of what was chosen if `counts`. A public `prior` is
     listed, too.
     """
-    count = None
+    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     if counts:
-        count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
+        choice = plan_counted_choice(n_samples, epsilon, n_classes)
     n_pairs, n_constants = list_sizes(n_samples, n_classes)
     words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
-    choice = TalliedChoice(epsilon * DOWN)
     return SmallTreePlan(
-        n_features, n_classes, n_pairs, n_constants, choice, tuple(words), count, prior=prior
+        n_features, n_classes, n_pairs, n_constants, choice, tuple(words), prior=prior
     )
 
 

@@ -2,8 +2,10 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +16,13 @@ from dp_halfspace import (
     LabelPrivateClassifier,
     PrivacyWarning,
     PrivateAUCClassifier,
+    PrivateTableClassifier,
 )
-from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, RARE, Ranking, outlook_of
+from dp_halfspace.algorithms.engine.class_counts import Rarity
+from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, RARE, Ranking, Table, outlook_of
+from dp_halfspace.algorithms.fit_plan import Fitted
 from dp_halfspace.inspection import Outlook, outlook, plan_accuracy
+from tests.privacy.oracles import pure
 
 SIZES = {
     "n_samples": st.integers(10, 10**6),
@@ -83,6 +89,28 @@ def test_a_fit_with_a_poor_outlook_says_so_once(method):
     expected = outlook_of(200, 30, 2, 0.1, 1.0 / 200**2)
     assert expected.improvement < POOR
     assert text == str(expected)
+
+
+def test_several_classes_in_stated_scales_have_a_curve_of_their_own():
+    """Where selections have ended there but not in learnt scales, and beyond; not below."""
+    for n_samples, is_other in ((150, False), (800, True), (5000, True)):
+        sizes = (n_samples, 10, 4, 1.0, 1.0 / n_samples**2)
+        stated, learnt = (outlook_of(*sizes, is_scale_stated=k) for k in (True, False))
+        assert (stated.improvement != learnt.improvement) == is_other
+        assert outlook(*sizes[:4], is_scale_stated=True) == stated
+    assert outlook_of(800, 10, 2, 1.0, 1e-6) == outlook_of(
+        800, 10, 2, 1.0, 1e-6, is_scale_stated=True
+    )
+
+
+@pytest.mark.parametrize("norm", [None, 2.0])
+def test_a_fit_asks_by_whether_its_scale_is_stated(norm):
+    X, _ = rows(400, 60)
+    y = np.arange(400) % 7
+    model = AdaptiveMarginClassifier(epsilon=0.76, data_norm=norm, classes=list(range(7)))
+    expected = outlook_of(400, 60, 7, 0.76, 1.0 / 400**2, is_scale_stated=norm is not None)
+    assert said(model, X, y, "plan") == ([str(expected)] if expected.is_poor else [])
+    assert expected.is_poor == (norm is not None)
 
 
 def test_what_is_said_is_the_same_on_any_table_of_the_size():
@@ -191,7 +219,7 @@ def test_what_is_said_of_a_ranking_is_the_same_for_neighbours():
     X, y = rare(300, 9, 0)
     model = PrivateAUCClassifier(classes=[0, 1])
     expected = said(model, X, y)
-    assert expected == [str(outlook_of(300, 9, 2, 1.0, 300.0**-2, ranking=Ranking(False)))]
+    assert expected == [str(outlook_of(300, 9, 2, 1.0, 300.0**-2, kind=Ranking(False)))]
     for place in (int(y.argmax()), int(y.argmin())):
         other, labels = X.copy(), y.copy()
         other[place], labels[place] = 1e12, 1 - y[place]
@@ -215,3 +243,74 @@ def test_few_records_of_several_classes_are_not_warned_of_where_two_selections_a
     """As on real tables: 200 records at epsilon 1 have more than half of the improvement."""
     assert not outlook_of(200, 90, 6, 1.0, 200.0**-2).is_poor
     assert outlook_of(200, 10, 4, 0.2, 200.0**-2).is_poor
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def table(n_samples, share, seed=0):
+    """Texts and skewed numbers with missing entries, of which one tells the classes apart."""
+    rng = np.random.default_rng([seed, n_samples])
+    y = (rng.random(n_samples) < share).astype(int)
+    numbers = {f"x{k}": np.exp(rng.normal(size=n_samples)) for k in range(6)}
+    numbers["x0"] *= np.exp(1.2 * y)
+    numbers["x1"][rng.random(n_samples) < 0.1] = np.nan
+    return pd.DataFrame({**numbers, "ward": rng.choice(list("ABCDE"), n_samples)}), y
+
+
+TABLE = {**{f"x{k}": "number" for k in range(6)}, "ward": list("ABCDE")}
+
+
+def of_table(epsilon=3.0, **given):
+    return PrivateTableClassifier(epsilon=epsilon, schema=TABLE, classes=[0, 1], **given)
+
+
+@pytest.mark.parametrize(("n_samples", "epsilon"), [(300, 3.0), (300, 1.0)])
+def test_a_table_with_a_rare_class_at_the_level_of_a_coin_is_said_by_what_was_counted(
+    n_samples, epsilon
+):
+    model = of_table(epsilon)
+    (text,) = said(model, *table(n_samples, 0.06))
+    assert "noisy count" in text
+    assert "do not rely on it" in text
+    assert not said(model, *table(n_samples, 0.5))
+
+
+def test_a_table_with_many_records_of_the_rare_class_is_not_warned_of():
+    assert not said(of_table(), *table(2000, 0.1))
+
+
+def test_a_plan_of_a_table_says_what_a_class_of_five_percent_would_be():
+    X, y = table(300, 0.5)
+    (text,) = said(of_table(), X, y, "plan")
+    assert text == str(outlook_of(300, 7, 2, 3.0, 300.0**-2, kind=Table(11)))
+    assert "5% of the records" in text
+
+
+def test_columns_of_a_table_are_counted_before_they_are_encoded():
+    X, y = table(300, 0.5)
+    many = X.assign(ward=[f"ward {k % 40}" for k in range(300)])
+    rules = {**TABLE, "ward": [f"ward {k}" for k in range(40)]}
+    other = PrivateTableClassifier(epsilon=0.1, schema=rules, classes=[0, 1])
+    assert said(of_table(0.1), X, y, "plan") == said(other, many, y, "plan") != []
+
+
+def test_a_fit_that_counts_nothing_says_what_a_class_of_five_percent_would_be():
+    (text,) = said(of_table(1.0, probability=False), *table(300, 0.5))
+    assert "7 columns and 2 classes: if one class has 5% of the records, expect about" in text
+
+
+@pytest.mark.parametrize(
+    "released", [{"rarity": replace(Rarity.unknown(), second=0.04)}, {"error_share": 0.05}]
+)
+def test_after_a_fit_only_what_was_released_is_said(released):
+    """The same of every table of the size, whatever its labels."""
+    fitted, texts = Fitted(np.zeros((1, 11)), np.zeros(1), math.inf, **released), []
+    for share in (0.0, 0.05, 0.5):
+        model, (X, y) = of_table(), table(300, share)
+        data, record = model._validated(X, y, None), pure(3.0, public={"calibrated": True})
+        with pytest.warns(PrivacyWarning) as caught:
+            model._warn_of_a_rare_class(fitted, data, record)
+        texts.append([str(w.message) for w in caught])
+    assert texts[0] == texts[1] == texts[2]
+    assert f"{0.04 if 'rarity' in released else 0.05}" in texts[0][0]

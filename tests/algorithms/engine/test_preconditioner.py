@@ -168,7 +168,7 @@ def test_lengths_of_images_are_within_the_allowance(size, rank):
 
 def test_length_test_sees_a_difference_of_squares():
     """Planted: the squared length of the row, less what the preconditioner takes from it."""
-    preconditioner = hardest(600, 5)
+    preconditioner = hardest(40, 3)
     missing = preconditioner.stretch**2 - preconditioner.factors**2
 
     def difference(rows):

@@ -20,9 +20,9 @@ from dp_halfspace.algorithms.search.asinh_cells import (
     CellStream,
     asinh_cells,
 )
-from dp_halfspace.algorithms.search.error_count import share_of
+from dp_halfspace.algorithms.search.error_count import counted_share, share_of
 from dp_halfspace.algorithms.search.small_tables import SmallTablePlan, plan_small_table
-from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows.rows import normalised_rows
 from tests.adversarial import neighbouring_pairs
@@ -285,37 +285,58 @@ def test_rule_is_that_of_the_pages():
 
 
 def test_a_count_of_errors_is_within_the_budget():
-    """Sensitivity one, an exact integer, its own part of epsilon; seldom the number itself."""
+    """That of the classifier that was chosen, an exact integer; seldom the number itself."""
     X, codes = wild(200, 2)
     plan = plan_small_table(200, 2, EPSILON, seed=0, counts=True)
-    assert sum(event.epsilon for event in plan.events) <= EPSILON
-    assert sum(event.epsilon for event in plan.events) >= EPSILON * (1 - 1e-8)
+    (event,) = plan.events
+    assert event == plan.choice.event
+    assert EPSILON * (1 - 1e-8) <= event.epsilon <= EPSILON
     counted = []
     for _ in range(8):
         with record_releases() as releases:
             model = plan.run(X, codes, ONES, permit_for(*plan.events))
-        choice, count = releases
-        assert count.mechanism.sensitivity == 1
-        assert count.value[0] == choice.value[int(choice.released[0])]
-        share = share_of(float(count.released[0]), 200, plan.count.noise.epsilon)
+        (release,) = releases
+        number, noisy = release.released
+        is_constant = not model.coefficients.any()
+        share = counted_share(noisy, 200, plan.choice, 2, is_constant=is_constant)
         assert model.error_share == share
-        counted.append(count.value[0] != count.released[0])
+        counted.append(release.value[int(number)] != noisy)
     assert any(counted)
 
 
 def test_shares_of_errors_follow_the_count_and_stay_between_zero_and_one_half():
-    shares = [share_of(noisy, 400, 0.5) for noisy in (-1e4, 0.0, 40.0, 100.0, 1e4)]
+    rates = (0.5, 2.0)
+    shares = [share_of(noisy, 400, rates) for noisy in (-1e4, 0.0, 40.0, 100.0, 1e4)]
     assert shares == sorted(shares)
     assert 0.0 < shares[0] < 0.02 < 0.08 < shares[2] < 0.12 < 0.48 < shares[-1] < 0.5
-    assert 0.1 < share_of(40.0, 400, 1e-3) < 0.4
+    assert 0.1 < share_of(40.0, 400, (1e-3, 1e-3)) < 0.4
+    # Noise is seldom far above: a high count tells of as many errors, a low one of more.
+    assert share_of(40.0, 400, (0.05, 1.0)) > 0.1 > share_of(40.0, 400, (1.0, 0.05))
 
 
-def test_constant_classifiers_have_most_of_the_list_where_little_can_be_told():
-    for n_epsilon, share in ((5, 0.5), (22, 0.5), (23, 0.3), (30, 0.3), (31, 0.1)):
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_on_other_records_are_more_than_were_counted_but_of_constants(n_classes):
+    choice = CountedChoice(2.0, 1.8)
+    below, above = map(float, choice.rates)
+    guess = 1.0 - 1.0 / n_classes
+    for noisy in (20.0, 90.0, 1e4):
+        share = share_of(noisy, 400, (below, above), n_classes)
+        assert counted_share(noisy, 400, choice, n_classes, is_constant=True) == share
+        more = counted_share(noisy, 400, choice, n_classes, is_constant=False)
+        assert share < more <= share + 0.25 * 0.9 * share * (1.0 - share)
+        assert more < guess
+
+
+def test_parts_of_the_list_follow_from_public_numbers():
+    for n_epsilon, share in ((5, 0.45), (30, 0.45), (31, 0.28), (300, 0.28)):
         plan = plan_small_table(100, 3, n_epsilon / 100, seed=0)
         listed = dict(plan.public)["n_candidates"]
-        assert listed == 50_000
-        assert 2 * plan.n_constants / listed == pytest.approx(share, rel=1e-3)
+        assert listed == (50_000 if n_epsilon < 180 else 200_000)
+        assert 2 * plan.n_constants / listed == pytest.approx(0.05, rel=1e-3)
+        looking = listed - 2 * plan.n_constants
+        assert plan.directions.n_directions / looking == pytest.approx(share, rel=1e-3)
+        n_of_cells = 2 * sum(width for _, _, width in plan.cells.blocks)
+        assert n_of_cells / looking == pytest.approx(1.0 - share, rel=1e-3)
 
 
 def test_more_candidates_are_listed_where_they_can_be_told_apart():

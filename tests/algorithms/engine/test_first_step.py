@@ -1,0 +1,159 @@
+"""The first step balances two classes, and its release sets how long the path is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.engine.defaults import SHORTEST_PATH, Steps, engine_defaults
+from dp_halfspace.algorithms.engine.noisy_gd import (
+    LARGEST_FAVOUR,
+    FirstStep,
+    clipped_slopes,
+    descend,
+    plan_descent,
+    plan_gradient,
+)
+from dp_halfspace.algorithms.engine.training import first_step
+from dp_halfspace.privacy.mechanisms import NoNoise
+from dp_halfspace.rows.rows import Rows, normalised_rows
+from tests.algorithms.support import permit_for
+
+N, D = 4000, 12
+STEPS = Steps(margin_offset=2.0, clip=0.7, n_steps=30, path_length=3.0, tail_fraction=0.5)
+
+
+def plan_for(mu, n_columns=D + 1):
+    sizes = {"n_samples": N, "n_columns": n_columns, "n_outputs": 1, "block_rows": N}
+    return plan_descent(STEPS, **sizes, mu=mu)
+
+
+def drawn(signal, share=0.3, seed=0):
+    """Rows of norm one whose classes are so far apart."""
+    rng = np.random.default_rng(seed)
+    codes = (rng.random(N) < share).astype(np.intp)
+    X = rng.standard_normal((N, D))
+    X[:, 0] += signal * codes
+    return normalised_rows(X, np.sqrt(D), 0.2), codes
+
+
+def released_sum(rows, codes, first):
+    plan = plan_for(1.0)
+    slopes = clipped_slopes(plan, codes, first.weights[codes])
+    return rows.fused_adjoint(np.zeros(D + 1), slopes)
+
+
+@pytest.mark.parametrize("share", [0.08, 0.3, 0.5])
+def test_the_path_is_as_long_as_the_signal_allows(share):
+    """Without noise: short where labels are drawn, as planned where classes are far apart."""
+    paces = []
+    for signal in (0.0, 0.4, 1.0, 4.0):
+        rows, codes = drawn(signal, share)
+        first = first_step(np.bincount(codes, minlength=2).astype(float), N, 0.0)
+        paces.append(first.pace(released_sum(rows, codes, first), plan_for(np.inf)))
+    assert paces[0] == SHORTEST_PATH
+    assert paces == sorted(paces)
+    assert paces[-1] == 1.0
+
+
+def test_the_mean_of_all_rows_is_no_signal():
+    """All rows have a large common mean: balanced classes cancel it."""
+    rng = np.random.default_rng(1)
+    codes = (rng.random(N) < 0.2).astype(np.intp)
+    rows = normalised_rows(rng.standard_normal((N, D)) + 2.0, np.sqrt(5.0 * D), 0.2)
+    counts = np.bincount(codes, minlength=2).astype(float)
+    first = first_step(counts, N, 0.0)
+    assert first.pace(released_sum(rows, codes, first), plan_for(np.inf)) == SHORTEST_PATH
+    unbalanced = replace(first, weights=np.ones(2))
+    assert first.pace(released_sum(rows, codes, unbalanced), plan_for(np.inf)) == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.01, 3.0])
+def test_noise_is_not_taken_for_signal_nor_for_its_absence(mu):
+    """The path is shortened only where the noise leaves no doubt."""
+    rng, plan = np.random.default_rng(2), plan_for(mu)
+    first = FirstStep(np.array([0.25, 1.0]), N, 0.2, 1.0)
+    noise = plan.mechanism.sigma * rng.standard_normal((200, D + 1))
+    paces = [first.pace(row, plan) for row in noise]
+    # At the small budget the noise hides any signal.
+    assert np.mean(paces) > 0.99 if mu < 0.1 else np.mean(paces) < 0.6
+
+
+def test_beside_a_rare_class_the_pace_is_that_of_its_own_rule():
+    first = first_step(np.array([990.0, 10.0]), 1000, 1.0)
+    assert first.pace(np.zeros(D + 1), plan_for(np.inf)) == 1.0
+
+
+@pytest.mark.parametrize("counts", [[700.0, 300.0], [1e6, -5.0], [0.0, 0.0], [-3.0, 1e5]])
+def test_whatever_is_counted_weights_are_at_most_one(counts):
+    first = first_step(np.array(counts), 1000.0, 0.0)
+    assert first.weights.max() == 1.0
+    assert first.weights.min() > 0.0
+    assert 0.0 < first.share <= 0.5
+
+
+class Answers:
+    """Release the same values, whatever the data are; tells how long the query was."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(5)
+        self.seen = []
+
+    def release(self, value, _mechanism):
+        self.seen.append(np.array(value))
+        return 50.0 * self.rng.standard_normal(np.shape(value))
+
+
+def followed(signal, answers):
+    """The coefficients of a whole fit that is answered alike, on data of its own."""
+    rows, codes = drawn(signal)
+    defaults = replace(engine_defaults(N, D + 1, 2, 3.0), behind=1.0)
+    sizes = {"n_samples": N, "n_columns": D + 1, "n_classes": 2, "block_rows": N}
+    plan = plan_gradient(defaults, **sizes, mu=3.0, largest_favour=LARGEST_FAVOUR)
+    plan = replace(plan, first=first_step(np.array([2800.0, 1200.0]), N, 0.0))
+    return plan.run(rows, codes, np.ones(2), answers)
+
+
+def test_the_pace_is_a_function_of_what_was_released():
+    found = [followed(signal, Answers()) for signal in (0.0, 4.0)]
+    np.testing.assert_array_equal(*found)
+
+
+def test_the_replay_sees_a_pace_of_the_exact_sum(monkeypatch):
+    """Planted: the sum before the noise sets the pace."""
+    honest, found = FirstStep.pace, []
+    for signal in (0.0, 4.0):
+        answers = Answers()
+
+        def of_the_sum(self, _, plan, seen=answers.seen):
+            return honest(self, seen[-1], replace(plan, mechanism=NoNoise()))
+
+        monkeypatch.setattr(FirstStep, "pace", of_the_sum)
+        found.append(followed(signal, answers))
+    assert not np.array_equal(*found)
+
+
+def test_all_steps_follow_the_pace_and_the_first_has_weights_of_its_own():
+    rows, codes = drawn(1.0)
+    first = first_step(np.bincount(codes, minlength=2).astype(float), N, 0.0)
+    plan = plan_for(np.inf)
+    slopes = clipped_slopes(plan, codes, np.ones(N))
+    opening = clipped_slopes(plan, codes, first.weights[codes])
+    answers = Answers()
+    found = descend(rows, slopes, plan, answers, first=(first, opening))
+    np.testing.assert_array_equal(answers.seen[0], released_sum(rows, codes, first))
+    assert not np.array_equal(answers.seen[0], rows.fused_adjoint(np.zeros(D + 1), slopes))
+    short = replace(first, degree=0.0)
+    pace = first.pace(50.0 * np.random.default_rng(5).standard_normal(D + 1), plan)
+    by_hand = replace(plan, step_size=pace * plan.step_size)
+    again = descend(rows, slopes, by_hand, Answers(), first=(short, opening))
+    np.testing.assert_allclose(found, again)
+
+
+def test_the_first_step_costs_what_another_one_does():
+    plan = plan_for(0.5)
+    _, codes = drawn(1.0)
+    first = first_step(np.array([2800.0, 1200.0]), N, 0.0)
+    slopes = clipped_slopes(plan, codes, np.ones(N))
+    # A permit refuses what was not charged.
+    descend(Rows(np.zeros((N, D + 1))), slopes, plan, permit_for(plan.event), first=(first, slopes))
