@@ -42,7 +42,7 @@ from dp_halfspace.theory import (
     strongly_convex_excess_risk,
     tilted_risk_bound,
 )
-from dp_halfspace.theory._noise_cost import published_rate
+from dp_halfspace.theory.bounds import published_rate
 
 FloatArray = NDArray[np.float64]
 

@@ -5,10 +5,11 @@ Parameters are public, so an error may name and show them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,34 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 # Public numbers are squared, multiplied and divided before they meet private ones. Between these
 # ends no such step over- or underflows on one data set and not on its neighbour.
 NUMBER_RANGE = (1e-50, 1e50)
+
+
+# Ranges of the parameters of functions, in words; NaN is in none of them.
+_RANGES: dict[str, Callable[[float], bool]] = {
+    "positive": lambda x: x > 0.0,
+    "positive and finite": lambda x: 0.0 < x < math.inf,
+    "at least 0": lambda x: x >= 0.0,
+    "at least 0 and finite": lambda x: 0.0 <= x < math.inf,
+    "in (0, 1)": lambda x: 0.0 < x < 1.0,
+    "in (0, 1]": lambda x: 0.0 < x <= 1.0,
+    "in [0, 1]": lambda x: 0.0 <= x <= 1.0,
+    "in [0, 1/2)": lambda x: 0.0 <= x < 0.5,
+}
+
+
+def require(words: str, **values: float) -> None:
+    """Refuse every parameter that is not what the words say."""
+    for name, value in values.items():
+        if not _RANGES[words](value):
+            raise ValueError(f"{name} must be {words}; got {value!r}.")
+
+
+def checked_size(name: str, value: int, *, least: int = 1) -> int:
+    """Return a number of things, or raise ValueError if it is no integer or too small."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        kind = "a positive integer" if least == 1 else f"an integer, at least {least}"
+        raise ValueError(f"{name} must be {kind}; got {value!r}.")
+    return int(value)
 
 
 def plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.chunks import Chunks, LocalChunks
 
 __all__ = ["in_chunks", "make_halfspace", "read_parquet"]
@@ -69,15 +70,10 @@ def make_halfspace(
     >>> X.shape, bool((y * (X @ w)).min() > 0.2 - 1e-12)
     ((1000, 5), True)
     """
-    for name, value, is_good, words in (
-        ("n_samples", n_samples, n_samples >= 1, "at least 1"),
-        ("n_features", n_features, n_features >= 2, "at least 2"),
-        ("margin", margin, 0.0 <= margin <= 1.0, "in [0, 1]"),
-        ("label_noise", label_noise, 0.0 <= label_noise < 0.5, "in [0, 1/2)"),
-        ("imbalance", imbalance, 0.0 <= imbalance <= 1.0, "in [0, 1]"),
-    ):
-        if not is_good:
-            raise ValueError(f"{name} must be {words}; got {value!r}.")
+    checked_size("n_samples", n_samples)
+    checked_size("n_features", n_features, least=2)
+    require("in [0, 1]", margin=margin, imbalance=imbalance)
+    require("in [0, 1/2)", label_noise=label_noise)
     random = check_random_state(random_state)
     separator = _normalised_rows(random.standard_normal((1, n_features)))[0]
     y = np.where(np.arange(n_samples) < round(imbalance * n_samples), 1, -1).astype(np.int64)

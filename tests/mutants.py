@@ -96,7 +96,7 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_labels",
@@ -174,7 +174,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/single_features.py",
+        "rows/single_rows.py",
         "tests/rows/test_single_features.py",
         (
             "SingleFeatureRows._squares",
@@ -194,7 +194,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/single_records.py",
+        "algorithms/published/known_margin.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_single_records",
@@ -1748,7 +1748,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/single_records.py",
+        "algorithms/published/known_margin.py",
         "tests/algorithms/published/test_single_records.py",
         (
             "plan_single_records",
@@ -1848,7 +1848,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/whitening.py",
+        "algorithms/engine/kernel_features.py",
         "tests/algorithms/engine/test_whitening.py",
         (
             "WhiteningPlan.run",
@@ -1938,7 +1938,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/algorithms/labels/test_label_statistic.py",
         (
             "statistic_sensitivity",
@@ -2098,7 +2098,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/algorithms/labels/test_hypothesis_cover.py",
         (
             "linear_losses",
@@ -2196,7 +2196,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/kernel_margin.py",
+        "algorithms/published/margin_selection.py",
         "tests/algorithms/test_margin_training.py",
         (
             "plan_margin_choice",
@@ -2218,7 +2218,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/estimators/test_label_private.py",
         (
             "plan_labels",
@@ -2244,8 +2244,8 @@ MUTANTS = [
         ),
         (
             "plan_selection",
-            "if distribution is not None else count",
-            "",
+            "budget.mu, count",
+            "budget.mu, 1",
             "test_scores_have_their_noise",
         ),
     ),
@@ -2972,12 +2972,12 @@ MUTANTS = [
         "tests/optim/risks/test_softmax.py",
         (
             "softmax_diameter",
-            "n_classes, largest_score",
-            "n_classes, 0.7 * largest_score",
+            "squares, pulls =",
+            "largest_score *= 0.7; squares, pulls =",
             "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
         (
-            "_diameter",
+            "softmax_diameter",
             "(beta, n_classes, shift) + (beta * largest_score) ** 2",
             "(beta, n_classes, shift) ",
             "test_farthest_pair_is_covered_and_the_bound_is_near",
@@ -3138,7 +3138,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/single_features.py",
+        "rows/single_rows.py",
         "tests/rows/test_single_features.py",
         (
             "sample_groups",

@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import dp_halfspace
 from dp_halfspace import BudgetError, PrivacyWarning
-from dp_halfspace.privacy.interception import record_releases
 from tests.instances import ESTIMATORS, instances, label
+from tests.releases import record_releases
 
 every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
 

@@ -55,8 +55,8 @@ FLOORS = {
         "losses", "objectives", "pairs", "solvers", "certificate", "softmax_gradients", "risks",
     ),
     "algorithms": (
-        "engine", "perturbation", "search", "published", "labels", "ranking", "margin_training",
-        "kernel_training",
+        "engine", "perturbation", "search", "published", "label_training", "ranking",
+        "margin_training", "kernel_training",
     ),
 }  # fmt: skip
 # Names that a package hands out, when they are asked for, from a part that stands above it.
@@ -240,7 +240,7 @@ def test_a_default_fit_loads_what_it_executes():
     fit = f"{engine}.fit(X, [0, 1, 1] * 3).predict(X)"
     own = {name for name in loaded_after(f"{rows}; {fit}") if name.startswith("dp_halfspace.")}
     others = (
-        "algorithms.kernel", "algorithms.labels", "algorithms.perturbation",
+        "algorithms.kernel", "algorithms.label_training", "algorithms.perturbation",
         "algorithms.published", "algorithms.ranking", "algorithms.search",
         "algorithms.engine.cal", "algorithms.engine.col",
         "algorithms.engine.kernel", "ledger",

@@ -36,7 +36,6 @@ from dp_halfspace.metrics import private_score
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.interception import observe_releases
 from dp_halfspace.privacy.randomness import OperatingSystemBytes, SeededBytes
 from dp_halfspace.rows import rows as design
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS
@@ -44,6 +43,7 @@ from dp_halfspace.rows.chunked_rows import chunked_rows
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.algorithms.support import permit_for
 from tests.instances import ESTIMATORS
+from tests.releases import observe_releases
 from tests.support import Book
 
 RNG = np.random.default_rng(20)
@@ -596,7 +596,7 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
     found = rows.adjoint(p)
     entries = np.column_stack([data.astype(np.longdouble) * state[0][:, None], state[1]])
     exact = (entries * signs[:, None]).sum(axis=0)
-    sizes = {"n_samples": n, "n_columns": 5, "block_rows": rows.block_rows, "row_norm": 1.0}
+    sizes = {"n_samples": n, "n_columns": 5, "block_rows": whole.block_rows, "row_norm": 1.0}
     bound = gradient_error(
         **sizes, ridge=0.0, radius=1.0, slope=1.0, smoothness=0.0, evaluation=0.0
     )

@@ -28,7 +28,6 @@ from dp_halfspace import (
 )
 from dp_halfspace.preprocessing.scalers import CellScaler
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.instances import (
     ESTIMATORS,
@@ -39,6 +38,7 @@ from tests.instances import (
     with_enough_records,
     with_ways,
 )
+from tests.releases import record_releases
 from tests.support import (
     RELEASED,
     Book,

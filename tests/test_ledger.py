@@ -18,9 +18,9 @@ import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace.ledger.store import Row, digest_of
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
+from tests.releases import record_releases
 from tests.support import Book, every_estimator, one_of_each
 
 X, Y = separated(120, 3, 2)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dp_halfspace import OutputPerturbationClassifier, privacy
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
+from tests.releases import record_releases
 
 
 def exact(X, y, **params):

@@ -6,9 +6,9 @@ import pytest
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.instances import adjacency, instances, label, with_enough_records
+from tests.releases import record_releases
 
 SEARCH = PrivateSearchCV(
     OutputPerturbationClassifier(), {"alpha": [0.1, 1.0]}, selection="exponential"

@@ -247,11 +247,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     known = [column.name for column in model.encoding_.columns]
     roles = [name for name in (options.target, options.groups) if name is not None]
     features = _features(model)
-    given: Any = (
-        options,
-        [*features, *roles],
-        lambda name: name not in features or is_verbatim(features[name]),
-    )
+    stays_text = lambda name: name not in features or is_verbatim(features[name])  # noqa: E731
+    given: Any = (options, [*features, *roles], stays_text)
     # People have rows anywhere in the file.
     blocks = stream_cells(*given) if options.groups is None else iter([read_cells(*given)])
     parts, labels, groups = [], [], None

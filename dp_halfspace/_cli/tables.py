@@ -43,27 +43,6 @@ _FIRST_ROUNDED = 2.0**53
 _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 
 
-def read_columns(
-    file: Iterator[str],
-    names: Sequence[str],
-    separator: str,
-    path: Path,
-    is_verbatim: Callable[[str], bool],
-) -> list[Any]:
-    """Return the columns below the header: floats, or categories of pandas in any order.
-
-    Columns that are verbatim stay texts, whatever they hold. A row is a line: a quote that is not
-    closed would join two of them, and the number of rows, which is public, would follow from what
-    a record holds.
-    """
-    columns = [_Column(is_verbatim(name)) for name in names]
-    for rows in _row_blocks(file, separator, path, len(names)):
-        for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
-            column.add(cells)
-    # The blocks of a column are given up before the next one is put together.
-    return [columns.pop(0).values() for _ in names]
-
-
 def _row_blocks(
     file: Iterator[str], separator: str, path: Path, width: int
 ) -> Iterator[list[list[str]]]:
@@ -216,48 +195,38 @@ def read_cells(
     Of a CSV columns that are verbatim stay texts: labels, persons, and cells that a format or
     another decimal sign gives a meaning beyond their canonical value.
     """
-    pandas = _pandas()
-    path, kind = options.table, options.table.suffix.lower()
-    decimal = None
-    with readable(path):
-        if kind == ".parquet":
-            cells = _read_parquet(path)
-        elif kind in _EXCEL:
-            cells = _read_excel(pandas, path)
-        else:
-            cells, decimal = _read_csv(pandas, options, set(wanted), is_verbatim)
-    found = _checked_cells(path, cells, decimal, wanted)
-    _refuse_no_rows(path, len(cells))
-    return found
+    cells = next(stream_cells(options, wanted, is_verbatim, whole=True))
+    _refuse_no_rows(cells.path, len(cells.frame))
+    return cells
 
 
 def stream_cells(
-    options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool]
+    options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool], *, whole: bool = False
 ) -> Iterator[Cells]:
     """Read a file some rows at a time; see `read_cells`. A row is the same in any block."""
+    _check_pandas()
     path, kind = options.table, options.table.suffix.lower()
-    if kind in _EXCEL:
-        yield read_cells(options, wanted, is_verbatim)
-        return
-    pandas, n_rows = _pandas(), 0
+    n_rows = 0
     with readable(path):
-        if kind == ".parquet":
-            blocks: Iterator[tuple[Any, str | None]]
-            blocks = ((frame, None) for frame in ParquetRows(path, BLOCK_ROWS))
+        blocks: Iterator[tuple[Any, str | None]]
+        if kind in _EXCEL:
+            blocks = iter([(_read_excel(path), None)])
+        elif kind == ".parquet":
+            frames = [_read_parquet(path)] if whole else ParquetRows(path, BLOCK_ROWS)
+            blocks = ((frame, None) for frame in frames)
         else:
-            blocks = _csv_blocks(pandas, options, set(wanted), is_verbatim)
+            blocks = _read_csv(options, set(wanted), is_verbatim, whole=whole)
         for frame, decimal in blocks:
             yield replace(_checked_cells(path, frame, decimal, wanted), n_before=n_rows)
             n_rows += len(frame)
     _refuse_no_rows(path, n_rows)
 
 
-def _pandas() -> Any:
+def _check_pandas() -> None:
     try:
-        import pandas  # noqa: PLC0415 (optional dependency)
+        import pandas  # noqa: F401, PLC0415 (optional dependency)
     except ImportError as error:
         raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
-    return pandas
 
 
 def _refuse_no_rows(path: Path, n_rows: int) -> None:
@@ -378,8 +347,10 @@ def _arrow_dtype(kind: Any) -> Any:
     return None if types.is_dictionary(kind) else ArrowDtype(kind)
 
 
-def _read_excel(pandas: Any, path: Path) -> Any:
+def _read_excel(path: Path) -> Any:
     """Read the first sheet as objects, each cell by its own type; empty ones are missing."""
+    import pandas  # noqa: PLC0415 (optional dependency)
+
     try:
         cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
@@ -394,34 +365,28 @@ def _read_excel(pandas: Any, path: Path) -> Any:
 
 
 def _read_csv(
-    pandas: Any, options: Any, wanted: set[str], is_verbatim: Callable[[str], bool]
-) -> tuple[Any, str]:
-    """Read a frame of texts and floats, and return it with its decimal sign, or "either"."""
-    path = options.table
-    with _opened(path, options.encoding) as file:
-        names, separator, decimal = _read_header(file, options, wanted)
-
-        def stays_text(name: str) -> bool:
-            return decimal == "," or is_verbatim(name)
-
-        columns = read_columns(file, names, separator, path, stays_text)
-    frame = pandas.DataFrame(dict(enumerate(columns)), copy=False)
-    return frame.set_axis(names, axis=1), decimal
-
-
-def _csv_blocks(
-    pandas: Any, options: Any, wanted: set[str], is_verbatim: Callable[[str], bool]
+    options: Any, wanted: set[str], is_verbatim: Callable[[str], bool], *, whole: bool
 ) -> Iterator[tuple[Any, str]]:
-    """Read what `_read_csv` reads, some rows at a time."""
+    """Read frames of texts and floats, each with the decimal sign, or "either".
+
+    Floats, or categories of pandas in any order; columns that are verbatim stay texts, whatever
+    they hold. A row is a line: a quote that is not closed would join two of them, and the number of
+    rows, which is public, would follow from what a record holds.
+    """
+    import pandas  # noqa: PLC0415 (optional dependency)
+
     path = options.table
     with _opened(path, options.encoding) as file:
         names, separator, decimal = _read_header(file, options, wanted)
         stay = [decimal == "," or is_verbatim(name) for name in names]
-        for rows in _row_blocks(file, separator, path, len(names)):
+        blocks = _row_blocks(file, separator, path, len(names))
+        for part in [blocks] if whole else ([rows] for rows in blocks):
             columns = [_Column(stays) for stays in stay]
-            for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
-                column.add(cells)
-            read = dict(enumerate(column.values() for column in columns))
+            for rows in part:
+                for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
+                    column.add(cells)
+            # The blocks of a column are given up before the next one is put together.
+            read = {place: columns.pop(0).values() for place in range(len(names))}
             yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
 
 
@@ -648,7 +613,7 @@ def _source(options: Any) -> ParquetRows | None:
     """Return a reader of a large Parquet file; None of other files, by public sizes alone."""
     if options.table.suffix.lower() != ".parquet" or options.delta == 0:
         return None
-    _pandas()
+    _check_pandas()
     with readable(options.table):
         source = ParquetRows(options.table, ROWS_AT_ONCE)
         n_cells = sum(source.sizes) * source.nothing.shape[1]

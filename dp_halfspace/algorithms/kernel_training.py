@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dp_halfspace.algorithms.engine.defaults import additive_defaults, kernel_engine_defaults
+from dp_halfspace.algorithms.engine.kernel_features import WhiteningPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray, rows_over
 from dp_halfspace.algorithms.engine.training import (
     LinearPlan,
@@ -15,10 +16,9 @@ from dp_halfspace.algorithms.engine.training import (
     gradient_training,
     reads_single,
 )
-from dp_halfspace.algorithms.engine.whitening import WhiteningPlan
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_rows_as_given
 from dp_halfspace.algorithms.margin_training import check_hinge_solver, plan_training
-from dp_halfspace.algorithms.published.kernel_margin import MarginPlan
+from dp_halfspace.algorithms.published.margin_selection import MarginPlan
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks
 from dp_halfspace.data.coded_rows import numbers_of
 from dp_halfspace.data.people import People
@@ -31,7 +31,7 @@ from dp_halfspace.rows.blocks import LONGEST
 from dp_halfspace.rows.chunked_rows import chunked_features
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 from dp_halfspace.rows.rows import normalised_rows
-from dp_halfspace.rows.single_features import single_feature_rows
+from dp_halfspace.rows.single_rows import single_feature_rows
 
 # The constant beside columns with features, relative to that beside columns alone.
 _CONSTANT = 2.5

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import root
 
+from dp_halfspace._params import checked_size
 from dp_halfspace.audit._mechanisms import (
     LINEAR_TERMS,
     delta_at,
@@ -214,8 +215,7 @@ def replay(
     >>> result.findings, max(release.ratio for release in result.releases) <= 1.0
     ((), True)
     """
-    if isinstance(n_histories, bool) or not isinstance(n_histories, int) or n_histories < 1:
-        raise ValueError(f"n_histories must be an int of at least 1, got {n_histories!r}")
+    checked_size("n_histories", n_histories)
     source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
     named = {"groups": groups, "sample_weight": sample_weight}
     others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}

@@ -277,23 +277,17 @@ def _read_time(value: Any) -> Cell:
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
             value = getattr(value, name)()
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        if np.isnat(value):
-            return None
-        if isinstance(value, np.timedelta64):
-            return Duration(float(days_of_array(np.array([value]))[0]))
-        days, nanoseconds = _split_days(np.array([value]))
-        return Moment(int(days[0]), int(nanoseconds[0]))
     if isinstance(value, timedelta):
         return Duration(value / timedelta(days=1))
-    if not isinstance(value, datetime):
-        return Moment(value.toordinal() - _EPOCH)
-    if value.tzinfo is not None:
-        value = value.astimezone(timezone.utc)
-    seconds = value.hour * 3600 + value.minute * 60 + value.second
-    return _make_moment(
-        value.toordinal() - _EPOCH, seconds * _PER_SECOND + value.microsecond * 1000
-    )
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    value = np.datetime64(value) if isinstance(value, date) else value
+    if np.isnat(value):
+        return None
+    if isinstance(value, np.timedelta64):
+        return Duration(float(days_of_array(np.array([value]))[0]))
+    days, nanoseconds = _split_days(np.array([value]))
+    return Moment(int(days[0]), int(nanoseconds[0]))
 
 
 def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -35,24 +35,15 @@ class CodedRows:
         """All that decides the rows."""
         return (self.numbers, *(array for block in self.blocks for array in block))
 
-    def others(self, kind: type) -> NDArray[Any]:
-        """Return the columns behind the numbers, written out."""
-        return self._write(np.empty((len(self), self.shape[1] - self.numbers.shape[1]), kind))
-
     def dense(self, kind: type) -> NDArray[Any]:
         """Return all columns, written out."""
         rows: NDArray[Any] = np.empty(self.shape, kind)
-        rows[:, : self.numbers.shape[1]] = self.numbers
-        self._write(rows[:, self.numbers.shape[1] :])
-        return rows
-
-    def _write(self, out: NDArray[Any]) -> NDArray[Any]:
-        first = 0
+        last = self.numbers.shape[1]
+        rows[:, :last] = self.numbers
         for table, places in self.blocks:
-            last = first + table.shape[1]
-            out[:, first:last] = table[places]
-            first = last
-        return out
+            first, last = last, last + table.shape[1]
+            rows[:, first:last] = table[places]
+        return rows
 
 
 def written_out(rows: Any) -> NDArray[Any]:

@@ -67,16 +67,11 @@ class Encoding:
         """Root of the number of columns that are used: about the length of an encoded row."""
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
 
-    def encoded(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
-        """Return numbers within their ranges, NaN where missing; and columns of categories.
+    def coded(self, frame: Frame) -> CodedRows:
+        """Return numbers within their ranges, NaN where missing, and lists of categories.
 
         Columns are found by name, or by position where this table or that of the fit has none.
         """
-        coded = self.coded(frame)
-        return coded.numbers, coded.others(np.float64)
-
-    def coded(self, frame: Frame) -> CodedRows:
-        """Return the same with columns of categories as lists and places in them."""
         positions = self.positions(frame)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             # A warning of Python about an odd entry would show that the entry is there.
@@ -86,7 +81,7 @@ class Encoding:
     def _coded(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
         """Encode column by column."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
-        blocks: list[tuple[FloatArray, NDArray[np.int32]]] = []
+        blocks: list[Coded] = []
         n_numbers = 0
         for column, j in zip(self.columns, positions, strict=True):
             if column.kind == "drop":

@@ -120,14 +120,15 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
         words = "the column" if len(unknown) == 1 else "the columns"
         names = ", ".join(map(repr, unknown))
         raise ValueError(f"schema names {words} {names}, which X does not have")
-    return tuple(
-        _read_rule(name, rules[name])
-        if rules.get(name) is not None
-        else _column(name, kind_of(values), source=_source_of(values))
-        if frame.has_dtypes
-        else _column(name, "number", source=_BY_LIST)
-        for name, values in zip(frame.names, frame.columns, strict=True)
-    )
+    columns = []
+    for name, values in zip(frame.names, frame.columns, strict=True):
+        if rules.get(name) is not None:
+            columns.append(_read_rule(name, rules[name]))
+        elif frame.has_dtypes:
+            columns.append(_column(name, kind_of(values), source=_source_of(values)))
+        else:
+            columns.append(_column(name, "number", source=_BY_LIST))
+    return tuple(columns)
 
 
 def _source_of(values: Any) -> str:

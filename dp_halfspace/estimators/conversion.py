@@ -11,9 +11,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dp_halfspace._params import checked_size
 from dp_halfspace.estimators._foreign_parameters import NOISE_INSTEAD, WITHOUT_COUNTERPART
-
-__all__ = ["ConversionReport", "KeptParameter", "from_sklearn"]
 
 # Steps in front that read the records at their fit; what the estimator does itself.
 _OWN_STEPS = {
@@ -139,10 +138,8 @@ def from_sklearn(
     >>> from_sklearn(LogisticRegression(C=0.5), classes=[0, 1], data_norm=1.0, n_samples=4000)
     OutputPerturbationClassifier(alpha=0.0005, ...)
     """
-    if n_samples is not None and (
-        isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 1
-    ):
-        raise ValueError(f"n_samples must be None or an int of at least 1, got {n_samples!r}")
+    if n_samples is not None:
+        checked_size("n_samples", n_samples)
     steps, model = _without_steps(estimator, data_norm)
     kind = type(model).__name__
     if kind not in _MAKERS or not type(model).__module__.startswith("sklearn."):
@@ -249,12 +246,8 @@ def _over(n_samples: int | None, weight: float) -> float | None:
     return None if n_samples is None else weight / n_samples
 
 
-def _from_linear_svc(given: dict[str, Any], n_samples: int | None) -> _Made:
-    return _linear("C", given["loss"], _over(n_samples, 1.0 / given["C"]))
-
-
-def _from_logistic(given: dict[str, Any], n_samples: int | None) -> _Made:
-    return _linear("C", "logistic", _over(n_samples, 1.0 / given["C"]))
+def _from_c(given: dict[str, Any], n_samples: int | None) -> _Made:
+    return _linear("C", given.get("loss", "logistic"), _over(n_samples, 1.0 / given["C"]))
 
 
 def _from_sgd(given: dict[str, Any], n_samples: int | None) -> _Made:
@@ -300,9 +293,9 @@ def _from_svc(given: dict[str, Any], n_samples: int | None) -> _Made:
 
 
 _MAKERS: dict[str, Callable[[dict[str, Any], int | None], _Made]] = {
-    "LinearSVC": _from_linear_svc,
+    "LinearSVC": _from_c,
     "SVC": _from_svc,
-    "LogisticRegression": _from_logistic,
+    "LogisticRegression": _from_c,
     "SGDClassifier": _from_sgd,
     "RidgeClassifier": _from_ridge,
 }

@@ -19,15 +19,16 @@ from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE
 from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
+    WhiteningPlan,
     draw_additive_features,
     draw_features,
     draw_whitened_features,
     n_features_wanted,
+    plan_whitening,
     projected,
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.engine.whitening import WhiteningPlan, plan_whitening
 from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.kernel_training import (
     KernelPlan,
@@ -36,7 +37,7 @@ from dp_halfspace.algorithms.kernel_training import (
     makes_single,
     plan_kernel_training,
 )
-from dp_halfspace.algorithms.published.kernel_margin import (
+from dp_halfspace.algorithms.published.margin_selection import (
     SEARCH_MEMORY,
     MarginPlan,
     plan_margin_choice,

@@ -253,11 +253,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> _ObjectiveFit:
         """Fix the public numbers of a fit."""
-        n_samples, n_features, intercept = (
-            facts.n_privacy_units,
-            facts.n_features,
-            self._constant_column(),
-        )
+        n_samples, n_features = facts.n_privacy_units, facts.n_features
+        intercept = self._constant_column()
         # By the columns of the data: how much a projection drowns is what the rules weigh.
         columns = n_features + (intercept is not None)
         defaults = objective_defaults(

@@ -68,7 +68,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
-from dp_halfspace.rows.single_features import single_feature_rows
+from dp_halfspace.rows.single_rows import single_feature_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.report import privacy_report as privacy_report
     from dp_halfspace.inspection.units import UnitFinding as UnitFinding
     from dp_halfspace.inspection.units import check_units as check_units
+    from dp_halfspace.theory.bounds import RiskBound as RiskBound
     from dp_halfspace.theory.bounds import convex_excess_risk as convex_excess_risk
     from dp_halfspace.theory.bounds import optimal_regularization as optimal_regularization
+    from dp_halfspace.theory.bounds import population_risk_bound as population_risk_bound
     from dp_halfspace.theory.bounds import (
         strongly_convex_excess_risk as strongly_convex_excess_risk,
     )
     from dp_halfspace.theory.margin_bound import margin_risk_bound as margin_risk_bound
-    from dp_halfspace.theory.population_bound import RiskBound as RiskBound
-    from dp_halfspace.theory.population_bound import population_risk_bound as population_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
     from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
     from dp_halfspace.theory.sample_complexity import ErrorLowerBound as ErrorLowerBound

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_X_y
 
 from dp_halfspace._html import align_columns
-from dp_halfspace._params import resolved_delta
+from dp_halfspace._params import checked_size, require, resolved_delta
 from dp_halfspace.algorithms.engine.defaults import small_table_rule
 from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
@@ -26,7 +26,6 @@ from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.linear import checked_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,14 +154,12 @@ def outlook(
     (True, True)
     """
     n = checked_size("n_samples", n_samples)
-    sizes = (n, checked_size("n_features", n_features), checked_size("n_classes", n_classes))
-    if sizes[2] < 2:
-        raise ValueError(f"n_classes must be at least 2, got {n_classes!r}")
+    n_classes = checked_size("n_classes", n_classes, least=2)
     if not 0.0 < epsilon <= _LARGEST_EPSILON:
         raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
     at = resolved_delta(delta, n)
-    if not 0.0 <= at < 0.5:
-        raise ValueError(f'delta must be "auto" or in [0, 1/2), got {delta!r}')
+    require("in [0, 1/2)", delta=at)
+    sizes = n, checked_size("n_features", n_features), n_classes
     return outlook_of(*sizes, float(epsilon), at, is_scale_stated=is_scale_stated)
 
 
@@ -244,12 +241,10 @@ def plan_accuracy(
     budgets = [float(epsilon) for epsilon in epsilons]
     if not budgets or not all(0.0 < epsilon <= _LARGEST_EPSILON for epsilon in budgets):
         raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
-    if checked_size("n_repeats", n_repeats) < 2:
-        raise ValueError("n_repeats must be at least 2, to tell a spread")
+    checked_size("n_repeats", n_repeats, least=2)  # to tell a spread
     n_samples = checked_size("n_samples", n_samples)
     at = resolved_delta(delta, n_samples)
-    if not 0.0 <= at < 0.5:
-        raise ValueError(f'delta must be "auto" or in [0, 1/2), got {delta!r}')
+    require("in [0, 1/2)", delta=at)
     rng = public_generator(random_state, "plan")
     if X is None:
         distribution = _checked_distribution(n_features, n_classes, reference, majority)

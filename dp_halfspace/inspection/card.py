@@ -14,7 +14,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,7 +29,7 @@ from dp_halfspace.inspection.report import private_part
 from dp_halfspace.ledger.ledger import PrivacyLedger
 from dp_halfspace.ledger.store import belongs_to_ledger
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 # Columns whose effects are shown, those of the largest effects first, and pictures in one row.
 _MOST_CURVES = 24
@@ -195,13 +194,13 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
         unit = f"one person: all rows with the same value of the column {groups!r}"
     if not math.isfinite(record.epsilon):
         return '<p class="claim">Nothing: the fit had no noise (ε is infinite).</p>'
-    epsilon, delta = _digits(record.epsilon, 3), _digits(record.delta)
+    epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
     with np.errstate(over="ignore"):
-        factor = _digits(float(np.exp(record.epsilon)))
+        factor = rounded_text(float(np.exp(record.epsilon)), 2)
     slack = f", but for a probability of {delta}" if record.delta > 0 else ""
-    sure = _digits(50.0 * (1.0 + record.attack_advantage()))
+    sure = rounded_text(50.0 * (1.0 + record.attack_advantage()), 2)
     rates = [
-        (f"{100 * rate:g} %", f"{_digits(100.0 * record.attack_tpr(rate))} % at most")
+        (f"{100 * rate:g} %", f"{rounded_text(100.0 * record.attack_tpr(rate), 2)} % at most")
         for rate in _SHOWN_RATES
     ]
     return (
@@ -263,17 +262,17 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
     if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
         pure = [("Of that δ", "nothing is spent: the guarantee of this fit is pure ε")]
     if ledger is None:
-        fit = f"ε = {_digits(record.epsilon, 3)}, δ = {_digits(record.delta)}"
+        fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
         return (
             table(("This fit", fit), *pure)
             + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
         )
     at = ledger.delta
-    return f"<p>Every ε at the δ of the ledger, {_digits(at)}:</p>\n" + table(
-        ("This fit", f"ε = {_digits(record.epsilon_at(at), 3)}"),
+    return f"<p>Every ε at the δ of the ledger, {rounded_text(at, 2)}:</p>\n" + table(
+        ("This fit", f"ε = {rounded_text(record.epsilon_at(at), 3)}"),
         *pure,
-        ("Spent by all releases so far", f"ε = {_digits(ledger.spent(), 3)}"),
-        ("Left for one more fit", f"ε = {_digits(ledger.remaining(), 3, up=False)}"),
+        ("Spent by all releases so far", f"ε = {rounded_text(ledger.spent(), 3)}"),
+        ("Left for one more fit", f"ε = {rounded_text(ledger.remaining(), 3, up=False)}"),
         ("Cap of the ledger", f"ε = {ledger.epsilon:g}"),
     )
 
@@ -353,15 +352,6 @@ def _noise_note(columns: Sequence[ColumnEffect]) -> str:
         "Grey is what the noise alone may have made: the band has two standard deviations on both "
         f"sides.{escape(names)}"
     )
-
-
-def _digits(value: float, n_digits: int = 2, *, up: bool = True) -> str:
-    """Write a number in few digits, rounded to the safe side where they are not the number."""
-    if float(f"{value:.{n_digits}g}") == value:
-        return f"{value:.{n_digits}g}" if value < 1e4 else f"{value:g}"
-    rounding = ROUND_CEILING if up else ROUND_FLOOR
-    found = Context(prec=n_digits, rounding=rounding).create_decimal_from_float(value)
-    return f"{float(found):g}"
 
 
 def _made_by() -> str:

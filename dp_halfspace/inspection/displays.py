@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import plain_label
-from dp_halfspace._params import resolved_delta
+from dp_halfspace._params import checked_size, resolved_delta
 from dp_halfspace._sklearn_compat import column_names, single_blas_thread
 from dp_halfspace.data.schema import Column
 from dp_halfspace.exceptions import BudgetError, PrivacyWarning, install_hint
@@ -306,8 +306,7 @@ class EpsilonAccuracyDisplay:
         kind = type(estimator).__name__
         if "epsilon" not in getattr(estimator, "get_params", dict)():
             raise ValueError(f"estimator must have a parameter epsilon, which {kind} has not")
-        if isinstance(n_repeats, bool) or not isinstance(n_repeats, int) or n_repeats < 1:
-            raise ValueError(f"n_repeats must be an int of at least 1, got {n_repeats!r}")
+        checked_size("n_repeats", n_repeats)
         title, results = kind if name is None else name, []
         for number in range(n_repeats):
             seed = None if random_state is None else random_state + number

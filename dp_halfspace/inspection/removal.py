@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.svm import LinearSVC
 
+from dp_halfspace._params import checked_size, require
 from dp_halfspace.exceptions import PrivacyWarning
 
 if TYPE_CHECKING:
@@ -119,12 +119,9 @@ def removal_curve(
     >>> bool(curve.margins[0] == 0.0), bool(curve.margins[-1] > 0.19)
     (True, True)
     """
-    if not (isinstance(share, Real) and 0.0 < share < 1.0):
-        raise ValueError(f"share must be in (0, 1); got {share!r}.")
-    if not (isinstance(n_removals, Integral) and n_removals >= 0):
-        raise ValueError(f"n_removals must be an integer of at least 0; got {n_removals!r}.")
-    if not (isinstance(penalty, Real) and 0.0 < penalty < np.inf):
-        raise ValueError(f"penalty must be positive and finite; got {penalty!r}.")
+    require("in (0, 1)", share=share)
+    checked_size("n_removals", n_removals, least=0)
+    require("positive and finite", penalty=penalty)
     warnings.warn(
         "removal_curve shows exact facts of single records: it is not private, do not release it",
         PrivacyWarning,

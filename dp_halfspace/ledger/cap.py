@@ -9,6 +9,7 @@ a filter for budgets that earlier results decide on. ``docs/proofs/accounting.md
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -87,16 +88,11 @@ class Cap:
         def fits(count: int) -> bool:
             return self.holds([*spent, *(Repeated(event, count) for event in events)])
 
-        if not fits(1):
-            return 0
-        least, most = 1, 2
+        most = 1
         while most <= MOST_FITS and fits(most):
-            least, most = most, 2 * most
-        most = min(most, MOST_FITS + 1)
-        while most - least > 1:
-            middle = (least + most) // 2
-            least, most = (middle, most) if fits(middle) else (least, middle)
-        return least
+            most *= 2
+        refused = range(min(most, MOST_FITS + 1))
+        return bisect_left(refused, True, lo=most // 2 + 1, key=lambda n: not fits(n)) - 1
 
     def _compared(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return what is compared with the cap: events that are no better than those given."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,28 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
 from dp_halfspace._params import fit_context
+from dp_halfspace.algorithms.fit_plan import PublicPlan
 from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
-
-class HeldOutPlan(Protocol):
-    """The public numbers of one release from held-out records, and what it needs."""
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        ...
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        ...
-
-
-AnyPlan = TypeVar("AnyPlan", bound=HeldOutPlan)
+AnyPlan = TypeVar("AnyPlan", bound=PublicPlan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +36,67 @@ class Prepared(Generic[AnyPlan]):
     record: PrivacyRecord
 
 
-def inner_has(*names: str) -> Callable[[Any], bool]:
-    """Make a check whether the wrapped model has a method."""
+def _inner_has(name: str) -> Callable[[Any], bool]:
+    """Make a check whether the model inside has a method."""
 
-    def check(wrapper: Any) -> bool:
-        getattr(wrapper.estimator, names[0])
+    def check(outer: Any) -> bool:
+        getattr(outer._inner, name)
         return True
 
     return check
 
 
-class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC, Generic[AnyPlan]):
+class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
+    """A classifier round another one, whose probabilities, scores and tags are its own."""
+
+    estimator: Any
+
+    @property
+    def _inner(self) -> Any:
+        """The model that is asked: of a search the best run, once there is one."""
+        return getattr(self, "best_estimator_", self.estimator)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the model inside as they are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self._inner.predict_proba(X))
+
+    @available_if(_inner_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of the model inside as they are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self._inner.decision_function(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if not hasattr(self.estimator, "__sklearn_tags__"):
+            # A model of another library says nothing of itself.
+            return tags
+        inner = get_tags(self.estimator)
+        tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
+        return tags
+
+
+class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     """A fitted model, and what a fit of the wrapper releases of held-out records."""
 
     estimator: Any
@@ -197,47 +233,8 @@ class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC, G
         """Names of the columns that the model takes, where it knows them."""
         return np.asarray(self.estimator.feature_names_in_)
 
-    @available_if(inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the model as they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator.predict_proba(X))
-
-    @available_if(inner_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores of the model as they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator.decision_function(X))
-
     def __sklearn_is_fitted__(self) -> bool:
         return "privacy_" in self.__dict__
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        if not hasattr(self.estimator, "__sklearn_tags__"):
-            # A model of another library says nothing of itself.
-            return tags
-        inner = get_tags(self.estimator)
-        tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
-        return tags
 
 
 def n_rows(X: Any) -> int:

@@ -12,17 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
-from dp_halfspace._params import fit_context, refusing, resolved_delta
+from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_guarantee
+from dp_halfspace._params import fit_context, refusing, require, resolved_delta
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.model_selection._candidates import (
     SCORINGS,
@@ -32,6 +29,7 @@ from dp_halfspace.model_selection._candidates import (
     run_candidates,
     silence,
 )
+from dp_halfspace.model_selection._prefit import WrappingClassifier
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
@@ -53,16 +51,6 @@ from dp_halfspace.privacy.record import PrivacyRecord
 _KEPT = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
 _OWN = ("epsilon", "delta", "ledger", "random_state")
-
-
-def _has(name: str) -> Callable[[Any], bool]:
-    """Return a check that the released estimator, or else the one given, has a method."""
-
-    def check(search: Any) -> bool:
-        getattr(getattr(search, "best_estimator_", search.estimator), name)
-        return True
-
-    return check
 
 
 def _taken(plan: SearchPlan) -> str:
@@ -112,8 +100,7 @@ def confidence_repeats(beta: float) -> int:
     >>> confidence_repeats(0.05), confidence_repeats(0.05 / 4)
     (4, 6)
     """
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1), got {beta!r}")
+    require("in (0, 1)", beta=beta)
     return math.ceil(math.log(2.0 / beta))
 
 
@@ -126,7 +113,7 @@ def confidence_repeats(beta: float) -> int:
     refit="the best run is released as it was trained: another fit would cost another budget",
 )
 @dataclass(eq=False, repr=False)
-class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
+class PrivateSearchCV(WrappingClassifier):
     """Private choice of the parameters of a classifier of the suite.
 
     Candidates are trained within shares of one budget and compared by their number of correct
@@ -256,14 +243,11 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         "param_distributions": [dict, list, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": PrivateLinearClassifier._parameter_constraints["epsilon"],
-        "delta": PrivateLinearClassifier._parameter_constraints["delta"],
+        **BUDGET,
         "selection": [StrOptions(set(SELECTIONS))],
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "miss": [Interval(Real, 1e-3, 1, closed="neither")],
         "n_jobs": [Integral, None],
-        "random_state": PrivateLinearClassifier._parameter_constraints["random_state"],
-        "ledger": PrivateLinearClassifier._parameter_constraints["ledger"],
         "verbose": ["verbose"],
     }
 
@@ -466,40 +450,3 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         """
         check_is_fitted(self)
         return np.asarray(self.best_estimator_.predict(X))
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows with the released model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.best_estimator_.decision_function(X))
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.best_estimator_.predict_proba(X))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.classifier_tags = inner.classifier_tags
-        tags.input_tags = inner.input_tags
-        return tags

@@ -33,8 +33,6 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
-__all__ = ["PrivateThresholdClassifier"]
-
 # Public candidates: eighths of log-odds for probabilities; for scores of unknown scale sizes that
 # grow by the sixteenth root of two, and zero.
 _LOG_ODDS = expit(np.linspace(-8.0, 8.0, 129))

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._params import checked_size, require
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.optim.losses import Loss
@@ -94,8 +95,7 @@ class OverRows:
 
 def check_terms(ridge: float, linear: FloatArray | None, size: int) -> None:
     """Refuse terms that do not make a strongly convex function of the right size."""
-    if not 0.0 < ridge < math.inf:
-        raise ValueError("ridge must be positive and finite")
+    require("positive and finite", ridge=ridge)
     if linear is not None and linear.shape != (size,):
         raise ValueError("linear must have one entry per coefficient")
 
@@ -259,12 +259,10 @@ class Adversary:
     smoothing: float = 1e-3
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.radius < math.inf:
-            raise ValueError("radius must be positive and finite")
+        require("positive and finite", radius=self.radius)
         if self.norm not in (2, "inf"):
             raise ValueError("norm must be 2 or 'inf'")
-        if self.n_features < 1:
-            raise ValueError("n_features must be at least 1")
+        checked_size("n_features", self.n_features)
         if not _SMALLEST <= self.smoothing < math.inf:
             raise ValueError(f"smoothing must be at least {_SMALLEST} and finite")
 
@@ -399,8 +397,7 @@ class MarginObjective(OverRows):
         n = self.rows.shape[0]
         if self.signs.shape != (n,) or self.weights.shape != (n,):
             raise ValueError("signs and weights must have one entry per row")
-        if not 0.0 <= self.tilt < math.inf:
-            raise ValueError("tilt must be finite and not negative")
+        require("at least 0 and finite", tilt=self.tilt)
         if self.adversary is not None and not self.loss.monotone:
             raise ValueError("an adversary needs a monotone loss")
         check_terms(self.ridge, self.linear, self.size)
@@ -658,10 +655,8 @@ class SoftmaxObjective(OverRows):
         n = self.rows.shape[0]
         if self.targets.shape != (n,) or self.weights.shape != (n,):
             raise ValueError("targets and weights must have one entry per row")
-        if self.n_classes < 2:
-            raise ValueError("n_classes must be at least 2")
-        if not 0.0 <= self.shift < math.inf:
-            raise ValueError("shift must be finite and not negative")
+        checked_size("n_classes", self.n_classes, least=2)
+        require("at least 0 and finite", shift=self.shift)
         check_terms(self.ridge, self.linear, self.size)
 
     @property

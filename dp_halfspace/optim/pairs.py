@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._params import require
 from dp_halfspace.optim.losses import Loss, softplus, softplus_curvature, softplus_slope
 from dp_halfspace.optim.objectives import OverRows, check_terms, depth, finish
 from dp_halfspace.rows.blocks import FloatArray
@@ -469,8 +470,7 @@ class PairwiseObjective(OverRows):
             raise ValueError("positive must be a mask with one entry per row")
         if self.loss.name not in PAIRWISE_LOSSES:
             raise ValueError(f"the loss of pairs must be one of {PAIRWISE_LOSSES}")
-        if not 0.0 < self.normaliser < math.inf:
-            raise ValueError("normaliser must be positive and finite")
+        require("positive and finite", normaliser=self.normaliser)
         check_terms(self.ridge, self.linear, self.size)
         split = np.flatnonzero(self.positive), np.flatnonzero(~self.positive)
         object.__setattr__(self, "_split", split)

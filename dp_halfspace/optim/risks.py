@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, lambertw
 
+from dp_halfspace._params import require
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import Weights
@@ -394,8 +395,7 @@ class MarginRisk(Risk):
     min_weight: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.tilt < math.inf:
-            raise ValueError("tilt must be finite and not negative")
+        require("at least 0 and finite", tilt=self.tilt)
         if not 0.0 <= self.min_weight <= self.max_weight:
             raise ValueError("min_weight must be between 0 and max_weight")
         if self.adversary is None:
@@ -466,11 +466,8 @@ class MarginRisk(Risk):
         largest_margin = self.row_length * self.radius(ridge)
         if self.adversary is None:
             is_logistic = self.loss.name == "logistic"
-            slope = (
-                logistic_diameter(largest_margin)
-                if is_logistic
-                else self.loss.slope_bound(largest_margin)
-            )
+            bound = logistic_diameter if is_logistic else self.loss.slope_bound
+            slope = bound(largest_margin)
             width = 2.0 * self.max_weight * self.row_norm * slope
         else:
             largest_margin *= FAR_UP

@@ -25,6 +25,7 @@ _SLACK = 2e-4
 _ROUNDS = 40
 
 
+@lru_cache(maxsize=4096)  # Fits with the same public numbers share the work.
 def softmax_diameter(n_classes: int, largest_score: float, *, shift: float = 0.0) -> float:
     """Half the diameter of the gradients of the multinomial logistic loss.
 
@@ -55,18 +56,13 @@ def softmax_diameter(n_classes: int, largest_score: float, *, shift: float = 0.0
     """
     if largest_score <= 0.0:
         return _largest_gradient(n_classes, 0.0, shift) * FAR_UP
-    return _diameter(n_classes, largest_score, shift)
-
-
-@lru_cache(maxsize=4096)  # Fits with the same public numbers share the work.
-def _diameter(n_classes: int, largest_score: float, shift: float) -> float:
-    """Bound half the diameter: the smaller of two balls, round zero and round `beta` ``W``."""
     squares, pulls = _candidates(n_classes, shift)
 
     def square(beta: float) -> float:
         return float(np.max(squares + 2.0 * beta * pulls)) + (beta * largest_score) ** 2
 
-    # Every beta gives a bound; this one is nearly the best.
+    # The smaller of two balls holds all gradients, round zero and round `beta` ``W``. Every beta
+    # gives a bound; this one is nearly the best.
     bounds = 1e-2 / (1.0 + largest_score), 2.0 / (1.0 + largest_score)
     beta = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
     ball = math.sqrt(_ceiling(beta, n_classes, shift) + (beta * largest_score) ** 2)
@@ -76,11 +72,7 @@ def _diameter(n_classes: int, largest_score: float, shift: float) -> float:
 def _largest_gradient(n_classes: int, largest_score: float, shift: float) -> float:
     """Bound the norm of the gradient of a row of norm one: the ball round zero."""
     others = n_classes - 1
-    rise = (
-        math.sqrt(n_classes / others) * largest_score
-        if largest_score <= 2.0
-        else math.sqrt(2.0) * largest_score
-    )
+    rise = math.sqrt(n_classes / others if largest_score <= 2.0 else 2.0) * largest_score
     slope = 1.0 / (1.0 + math.exp(-rise - shift) / others)
     # Sum of squares of the shares of the other classes: ratios are at most exp(sqrt(2) score).
     alone = 1.0 / (1.0 + (others - 1) * math.exp(-math.sqrt(2.0) * largest_score))

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
+from dp_halfspace._params import require
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.optim.objectives import MAX_DENSE, MarginObjective, Objective, SoftmaxObjective
@@ -496,17 +497,14 @@ def katyusha(
     n, mu = F.n_samples, F.strong_convexity
     batch = math.ceil(n / _STEPS_PER_PASS)
     length = 2 * math.ceil(n / batch)
-    epochs = (
-        min(max(_MOST_STOCHASTIC_STEPS // length, 1), _MOST_EPOCHS)
-        if n_epochs is None
-        else n_epochs
-    )
+    if n_epochs is None:
+        n_epochs = min(max(_MOST_STOCHASTIC_STEPS // length, 1), _MOST_EPOCHS)
     beta = max(F.smoothness - mu, mu)
     tau = min(math.sqrt(length * mu / (3.0 * beta)), 0.5)
     gamma = 1.0 / (3.0 * tau * beta)
     rng = np.random.default_rng(seed)
     y = z = anchor = project_to_ball(start, F.radius)
-    for _ in range(epochs):
+    for _ in range(n_epochs):
         full = F.gradient(anchor) - mu * anchor
         total, weight, mass = np.zeros(F.size), 1.0, 0.0
         for _ in range(length):
@@ -676,10 +674,7 @@ def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimiz
         raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
     if optimizer == "newton" and objective.size > MAX_DENSE:
         raise ValueError(f"optimizer='newton' is for at most {MAX_DENSE} coefficients")
-    if not 0.0 < gamma < math.inf:
-        raise ValueError("gamma must be positive and finite")
-    if not 0.0 < radius < math.inf:
-        raise ValueError("radius must be positive and finite")
+    require("positive and finite", gamma=gamma, radius=radius)
     if not math.isfinite(objective.gradient_lipschitz):
         raise ValueError("the objective must be smooth")
 

@@ -425,13 +425,8 @@ def largest_loss(event: Event) -> float:
 
 def total_mu(counts: Counted) -> float:
     """All Gaussian events in quadrature."""
-    return math.hypot(
-        *(
-            raise_underflow(e.mu) * math.sqrt(count)
-            for e, count in counts
-            if isinstance(e, Gaussian)
-        )
-    )
+    gaussian = [(event.mu, count) for event, count in counts if isinstance(event, Gaussian)]
+    return math.hypot(*(raise_underflow(mu) * math.sqrt(count) for mu, count in gaussian))
 
 
 def raise_underflow(value: float) -> float:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events
-from dp_halfspace.privacy.events import Exponential, Pure
+from dp_halfspace.privacy.events import Pure
+from dp_halfspace.privacy.interception import ExponentialMechanism
 from dp_halfspace.privacy.noise import draw_geometric, uniform_below
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
@@ -166,7 +167,7 @@ def _draw_successes(
 
 
 @dataclass(frozen=True, slots=True)
-class TalliedChoice:
+class TalliedChoice(ExponentialMechanism):
     """The exponential mechanism over many candidates whose costs are small integers.
 
     A candidate of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, in the
@@ -184,11 +185,6 @@ class TalliedChoice:
     """
 
     epsilon: float
-
-    @property
-    def event(self) -> Exponential:
-        """What the choice costs: ``Exponential(epsilon)``."""
-        return Exponential(self.epsilon)
 
     def perturb(self, value: NDArray[Any], source: ByteSource) -> NDArray[np.float64]:
         """Return the number of the chosen candidate; smaller costs are better."""
@@ -249,7 +245,7 @@ class CountedChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class TalliedChoices:
+class TalliedChoices(ExponentialMechanism):
     """One candidate of each of several lists, whose costs are small integers that add up.
 
     The exponential mechanism over all combinations, one candidate of each list: a combination has
@@ -269,11 +265,6 @@ class TalliedChoices:
     lengths: tuple[int, ...]
     epsilon: float
 
-    @property
-    def event(self) -> Exponential:
-        """What all choices cost together: ``Exponential(epsilon)``."""
-        return Exponential(self.epsilon)
-
     def parts(self, value: NDArray[Any]) -> list[NDArray[Any]]:
         """Divide a value into the costs of each list."""
         return np.split(value, np.cumsum(self.lengths)[:-1])
@@ -285,7 +276,7 @@ class TalliedChoices:
 
 
 @dataclass(frozen=True, slots=True)
-class ParallelChoice:
+class ParallelChoice(ExponentialMechanism):
     """One choice for each of several groups of records, at once, by an exponential mechanism.
 
     A record is in one group, so replacing it changes the utilities of two groups at most:
@@ -298,11 +289,6 @@ class ParallelChoice:
     sensitivity: float
     epsilon: float
 
-    @property
-    def event(self) -> Exponential:
-        """What all choices cost together: ``Exponential(epsilon)``."""
-        return Exponential(self.epsilon)
-
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the number of the chosen candidate of every row; larger utilities are better."""
         chosen = [
@@ -313,7 +299,7 @@ class ParallelChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneralizedChoice:
+class GeneralizedChoice(ExponentialMechanism):
     """The choice of one of finitely many candidates by costs of different sensitivity.
 
     With ``t = (2 / epsilon) ln(K / beta)`` and ``beta = 0.05`` the chosen cost is at most
@@ -336,11 +322,6 @@ class GeneralizedChoice:
 
     sensitivities: tuple[float, ...]
     epsilon: float
-
-    @property
-    def event(self) -> Exponential:
-        """What the choice costs: ``Exponential(epsilon)``."""
-        return Exponential(self.epsilon)
 
     @property
     def sensitivity(self) -> float:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Event, Exponential, Pure
 from dp_halfspace.privacy.randomness import ByteSource
 
 
@@ -33,13 +32,28 @@ class Mechanism(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One release with its exact value, which is private."""
+class PureMechanism:
+    """A mechanism that costs its `epsilon` as pure loss."""
 
-    mechanism: Mechanism
-    value: NDArray[Any]
-    released: NDArray[np.float64]
+    __slots__ = ()
+    epsilon: float
+
+    @property
+    def event(self) -> Pure:
+        """What the release costs: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+
+class ExponentialMechanism:
+    """A choice, or several at once, of bounded range `epsilon`."""
+
+    __slots__ = ()
+    epsilon: float
+
+    @property
+    def event(self) -> Exponential:
+        """What all of the choice costs: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
 
 
 Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
@@ -68,28 +82,3 @@ def intercept_releases(answer: Answer | None) -> Iterator[None]:
         yield
     finally:
         _ANSWER.reset(token)
-
-
-@contextmanager
-def observe_releases(observer: Callable[[Release], None]) -> Iterator[None]:
-    """Show every release made inside the block to a function."""
-    inner = _ANSWER.get()
-
-    def answer(
-        value: NDArray[Any], mechanism: Mechanism, source: ByteSource
-    ) -> NDArray[np.float64]:
-        with intercept_releases(inner):
-            released = draw_release(value, mechanism, source)
-        observer(Release(mechanism, value, released))
-        return released
-
-    with intercept_releases(answer):
-        yield
-
-
-@contextmanager
-def record_releases() -> Iterator[list[Release]]:
-    """Collect every release made inside the block."""
-    releases: list[Release] = []
-    with observe_releases(releases.append):
-        yield releases

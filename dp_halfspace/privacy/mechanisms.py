@@ -20,13 +20,17 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import (
     Event,
-    Exponential,
     Gaussian,
     Pure,
     SampledGaussian,
     single_runs,
 )
-from dp_halfspace.privacy.interception import Mechanism, draw_release
+from dp_halfspace.privacy.interception import (
+    ExponentialMechanism,
+    Mechanism,
+    PureMechanism,
+    draw_release,
+)
 from dp_halfspace.privacy.noise import (
     add_noise,
     check_scale,
@@ -137,7 +141,7 @@ class SampledGaussianNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class L2LaplaceNoise:
+class L2LaplaceNoise(PureMechanism):
     """Noise of density proportional to exp(-||z|| / scale), for pure epsilon.
 
     Attributes
@@ -169,18 +173,13 @@ class L2LaplaceNoise:
         """Scale of the density; the norm of d-dimensional noise is Gamma(d, scale)."""
         return self.sensitivity / self.epsilon * FAR_UP
 
-    @property
-    def event(self) -> Pure:
-        """What the release costs: ``Pure(epsilon)``."""
-        return Pure(self.epsilon)
-
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
         return l2_laplace(value, self.scale, source=source)
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialChoice:
+class ExponentialChoice(ExponentialMechanism):
     """The choice of one of finitely many candidates by their scores.
 
     Notes
@@ -195,11 +194,6 @@ class ExponentialChoice:
 
     sensitivity: float
     epsilon: float
-
-    @property
-    def event(self) -> Exponential:
-        """What the choice costs: ``Exponential(epsilon)``."""
-        return Exponential(self.epsilon)
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the number of the chosen candidate; larger scores are better."""

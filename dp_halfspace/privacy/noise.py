@@ -28,7 +28,7 @@ from dp_halfspace.privacy._exact import (
     positive_rational,
     random_events,
 )
-from dp_halfspace.privacy.events import Pure
+from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
 _SMALLEST_SCALE = Fraction(1, 2**900)
@@ -414,7 +414,7 @@ _NEGLIGIBLE = 512
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(PureMechanism):
     """Each label is kept with probability ``e^epsilon / (e^epsilon + K - 1)``.
 
     Otherwise it becomes one of the ``K - 1`` others, all equally likely.
@@ -441,11 +441,6 @@ class RandomizedResponse:
         positive_rational(self.epsilon, "epsilon")
         if self.n_classes < 2:
             raise ValueError(f"n_classes must be at least 2, got {self.n_classes!r}")
-
-    @property
-    def event(self) -> Pure:
-        """What the responses cost: ``Pure(epsilon)``."""
-        return Pure(self.epsilon)
 
     @property
     def keep_probability(self) -> float:
@@ -488,7 +483,7 @@ def _share(gamma: Fraction, weight: int, bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceNoise:
+class DiscreteLaplaceNoise(PureMechanism):
     """Integers k of probability proportional to ``exp(-|k| epsilon / sensitivity)``, exactly.
 
     It is the difference of two geometric variables, whose binary digits are independent.
@@ -518,11 +513,6 @@ class DiscreteLaplaceNoise:
     @property
     def _rate(self) -> Fraction:
         return positive_rational(self.epsilon, "epsilon") / self.sensitivity
-
-    @property
-    def event(self) -> Pure:
-        """What the release costs: ``Pure(epsilon)``."""
-        return Pure(self.epsilon)
 
     @property
     def deviation(self) -> float:

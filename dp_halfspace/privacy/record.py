@@ -386,10 +386,10 @@ def _thaw(value: Any) -> Any:
     return [_thaw(item) for item in value] if isinstance(value, tuple) else value
 
 
-def rounded_text(value: float, *, up: bool = True) -> str:
-    """Six significant digits, rounded up or down where they are not the value itself."""
-    if float(f"{value:.6g}") == value:
-        return f"{value:.6g}"
+def rounded_text(value: float, digits: int = 6, *, up: bool = True) -> str:
+    """Few significant digits, rounded up or down where they are not the value itself."""
+    if float(f"{value:.{digits}g}") == value:
+        return f"{value:.{digits}g}" if value < 1e4 else f"{value:g}"
     rounding = ROUND_CEILING if up else ROUND_FLOOR
-    rounded = Context(prec=6, rounding=rounding).create_decimal_from_float(value)
-    return f"{float(rounded):.6g}"
+    rounded = Context(prec=digits, rounding=rounding).create_decimal_from_float(value)
+    return f"{float(rounded):g}"

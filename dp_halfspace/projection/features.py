@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from scipy import fft, sparse
 from scipy.special import gammaln, kve
 
+from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
     FloatArray,
     LinearMap,
     RowMap,
     SingleArray,
     checked_features,
-    checked_size,
     row_blocks,
     to_dense,
     within_unit_ball,

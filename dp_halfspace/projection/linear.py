@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import hadamard
+
+from dp_halfspace._params import checked_size, require
 
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
@@ -61,14 +62,6 @@ class LinearMap(RowMap, Protocol):
 
     def to_array(self) -> FloatArray:
         """Return the matrix, of shape (n_components, n_features_in), for small maps."""
-
-
-def checked_size(name: str, value: int, *, least: int = 1) -> int:
-    """Return a number of things, or raise ValueError if it is no integer or too small."""
-    if not isinstance(value, Integral) or value < least:
-        kind = "a positive integer" if least == 1 else f"an integer, at least {least}"
-        raise ValueError(f"{name} must be {kind}; got {value!r}.")
-    return int(value)
 
 
 def checked_features(X: Any, n_features: int) -> Any:
@@ -270,7 +263,8 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
     >>> jl_dimension(0.3, 15_000)
     2709
     """
-    e = _checked_margin(margin) / 2.0
+    require("in (0, 1]", margin=margin)
+    e = margin / 2.0
     return math.ceil(4.0 * _log_events(n_samples, beta) / (e * e * (1.0 - 2.0 * e / 3.0)))
 
 
@@ -307,24 +301,15 @@ def jl_margin(margin: float, *, distortion: float | None = None) -> float:
     >>> round(jl_margin(0.3), 4)
     0.1304
     """
-    margin = _checked_margin(margin)
+    require("in (0, 1]", margin=margin)
     e = margin / 2.0 if distortion is None else distortion
-    if not e >= 0.0:
-        raise ValueError(f"distortion must be at least 0; got {distortion!r}.")
+    require("at least 0", distortion=e)
     return (margin - e) / (1.0 + e) if e < margin else 0.0
-
-
-def _checked_margin(margin: float) -> float:
-    """Return a margin relative to the norm of the rows."""
-    if not 0.0 < margin <= 1.0:
-        raise ValueError(f"margin must be in (0, 1]; got {margin!r}.")
-    return float(margin)
 
 
 def _log_events(n_samples: int, beta: float) -> float:
     """Return the logarithm of the number of one-sided events over their total probability."""
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
+    require("in (0, 1)", beta=beta)
     return math.log((3.0 * checked_size("n_samples", n_samples) + 1.0) / beta)
 
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.rows.blocks import FloatArray, ThinMap, block_size
+from dp_halfspace.rows.blocks import FloatArray, ThinMap
 from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState, rescale_state
-from dp_halfspace.rows.single_features import sample_groups
-from dp_halfspace.rows.single_rows import SingleRows
+from dp_halfspace.rows.single_rows import SingleRows, sample_groups
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
@@ -44,16 +43,6 @@ class ChunkedRows:
         return self._matrix.shape[0], self._template.shape[1]
 
     @property
-    def block_rows(self) -> int:
-        """Number of rows in a block; none in any chunk has more."""
-        return block_size(*self._matrix.shape, is_sparse=False)
-
-    @property
-    def row_bound(self) -> float:
-        """Public bound on the norm of a row."""
-        return float(self._template.row_bound)
-
-    @property
     def shares(self) -> Chunks:
         """What each row counts: one."""
         return self._matrix.of(self._matrix.counts).each(np.ones)
@@ -64,25 +53,21 @@ class ChunkedRows:
         """Make something of the classes of the rows in each chunk; see `Rows.apply_to_classes`."""
         return self._each("apply_to_classes", make, class_indices, weights).kept()
 
-    def margins(self, w: FloatArray) -> Chunks:
-        """Return ``Z w``, which stays with the rows."""
-        return self._each("margins", w)
-
     def margins_over_constant(self, w: FloatArray) -> Chunks:
         """Return margins of the features over the constant column; see `Rows`."""
         return self._each("margins_over_constant", w)
 
     def adjoint(self, p: Chunks) -> FloatArray:
         """Return ``Z^T p``; see `Rows`."""
-        return self._total("adjoint", p)
+        return self.total("adjoint", p)
 
     def fused_adjoint(self, w: FloatArray, coefficients: Chunks) -> FloatArray:
         """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`."""
-        return self._total("fused_adjoint", w, coefficients)
+        return self.total("fused_adjoint", w, coefficients)
 
     def gram(self, weights: Chunks) -> FloatArray:
         """Return ``Z^T diag(weights) Z``; see `Rows`."""
-        return self._total("gram", weights)
+        return self.total("gram", weights)
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
         """Return the norm of every row or of its image, which stay with the rows."""
@@ -116,17 +101,13 @@ class ChunkedRows:
         state = rows.each(attrgetter("state")).kept()
         return ChunkedRows(rows.each(attrgetter("_matrix")), state, self._template.leading(size))
 
-    def total(self, function: Callable[..., Any], *arguments: Any) -> FloatArray:
+    def total(self, what: Any, *arguments: Any) -> FloatArray:
         """Add what a function of the rows of each chunk returns."""
-        return self._matrix.total(_call_rows, self._state, self._template, function, *arguments)
+        return self._matrix.total(_call_rows, self._state, self._template, what, *arguments)
 
     def _each(self, what: Any, *arguments: Any) -> Chunks:
         """Put off a method, or a function, of the rows of every chunk."""
         return self._matrix.each(_call_rows, self._state, self._template, what, *arguments)
-
-    def _total(self, name: str, *arguments: Any) -> FloatArray:
-        """Add what a method of the rows returns over all chunks."""
-        return self._matrix.total(_call_rows, self._state, self._template, name, *arguments)
 
 
 def chunked_rows(

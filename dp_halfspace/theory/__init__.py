@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dp_halfspace.theory.bounds import RiskBound as RiskBound
     from dp_halfspace.theory.bounds import convex_excess_risk as convex_excess_risk
     from dp_halfspace.theory.bounds import katyusha_iterations as katyusha_iterations
     from dp_halfspace.theory.bounds import optimal_regularization as optimal_regularization
+    from dp_halfspace.theory.bounds import population_risk_bound as population_risk_bound
     from dp_halfspace.theory.bounds import sgd_iterations as sgd_iterations
     from dp_halfspace.theory.bounds import (
         strongly_convex_excess_risk as strongly_convex_excess_risk,
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from dp_halfspace.theory.margin_guarantees import (
         selected_margin_risk_bound as selected_margin_risk_bound,
     )
-    from dp_halfspace.theory.population_bound import RiskBound as RiskBound
-    from dp_halfspace.theory.population_bound import population_risk_bound as population_risk_bound
     from dp_halfspace.theory.ranking_bound import objective_risk_bound as objective_risk_bound
     from dp_halfspace.theory.ranking_bound import ranking_risk_bound as ranking_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dp_halfspace._params import checked_size, require
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Exponential, Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import calibrate_selection, run_count_distribution
-from dp_halfspace.projection.linear import checked_size, jl_distortion, jl_margin
-from dp_halfspace.theory._noise_cost import require
+from dp_halfspace.projection.linear import jl_distortion, jl_margin
 
 
 def margin_risk_bound(
@@ -180,13 +180,11 @@ def _separated(
     outliers = checked_size("n_outliers", n_outliers, least=0)
     if outliers > n:
         raise ValueError(f"n_outliers cannot exceed n_samples; got {n_outliers!r}.")
-    require("data_norm", data_norm)
+    require("positive and finite", data_norm=data_norm)
     if not 0.0 < margin <= data_norm:
         raise ValueError(f"margin must be positive and at most data_norm; got {margin!r}.")
-    if not 0.0 <= half_width <= 1.0:
-        raise ValueError(f"half_width must be in [0, 1]; got {half_width!r}.")
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
+    require("in [0, 1]", half_width=half_width)
+    require("in (0, 1)", beta=beta)
     relative = margin / data_norm
     if n_components is not None:
         relative = jl_margin(relative, distortion=jl_distortion(n_components, n, beta))
@@ -261,8 +259,7 @@ def last_iterate_risk_bound(
     0.167
     """
     candidates = checked_size("n_candidates", n_candidates)
-    if not 0.0 < score_share < 1.0:
-        raise ValueError(f"score_share must be in (0, 1); got {score_share!r}.")
+    require("in (0, 1)", score_share=score_share)
     mu = gdp_mu(epsilon, delta)
     is_chosen = candidates > 1
     share = beta / (1 + is_chosen + population + (n_components is not None))
@@ -295,7 +292,7 @@ def _last_excess(
     """Bound the excess loss of the last iterate over the separator."""
     deviation = 2.0 * math.sqrt(n_steps) / (case.n * mu)
     if step_size is not None:
-        require("step_size", step_size)
+        require("positive and finite", step_size=step_size)
         return _excess_for(case, n_steps, deviation, step_size, beta)
     scale = case.length / math.sqrt((n_steps + 1) * (1.0 + case.rank * deviation**2))
     steps = scale * np.geomspace(0.05, 2.0, 16)
@@ -398,8 +395,7 @@ def random_stopping_risk_bound(
     ...     100_000, 50, 1.0, 1e-6, 0.2, n_candidates=4, n_steps=10_000), 3)
     0.151
     """
-    if not 0.0 < score_share < 1.0:
-        raise ValueError(f"score_share must be in (0, 1); got {score_share!r}.")
+    require("in (0, 1)", score_share=score_share)
     case = _separated(
         (n_samples, n_features),
         margin,
@@ -425,8 +421,7 @@ def _training_mu(
     epsilon: float, delta: float, n_candidates: int, selection_epsilon: float
 ) -> float:
     """Return the Gaussian privacy of one candidate beside the selection."""
-    if not selection_epsilon >= 0.0:
-        raise ValueError(f"selection_epsilon must be at least 0; got {selection_epsilon!r}.")
+    require("at least 0", selection_epsilon=selection_epsilon)
     if n_candidates > 1 and selection_epsilon == 0.0:
         raise ValueError("selection among several candidates needs a positive selection_epsilon.")
     mu = gdp_mu(epsilon, delta)

@@ -13,10 +13,9 @@ from itertools import pairwise
 
 from scipy.special import ndtr, ndtri
 
+from dp_halfspace._params import checked_size, require
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.projection.linear import checked_size
-from dp_halfspace.theory._noise_cost import require
 from dp_halfspace.theory.sample_complexity import chernoff_bound, pure_risk_bound
 
 # Scale of the cover of fat-shattering bounds: the constant c of Theorem 6.1 of the paper.
@@ -98,10 +97,8 @@ def hinge_risk_bound(
     """
     n, d = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
     steps = checked_size("n_steps", n_steps)
-    _check_margin(margin)
-    require("hinge_loss", hinge_loss, zero=True)
-    if not 0.0 <= half_width <= 1.0:
-        raise ValueError(f"half_width must be in [0, 1]; got {half_width!r}.")
+    _check_separation(margin, hinge_loss)
+    require("in [0, 1]", half_width=half_width)
     mu = gdp_mu(epsilon, delta)
     if mu == 0.0:
         return 1.0
@@ -163,8 +160,7 @@ def phased_risk_bound(
     0.067
     """
     n, d = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
-    _check_margin(margin)
-    require("hinge_loss", hinge_loss, zero=True)
+    _check_separation(margin, hinge_loss)
     mu = gdp_mu(epsilon, delta)
     if mu == 0.0:
         return 1.0
@@ -215,7 +211,7 @@ def fourier_distortion(n_frequencies: int, n_samples: int, beta: float = 0.05) -
     """
     size = checked_size("n_frequencies", n_frequencies)
     n = checked_size("n_samples", n_samples, least=2)
-    _check_beta(beta)
+    require("in (0, 1)", beta=beta)
     ours = math.sqrt(2.0 * math.log(n * (n - 1) / beta) / size)
     return ErrorBound(ours, 2.0 * math.sqrt(math.log(n / beta) / size))
 
@@ -246,9 +242,9 @@ def fourier_frequencies(distortion: float, n_samples: int, beta: float = 0.05) -
     >>> fourier_frequencies(0.1, 100)
     2440
     """
-    require("distortion", distortion)
+    require("positive and finite", distortion=distortion)
     n = checked_size("n_samples", n_samples, least=2)
-    _check_beta(beta)
+    require("in (0, 1)", beta=beta)
     return math.ceil(2.0 * math.log(n * (n - 1) / beta) / distortion**2)
 
 
@@ -301,8 +297,7 @@ def kernel_risk_bound(
     0.101
     """
     size = checked_size("n_frequencies", n_frequencies)
-    _check_margin(margin)
-    require("hinge_loss", hinge_loss, zero=True)
+    _check_separation(margin, hinge_loss)
     return hinge_risk_bound(
         n_samples,
         2 * size,
@@ -379,11 +374,9 @@ def network_risk_bound(
     n, d = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
     widths = [checked_size("n_hidden", width) for width in n_hidden]
     outliers = checked_size("n_outliers", n_outliers, least=0)
-    for name, value in (("margin", margin), ("weight_norm", weight_norm), ("slope", slope)):
-        require(name, value)
-    if not 0.0 <= epsilon < math.inf:
-        raise ValueError(f"epsilon must be finite and at least 0; got {epsilon!r}.")
-    _check_beta(beta)
+    require("positive and finite", margin=margin, weight_norm=weight_norm, slope=slope)
+    require("at least 0 and finite", epsilon=epsilon)
+    require("in (0, 1)", beta=beta)
     reach = (slope * weight_norm) ** len(widths)  # of the layers behind the first
     if margin > reach * weight_norm:
         return 1.0  # no network of the class has such an output
@@ -459,11 +452,11 @@ def label_risk_bound(
     n = checked_size("n_samples", n_samples)
     checked_size("n_features", n_features)
     outliers = checked_size("n_outliers", n_outliers, least=0)
-    _check_margin(margin)
-    _check_beta(beta)
-    require("epsilon", epsilon)
+    require("in (0, 1]", margin=margin)
+    require("in (0, 1)", beta=beta)
+    require("positive and finite", epsilon=epsilon)
     fat = (32.0 / margin) ** 2 if fat_dimension is None else fat_dimension
-    require("fat_dimension", fat)
+    require("positive and finite", fat_dimension=fat)
     error = min(outliers / n, 1.0)
 
     capacity = _log_cover(n, fat) + math.log(2.0 / beta)
@@ -525,8 +518,8 @@ def margin_score_sensitivity(
     0.005
     """
     n = checked_size("n_samples", n_samples)
-    _check_margin(margin)
-    require("capacity", capacity, zero=True)
+    require("in (0, 1]", margin=margin)
+    require("at least 0 and finite", capacity=capacity)
     if loss == "hinge":
         return (1.0 + 1.0 / margin) / n
     if loss == "errors":
@@ -572,9 +565,9 @@ def margin_selection_cost(
     (0.0988, 0.0247)
     """
     count = checked_size("n_candidates", n_candidates)
-    require("sensitivity", sensitivity, zero=True)
-    require("epsilon", epsilon, infinite=True)
-    _check_beta(beta)
+    require("at least 0 and finite", sensitivity=sensitivity)
+    require("positive", epsilon=epsilon)
+    require("in (0, 1)", beta=beta)
     cost = sensitivity * math.log(count / beta) / epsilon
     return ErrorBound(4.0 * cost, cost)
 
@@ -630,9 +623,8 @@ def selected_margin_risk_bound(
     """
     n, d = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
     steps = checked_size("n_steps", n_steps)
-    _check_margin(margin)
-    require("hinge_loss", hinge_loss, zero=True)
-    _check_beta(beta)
+    _check_separation(margin, hinge_loss)
+    require("in (0, 1)", beta=beta)
     count = max(1, round(0.5 * math.log2(n)))
     known = next((0.5**j for j in range(1, count + 1) if 0.5**j <= margin), None)
     mu_all = gdp_mu(epsilon, delta)
@@ -648,11 +640,6 @@ def selected_margin_risk_bound(
     return min(bound, 1.0)
 
 
-def _check_margin(margin: float) -> None:
-    if not 0.0 < margin <= 1.0:
-        raise ValueError(f"margin must be in (0, 1]; got {margin!r}.")
-
-
-def _check_beta(beta: float) -> None:
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
+def _check_separation(margin: float, hinge_loss: float) -> None:
+    require("in (0, 1]", margin=margin)
+    require("at least 0 and finite", hinge_loss=hinge_loss)

@@ -11,9 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dp_halfspace.projection.linear import checked_size
-from dp_halfspace.theory._noise_cost import check_problem, cost_of_noise, noise_moments, require
-from dp_halfspace.theory.population_bound import RiskBound, risk_bound
+from dp_halfspace._params import checked_size, require
+from dp_halfspace.theory.bounds import (
+    RiskBound,
+    check_problem,
+    cost_of_noise,
+    noise_moments,
+    risk_bound,
+)
 
 # Where the best regulariser is looked for, in powers of e round the scale of the losses.
 _LOG_RANGE, _GRID = 40.0, 801
@@ -102,13 +107,13 @@ def ranking_risk_bound(
     negative = checked_size("n_negative", n_negative)
     n = positive + negative
     check_problem(n, n_features, epsilon, delta, smoothness=smoothness)
-    require("lipschitz", lipschitz, infinite=math.isfinite(smoothness))
-    require("radius", radius)
-    require("diameter", diameter)
+    is_smooth = math.isfinite(smoothness)
+    require("positive" if is_smooth else "positive and finite", lipschitz=lipschitz)
+    require("positive and finite", radius=radius, diameter=diameter)
     steepness = smoothness * diameter**2
     rarity = 1.0 / positive + 1.0 / negative
     if noise_square is not None:
-        require("noise_square", noise_square, zero=True)
+        require("at least 0 and finite", noise_square=noise_square)
 
     def slope(ridge: float) -> float:
         if math.isfinite(lipschitz):
@@ -121,7 +126,7 @@ def ranking_risk_bound(
         return 2.0 * slope(ridge) ** 2 / ridge * rarity
 
     if mechanism == "objective":
-        require("lipschitz", lipschitz)
+        require("positive and finite", lipschitz=lipschitz)
         # What a pair adds to a sum is divided by the number of pairs.
         unit = n / positive / negative
         linear = noise_square
@@ -206,13 +211,12 @@ def objective_risk_bound(
     """
     n = checked_size("n_samples", n_samples)
     check_problem(n, n_features, epsilon, delta, smoothness=smoothness)
-    for name, value in (("smoothness", smoothness), ("lipschitz", lipschitz), ("radius", radius)):
-        require(name, value)
-    require("data_norm", data_norm)
+    require("positive and finite", smoothness=smoothness, lipschitz=lipschitz)
+    require("positive and finite", radius=radius, data_norm=data_norm)
     slope = lipschitz * data_norm
     if noise_square is None:
         noise_square = _linear_square(n_features, epsilon / 2.0, delta) * slope**2
-    require("noise_square", noise_square, zero=True)
+    require("at least 0 and finite", noise_square=noise_square)
     least = _least_ridge(smoothness * data_norm**2 / n, epsilon)
     return _objective_bound(
         noise_square / n**2, least, lambda t: 2.0 * slope**2 / (t * n), radius, regularization
@@ -258,7 +262,7 @@ def _best(
 ) -> RiskBound:
     """Return the bound for a factor, or for the best one that is large enough."""
     if regularization is not None:
-        require("regularization", regularization)
+        require("positive and finite", regularization=regularization)
         if regularization < least:
             raise ValueError(f"regularization must be at least {least:g} for half of epsilon.")
         return bound(regularization)

@@ -16,19 +16,20 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
+from dp_halfspace._params import require
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
-from dp_halfspace.theory._noise_cost import (
+from dp_halfspace.theory.bounds import (
     NoiseMoments,
+    RiskBound,
     check_problem,
     leave_one_out,
     noise_moments,
     product,
     published_rate,
-    require,
+    risk_bound,
 )
-from dp_halfspace.theory.population_bound import RiskBound, risk_bound
 
 # Logarithms of the factors that are tried where none is given, in units of norm of a row over
 # norm of the models.
@@ -53,9 +54,9 @@ class RobustProblem:
     def __post_init__(self) -> None:
         budget = (self.n_features, self.epsilon, self.delta)
         check_problem(self.n_samples, *budget, gap=self.gap)
-        require("data_norm", self.data_norm)
+        require("positive and finite", data_norm=self.data_norm)
         if self.radius is not None:
-            require("radius", self.radius)
+            require("positive and finite", radius=self.radius)
 
     @cached_property
     def loss(self) -> Loss:
@@ -94,7 +95,7 @@ def chosen_factor(
 ) -> float:
     """Return the factor that is given, or else the best one found."""
     if regularization is not None:
-        require("regularization", regularization)
+        require("positive and finite", regularization=regularization)
         return regularization
     if problem.radius is None:
         raise ValueError("give regularization, or radius for the bound to choose it.")
@@ -206,7 +207,7 @@ def tilted_risk_bound(
     [3e-05, 0.0012, 1.4]
     """
     problem = RobustProblem(n_samples, n_features, epsilon, delta, loss, data_norm, radius, gap)
-    require("tilt", tilt, zero=True)
+    require("at least 0 and finite", tilt=tilt)
     if math.isinf(problem.loss.lipschitz):
         raise ValueError(f"the loss {problem.loss.name!r} has no bounded slope.")
 
@@ -324,13 +325,13 @@ def adversarial_risk_bound(
     problem = RobustProblem(n_samples, n_features, epsilon, delta, loss, data_norm, radius, gap)
     if not problem.loss.monotone:
         raise ValueError(f"the loss {problem.loss.name!r} increases somewhere.")
-    require("attack_radius", attack_radius)
+    require("positive and finite", attack_radius=attack_radius)
     attacked = n_features if n_attacked is None else n_attacked
     if not 1 <= attacked <= n_features:
         raise ValueError(f"n_attacked must be from 1 to n_features; got {n_attacked!r}.")
-    require("smoothing", smoothing, zero=True)
+    require("at least 0 and finite", smoothing=smoothing)
     attack = Adversary(attack_radius, attack_norm, attacked, max(smoothing, _SMALLEST))
-    require("tilt", tilt, zero=True)
+    require("at least 0 and finite", tilt=tilt)
     if tilt and (population or math.isinf(problem.loss.lipschitz)):
         raise ValueError("a tilt needs a loss of bounded slope, and the risk on the sample.")
 

@@ -7,13 +7,15 @@ Functions of public quantities alone; they cost no privacy. Proofs:
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 from scipy.special import bdtrc, betainc
 
-from dp_halfspace.projection.linear import checked_size, jl_dimension, jl_margin
+from dp_halfspace._params import checked_size, require
+from dp_halfspace.projection.linear import jl_dimension, jl_margin
 from dp_halfspace.theory.margin_bound import margin_risk_bound
 
 _MOST_SAMPLES = 2**60
@@ -187,11 +189,7 @@ def _smallest(suffices: Callable[[int], bool]) -> int:
         high *= 2
         if high > _MOST_SAMPLES:
             raise ValueError("no number of records up to 2**60 suffices for this budget")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=suffices)
 
 
 def pure_lower_bound(
@@ -346,11 +344,6 @@ def _log_packing(dimension: int, margin: float, error: float) -> float:
 
 def _check_problem(epsilon: float, margin: float, beta: float, error: float = 0.1) -> None:
     """Refuse what means nothing."""
-    if not 0.0 <= epsilon < math.inf:
-        raise ValueError(f"epsilon must be finite and at least 0; got {epsilon!r}.")
-    if not 0.0 < margin <= 1.0:
-        raise ValueError(f"margin must be in (0, 1]; got {margin!r}.")
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
-    if not 0.0 < error < 1.0:
-        raise ValueError(f"error must be in (0, 1); got {error!r}.")
+    require("at least 0 and finite", epsilon=epsilon)
+    require("in (0, 1]", margin=margin)
+    require("in (0, 1)", beta=beta, error=error)

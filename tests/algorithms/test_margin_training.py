@@ -13,10 +13,10 @@ from dp_halfspace.algorithms.margin_training import plan_training
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.projection import jl_dimension, jl_margin
 from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 ONE = Budget.gaussian(1.0)
 PROBLEM = Problem(400, 6, 2, False, 1.0, "auto", None, True, None)

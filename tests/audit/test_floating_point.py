@@ -17,7 +17,7 @@ from dp_halfspace.algorithms.engine import noisy_gd
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.audit import replay
 from dp_halfspace.audit.white_box import HONEST, History, make_fit
-from dp_halfspace.privacy import interception, mechanisms
+from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
@@ -26,6 +26,7 @@ from dp_halfspace.rows.single_rows import SingleRows
 from tests.audit.paths import MODELS, OTHERS, SMALL, Table
 from tests.instances import adjacency, label
 from tests.privacy.oracles import grid_of
+from tests.releases import record_releases
 
 RECORD = 5
 # A record that is replaced may move a value by its sensitivity; what is only rounded otherwise, by
@@ -253,7 +254,7 @@ def unreachable(release):
 def unreachable_of(estimator):
     """The same of all that a fit releases; and of how many numbers."""
     X, y = records()
-    with interception.record_releases() as releases:
+    with record_releases() as releases:
         clone(estimator).fit(X, y) if hasattr(estimator, "fit") else estimator(X, y)
     sizes = sum(np.size(release.released) for release in releases)
     return sum(map(unreachable, releases)), sizes

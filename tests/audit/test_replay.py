@@ -72,6 +72,7 @@ from tests.adversarial import neighbouring_pairs
 from tests.audit.paths import MODELS, OTHERS, scored
 from tests.instances import adjacency, label, with_enough_records
 from tests.metrics.problem import Known
+from tests.releases import record_releases
 from tests.support import plant_noise
 
 
@@ -685,7 +686,7 @@ def test_other_threads_draw_their_noise_as_ever():
     thread = threading.Thread(target=lambda: models.append(replay(slow, X, y, other, other_y)))
     thread.start()
     assert inside.wait(30)
-    with interception.record_releases() as releases:
+    with record_releases() as releases:
         fits = [clone(OUTPUT).fit(X, y).coef_ for _ in range(2)]
     asked.set()
     thread.join()

@@ -14,15 +14,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dp_halfspace.algorithms import label_training
 from dp_halfspace.algorithms.engine.defaults import Steps
 from dp_halfspace.algorithms.engine.noisy_gd import plan_descent
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.labels import label_training
-from dp_halfspace.algorithms.labels.label_training import plan_labels
+from dp_halfspace.algorithms.label_training import plan_labels
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.published.known_margin import plan_single_records
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
-from dp_halfspace.algorithms.published.single_records import plan_single_records
 from dp_halfspace.algorithms.ranking import auc_training, mean_difference
 from dp_halfspace.algorithms.ranking.auc_training import RankingProblem, plan_ranking
 from dp_halfspace.algorithms.ranking.threshold import plan_threshold

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from dp_halfspace import PrivateAUCClassifier, privacy
 from dp_halfspace.algorithms.ranking import auc_training
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
+from tests.releases import record_releases
 
 MECHANISMS = ["noisy_gd", "mean_difference", "objective", "output"]
 

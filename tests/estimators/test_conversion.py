@@ -133,8 +133,8 @@ def test_steps_in_front():
         ({"estimator": AdaptiveMarginClassifier()}, "no private estimator for AdaptiveM"),
         ({"estimator": SVC(kernel="sigmoid")}, "no private estimator for kernel='sigmoid'"),
         ({"estimator": SVC(kernel="precomputed")}, "finite feature maps"),
-        ({"estimator": LinearSVC(), "n_samples": 0}, "n_samples must be None or an int"),
-        ({"estimator": LinearSVC(), "n_samples": True}, "n_samples must be None or an int"),
+        ({"estimator": LinearSVC(), "n_samples": 0}, "n_samples must be a positive integer"),
+        ({"estimator": LinearSVC(), "n_samples": True}, "n_samples must be a positive integer"),
     ],
 )
 def test_what_cannot_be_converted_is_a_sentence(arguments, message):

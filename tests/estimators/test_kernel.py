@@ -12,7 +12,6 @@ from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.estimators import kernel as module
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.projection import (
     AdditiveMap,
     FourierMap,
@@ -25,6 +24,7 @@ from dp_halfspace.projection import (
 from dp_halfspace.rows.mapped_rows import FeatureRows, clipped_features, normalised_feature_rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import fitted, public
 
 ROOT_TWO = math.sqrt(2.0)

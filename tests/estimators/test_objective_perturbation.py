@@ -8,8 +8,8 @@ from scipy import sparse
 
 from dp_halfspace import ObjectivePerturbationClassifier
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import exact, public, releases_of
 
 MODEL = ObjectivePerturbationClassifier(data_norm=1.0)

@@ -33,8 +33,8 @@ from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import _priors
 from dp_halfspace.estimators._priors import PriorPlan
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.interception import record_releases
 from tests.adversarial import neighbouring_pairs
+from tests.releases import record_releases
 
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 

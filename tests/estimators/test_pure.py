@@ -9,8 +9,8 @@ from dp_halfspace import PureHalfspaceClassifier, PureNetworkClassifier
 from dp_halfspace.algorithms.search import directions
 from dp_halfspace.algorithms.search import halfspace_search as direction_search
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import fitted, public
 
 

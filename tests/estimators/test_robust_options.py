@@ -12,9 +12,9 @@ from scipy.special import expit, logsumexp
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
 from dp_halfspace.optim import LOGISTIC, empirical_risk, get_loss
-from dp_halfspace.privacy.interception import record_releases
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import exact as fit_exactly
 from tests.support import public, together
 

@@ -42,11 +42,11 @@ from dp_halfspace.data.record_weights import RecordWeights, reweighed, weighed
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import base
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import Rows
 from dp_halfspace.rows.single_rows import single_normalised_rows
 from tests.adversarial import unit
 from tests.conftest import separated
+from tests.releases import record_releases
 
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 

@@ -18,7 +18,7 @@ from dp_halfspace.algorithms.search.asinh_cells import asinh_cells
 from dp_halfspace.algorithms.search.error_count import counted_share
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
-from dp_halfspace.privacy.interception import record_releases
+from tests.releases import record_releases
 from tests.support import public
 
 KINDS = [

@@ -19,8 +19,8 @@ from dp_halfspace.algorithms.engine import calibration, class_counts, training
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import single_runs
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise
+from tests.releases import record_releases
 from tests.support import Book, checks, fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")

@@ -117,5 +117,5 @@ def test_fits_of_an_estimator_at_several_budgets():
     assert display.plot().ax_.shape == (1,)
     with pytest.raises(ValueError, match="must have a parameter epsilon, which LogisticReg"):
         EpsilonAccuracyDisplay.from_estimator(LogisticRegression(), X, y)
-    with pytest.raises(ValueError, match="n_repeats must be an int"):
+    with pytest.raises(ValueError, match="n_repeats must be a positive integer"):
         EpsilonAccuracyDisplay.from_estimator(model, X, y, n_repeats=0)

@@ -18,10 +18,10 @@ from dp_halfspace import BudgetError, PrivacyWarning
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.metrics import METRICS, PrivateGroupScore, _groups, private_score, score
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from tests.metrics.problem import Known, records
 from tests.metrics.test_score import Table
+from tests.releases import record_releases
 from tests.support import Book
 
 X, Y = records(np.random.default_rng(0), 600)

@@ -15,10 +15,10 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier, BudgetError, PrivacyLedger
 from dp_halfspace.data.people import People
 from dp_halfspace.metrics import METRICS, _tallies, private_score
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.metrics.problem import Known, records
 from tests.metrics.test_score import CHANCES, CURVES, Scores, Table, every_metric
+from tests.releases import record_releases
 from tests.support import Book
 
 X, Y = records(np.random.default_rng(0), 500)

@@ -38,11 +38,11 @@ from dp_halfspace.metrics import (
     score,
 )
 from dp_halfspace.privacy import epsilon as composed
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from tests.conftest import separated
 from tests.metrics.problem import Known, coverage, records
+from tests.releases import record_releases
 from tests.support import Book, fitted, one_of_each, plant_noise
 
 every_metric = pytest.mark.parametrize("metric", sorted(METRICS))

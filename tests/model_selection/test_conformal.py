@@ -22,10 +22,10 @@ from dp_halfspace.datasets import in_chunks
 from dp_halfspace.model_selection import _prefit, conformal
 from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.exponential import ParallelChoice
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
 from tests.model_selection.prefit_models import Several
+from tests.releases import record_releases
 from tests.support import Book
 
 by_class_or_not = pytest.mark.parametrize("by_class", [False, True])

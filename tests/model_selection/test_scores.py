@@ -24,8 +24,8 @@ from dp_halfspace.inspection import privacy_report
 from dp_halfspace.model_selection import RobustAccuracy
 from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.preprocessing import PrivateScaler
-from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import Book
 
 X, Y = separated(300, 3, 2)

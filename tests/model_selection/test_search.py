@@ -31,11 +31,11 @@ from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
 from dp_halfspace.privacy.events import Selection
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.random_stopping import RunCountDistribution, best_run
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import checks
 
 X, Y = separated(400, 3, 2)

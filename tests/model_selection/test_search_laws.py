@@ -23,12 +23,12 @@ from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, exponential, mechanisms
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 from tests.privacy.oracles import slope
+from tests.releases import record_releases
 
 # Below the 1e-6 that is meant: the chi-square distribution is not exact in its tail.
 FALSE_ALARM = 1e-8

@@ -30,9 +30,9 @@ from dp_halfspace import (
 )
 from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.preprocessing import PublicScaler
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import Book
 
 X, Y = separated(120, 3, 2)

@@ -30,12 +30,13 @@ from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.model_selection import _crossing, _prefit, threshold
 from dp_halfspace.model_selection._crossing import Slack, crossing_utilities
-from dp_halfspace.privacy.interception import intercept_releases, record_releases
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.conftest import separated
 from tests.model_selection.prefit_models import Given, Rare, RareChances
+from tests.releases import record_releases
 from tests.support import Book
 
 TARGETS = ("recall", "precision", "fpr")

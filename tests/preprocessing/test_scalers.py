@@ -13,7 +13,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler, ReleasedScaler
 from dp_halfspace.privacy import PrivacyLedger, accounting
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.interception import record_releases
+from tests.releases import record_releases
 
 
 def table(n=3000, seed=0):

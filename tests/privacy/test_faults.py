@@ -23,9 +23,9 @@ from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import PrivacyLedger, mechanisms, open_ledger
-from dp_halfspace.privacy.interception import observe_releases
 from tests.conftest import separated
 from tests.privacy.oracles import pure
+from tests.releases import observe_releases
 
 FORK = multiprocessing.get_context("fork")
 PACKAGE = str(Path(dp_halfspace.__file__).parent)

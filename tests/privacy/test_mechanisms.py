@@ -29,9 +29,9 @@ from dp_halfspace.privacy import (
     noise_source,
 )
 from dp_halfspace.privacy.budget import additive_noise
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.randomness import SeededBytes
+from tests.releases import record_releases
 from tests.support import Book
 
 each_epsilon = pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 8.0, 50.0])

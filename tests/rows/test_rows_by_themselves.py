@@ -30,8 +30,7 @@ from dp_halfspace.rows.mapped_rows import (
     normalised_feature_rows,
 )
 from dp_halfspace.rows.rows import normalised_rows, preconditioned
-from dp_halfspace.rows.single_features import single_feature_rows
-from dp_halfspace.rows.single_rows import single_normalised_rows
+from dp_halfspace.rows.single_rows import single_feature_rows, single_normalised_rows
 
 TINY, LARGEST = 5e-324, 1.7e308
 

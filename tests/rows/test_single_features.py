@@ -12,7 +12,7 @@ from dp_halfspace.audit import replay
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.estimators import kernel
 from dp_halfspace.projection import draw_additive
-from dp_halfspace.rows import single_features as module
+from dp_halfspace.rows import single_rows as module
 from dp_halfspace.rows.blocks import LONGEST
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 from dp_halfspace.rows.single_rows import GRAM_GROUP

@@ -12,7 +12,7 @@ from dp_halfspace.theory import (
     population_risk_bound,
     strongly_convex_excess_risk,
 )
-from dp_halfspace.theory._noise_cost import noise_moments
+from dp_halfspace.theory.bounds import noise_moments
 from tests.theory.risk_problems import draw_noise, exact_multiplier
 
 BUDGETS = [(0.5, 0.0), (1.0, 1e-6), (3.0, 0.0), (8.0, 1e-3)]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dp_halfspace.theory import population_risk_bound
-from dp_halfspace.theory._noise_cost import noise_moments, published_rate
+from dp_halfspace.theory.bounds import noise_moments, published_rate
 
 BUDGETS = [(0.5, 0.0), (1.0, 1e-6), (8.0, 1e-3), (math.inf, 0.0)]
 

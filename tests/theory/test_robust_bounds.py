@@ -8,7 +8,7 @@ import pytest
 from dp_halfspace.optim import HINGE, LOGISTIC, MarginRisk, huber_hinge
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.theory import adversarial_risk_bound, tilted_risk_bound
-from dp_halfspace.theory._noise_cost import noise_moments
+from dp_halfspace.theory.bounds import noise_moments
 from dp_halfspace.theory.robust_bounds import _attacked_noise, _dual_moments, tilted_noise
 from tests.theory.risk_problems import (
     data_sets,

@@ -170,13 +170,11 @@ def affordable_calibration(n_samples: int, budget: Budget) -> tuple[CalibrationP
     if budget.is_infinite:
         return CalibrationPlan(NoNoise()), budget
     part, rest = budget.split(_PURE_SHARE if budget.is_pure else _SHARE)
-    if budget.is_pure:
-        if n_samples * part.epsilon < 2.0 * _LEAST_STRENGTH:
-            return None, budget
-        noise = DiscreteLaplaceNoise(_PURE_SENSITIVITY, part.epsilon)
-        return CalibrationPlan(noise), rest
-    if n_samples * part.mu < _LEAST_STRENGTH:
+    strength = n_samples * (0.5 * part.epsilon if budget.is_pure else part.mu)
+    if strength < _LEAST_STRENGTH:
         return None, budget
+    if budget.is_pure:
+        return CalibrationPlan(DiscreteLaplaceNoise(_PURE_SENSITIVITY, part.epsilon)), rest
     return CalibrationPlan(GaussianNoise(_SENSITIVITY, part.mu)), rest
 
 

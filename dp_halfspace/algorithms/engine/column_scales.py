@@ -109,18 +109,15 @@ def affordable_scales(
     None where few records or many columns make them cost more than they bring.
     """
     if budget.is_pure:
-        strength = n_samples * budget.epsilon / n_features
-        if strength < _LEAST_PURE_STRENGTH:
-            return None
-        share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
-        part, rest = budget.split(share)
-        return plan_column_scales(n_samples, n_features, part), rest
-    mu = budget.mu
-    if n_samples * mu < _LEAST_STRENGTH * math.sqrt(n_features):
+        strength, least = n_samples * budget.epsilon / n_features, _LEAST_PURE_STRENGTH
+        ends, wanted = (_LEAST_PURE_SHARE, _LARGEST_PURE_SHARE), _PURE_SHARE / strength
+    else:
+        strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
+        # Enough to find the scales of so many columns, and a small part of a large budget.
+        ends, wanted = (_LEAST_SHARE, _LARGEST_SHARE), _SHARE * n_features / strength**2
+    if strength < least:
         return None
-    # Enough to find the scales of so many columns, and a small part of a large budget.
-    wanted = _SHARE * n_features / (n_samples * mu) ** 2
-    part, rest = budget.split(min(max(wanted, _LEAST_SHARE), _LARGEST_SHARE))
+    part, rest = budget.split(min(max(wanted, ends[0]), ends[1]))
     return plan_column_scales(n_samples, n_features, part), rest
 
 

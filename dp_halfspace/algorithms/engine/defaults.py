@@ -128,48 +128,29 @@ class EngineDefaults(Steps):
 def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -> EngineDefaults:
     """Return what the engine uses for public sizes and a budget."""
     wide = n_columns > WIDE
-    if n_classes > 2 and wide:
-        return EngineDefaults(
-            constant_column=0.1,
-            preconditioner_share=0.0,
-            margin_offset=3.0,
-            clip=1.0,
-            n_steps=20,
-            path_length=1.0,
-            tail_fraction=0.1,
-        )
+    share = 0.0 if wide else PRECONDITIONER_SHARE
     if n_classes > 2:
-        path_length = 4.25 / n_classes**0.25
         return EngineDefaults(
-            constant_column=0.2,
+            constant_column=0.1 if wide else 0.2,
+            preconditioner_share=share,
             margin_offset=3.0,
             clip=1.0,
-            n_steps=30,
-            path_length=path_length,
-            tail_fraction=0.35,
+            n_steps=20 if wide else 30,
+            path_length=1.0 if wide else 4.25 / n_classes**0.25,
+            tail_fraction=0.1 if wide else 0.35,
         )
     strength = _strength(n_samples, n_columns, mu)
+    path_length = min(max(1.6 * strength**0.25, 1.8), 3.0)
     # The less noise, the finer the optimum that is worth approaching.
     steps = round(min(max(80.0 * mu, 20), 60))
-    if not wide:
-        path_length = min(max(1.6 * strength**0.25, 1.8), 3.0)
-        return EngineDefaults(
-            constant_column=0.2,
-            margin_offset=2.0,
-            clip=0.7,
-            n_steps=steps,
-            path_length=path_length,
-            tail_fraction=0.5,
-        )
-    constant_column, path_length = _wide_constant_column(strength), min(4.0 * strength**0.6, 3.8)
     return EngineDefaults(
-        constant_column=constant_column,
-        preconditioner_share=0.0,
-        margin_offset=4.0,
-        clip=0.5,
-        n_steps=steps + 4,
-        path_length=path_length,
-        tail_fraction=0.3,
+        constant_column=_wide_constant_column(strength) if wide else 0.2,
+        preconditioner_share=share,
+        margin_offset=4.0 if wide else 2.0,
+        clip=0.5 if wide else 0.7,
+        n_steps=steps + 4 if wide else steps,
+        path_length=min(4.0 * strength**0.6, 3.8) if wide else path_length,
+        tail_fraction=0.3 if wide else 0.5,
     )
 
 
@@ -407,15 +388,13 @@ def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
 
 def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
     """Return what the engine uses on features of a kernel."""
-    margin_offset, clip, path_length = (
-        (2.0, 0.5, 3.5) if n_classes == 2 else (3.0, 1.0, 4.25 / n_classes**0.25)
-    )
+    is_binary = n_classes == 2
     return EngineDefaults(
         constant_column=0.5,
-        margin_offset=margin_offset,
-        clip=clip,
+        margin_offset=2.0 if is_binary else 3.0,
+        clip=0.5 if is_binary else 1.0,
         n_steps=40,
-        path_length=path_length,
+        path_length=3.5 if is_binary else 4.25 / n_classes**0.25,
         tail_fraction=0.5,
         preconditioner_columns=_MAX_COLUMNS,
         effective_dimension=100.0,
@@ -480,20 +459,13 @@ def objective_defaults(
         return ObjectiveDefaults(constant_column, margin_offset, stretch, share, n_components)
     mu = min(gdp_mu(epsilon, delta), 1e3) if math.isfinite(epsilon) else 1e3
     strength = _strength(n_samples, n_columns, mu)
+    constant_column = _wide_constant_column(strength) if wide else 0.25
     if wide:
-        constant_column, margin_offset, stretch = (
-            _wide_constant_column(strength),
-            4.0,
-            5.0 / 3.0 * strength**0.4,
-        )
+        margin_offset, stretch = 4.0, 5.0 / 3.0 * strength**0.4
     elif n_classes > 2:
-        constant_column, margin_offset, stretch = 0.25, 2.0, 2.0
+        margin_offset, stretch = 2.0, 2.0
     else:
-        constant_column, margin_offset, stretch = (
-            0.25,
-            3.0,
-            1.5 * (strength * math.sqrt(0.8)) ** 0.4,
-        )
+        margin_offset, stretch = 3.0, 1.5 * (strength * math.sqrt(0.8)) ** 0.4
     return ObjectiveDefaults(constant_column, margin_offset, stretch, 0.35, None)
 
 

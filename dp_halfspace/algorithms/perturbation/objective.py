@@ -26,7 +26,8 @@ from dp_halfspace.optim.risks import Risk, Vertices, minimisers, tolerance
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Pure, Repeated
+from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
+from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.noise import l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -93,7 +94,7 @@ class GaussianLinearTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceLinearTerm:
+class LaplaceLinearTerm(PureMechanism):
     """Independent blocks of density proportional to ``exp(-||z|| / scale)``.
 
     `change` bounds the sum of the Euclidean changes of the blocks of the gradient when a record
@@ -109,11 +110,6 @@ class LaplaceLinearTerm:
     def scale(self) -> float:
         """Scale of the density; the norm of a block of d numbers is Gamma(d, scale)."""
         return self.change / (self.epsilon - self.log_ratio) * FAR_UP
-
-    @property
-    def event(self) -> Pure:
-        """What the release of the exact minimiser costs."""
-        return Pure(self.epsilon)
 
     def variance(self, n_columns: int) -> float:
         """Variance of a coefficient in a block of this many."""

@@ -19,10 +19,10 @@ from dp_halfspace.algorithms.engine.column_scales import (
 )
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Pure
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 HOSTILE = [
     0.0, -0.0, 1.0, -1.0, math.nan, 1e300, -1e300, 1e-300, 5e-324, 1e-30, 1e30, 3.999, -4.0,

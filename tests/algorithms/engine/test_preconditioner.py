@@ -14,11 +14,11 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     release_preconditioner,
     shrunk_spectrum,
 )
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 
 def released(rows, plan):

@@ -8,19 +8,24 @@ import pytest
 from scipy.stats import ortho_group
 
 from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier, audit
-from dp_halfspace.algorithms.engine import whitening as module
+from dp_halfspace.algorithms.engine import kernel_features as module
 from dp_halfspace.algorithms.engine.defaults import n_whitened, whitened_length
+from dp_halfspace.algorithms.engine.kernel_features import (
+    fine_length,
+    plan_whitening,
+    whitening_map,
+)
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.engine.whitening import fine_length, plan_whitening, whitening_map
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.privacy.interception import intercept_releases, record_releases
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.projection import AdditiveMap, Spectrum, draw_fourier
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
 from tests.conftest import separated
+from tests.releases import record_releases
 from tests.support import fitted, public
 
 ROOT_TWO = math.sqrt(2.0)

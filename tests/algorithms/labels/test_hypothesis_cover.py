@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.labels import label_training as module
-from dp_halfspace.algorithms.labels.label_training import linear_losses, log_odds_shift
+from dp_halfspace.algorithms import label_training as module
+from dp_halfspace.algorithms.label_training import linear_losses, log_odds_shift
 
 
 def problem(n_classes, n=50, d=3, m=20):

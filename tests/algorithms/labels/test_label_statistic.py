@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from dp_halfspace.algorithms.labels import label_training as module
-from dp_halfspace.algorithms.labels.label_training import (
+from dp_halfspace.algorithms import label_training as module
+from dp_halfspace.algorithms.label_training import (
     label_statistic,
     statistic_minimiser,
     statistic_sensitivity,

@@ -35,11 +35,11 @@ from dp_halfspace.privacy import (
     gdp_delta,
     gdp_mu,
 )
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import unit
 from tests.algorithms.support import permit_for
 from tests.optim.pair_cases import differences
+from tests.releases import record_releases
 
 HUBER = huber_hinge(0.5)
 

@@ -11,7 +11,6 @@ from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, PairRisk, huber_hinge
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs
@@ -19,6 +18,7 @@ from tests.algorithms.perturbation.test_regulariser import records
 from tests.algorithms.support import permit_for
 from tests.conftest import separated
 from tests.optim.pair_cases import differences
+from tests.releases import record_releases
 
 HUBER = huber_hinge(0.5)
 LOSSES = [LOGISTIC, HUBER, SQUARED_HINGE, SQUARED]

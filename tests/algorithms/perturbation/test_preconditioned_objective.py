@@ -13,13 +13,13 @@ from dp_halfspace.algorithms.perturbation.preconditioned import (
 )
 from dp_halfspace.optim import block_size, empirical_risk, huber_hinge, shifted_logistic
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows import mapped_rows
 from dp_halfspace.rows.mapped_rows import FormedRows
 from dp_halfspace.rows.rows import normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.perturbation.test_objective import gradients
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 SHIFTED = shifted_logistic(2.0)
 

@@ -15,7 +15,6 @@ from dp_halfspace.algorithms.perturbation.regulariser import mapped_row_ridge
 from dp_halfspace.optim import LOGISTIC, block_size, empirical_risk, huber_hinge, shifted_logistic
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from dp_halfspace.rows import mapped_rows
 from dp_halfspace.rows.mapped_rows import FormedRows
@@ -23,6 +22,7 @@ from dp_halfspace.rows.rows import normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.perturbation.test_preconditioned_objective import hard_tables
 from tests.algorithms.support import assert_costs, permit_for
+from tests.releases import record_releases
 
 SHIFTED, HUBER = shifted_logistic(2.0), huber_hinge(0.5)
 ONE_CLASS_EACH = {"two classes": (SHIFTED, 2), "softmax": (LOGISTIC, 4), "stacked": (HUBER, 3)}

@@ -7,9 +7,9 @@ import pytest
 
 from dp_halfspace import privacy
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.published import kernel_margin
-from dp_halfspace.algorithms.published.kernel_margin import plan_margin_choice
+from dp_halfspace.algorithms.published import margin_selection
 from dp_halfspace.algorithms.published.known_margin import plan_margin_descent
+from dp_halfspace.algorithms.published.margin_selection import plan_margin_choice
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import normalised_rows
@@ -48,9 +48,9 @@ def test_every_candidate_costs_what_is_charged(solver, monkeypatch):
     plan = plan_margin_choice(PROBLEM, solver, Budget.of(1.0, 1e-6))
     assert privacy.delta(plan.events, 1.0) <= 1e-6 * (1 + 2.0**-38)
     assert all(one.events == plan.events[1:] for one in plan.candidates)
-    honest = kernel_margin.plan_known_margin
+    honest = margin_selection.plan_known_margin
     monkeypatch.setattr(
-        kernel_margin,
+        margin_selection,
         "plan_known_margin",
         lambda p, s, margin, mu: honest(p, s, margin, mu / margin),
     )

@@ -22,10 +22,10 @@ from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Selection, single_runs
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
+from tests.releases import record_releases
 from tests.support import RELEASED, Book
 
 MODULE = importlib.import_module("dp_halfspace.algorithms.published.margin_selection")

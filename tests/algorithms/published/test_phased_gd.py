@@ -12,11 +12,11 @@ from scipy.optimize import minimize
 from dp_halfspace.algorithms.published import known_margin as module
 from dp_halfspace.algorithms.published.known_margin import plan_phased_prox, proximal_pass
 from dp_halfspace.privacy import Gaussian
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.algorithms.support import permit_for
 from tests.conftest import separated
+from tests.releases import record_releases
 
 ONES = np.ones(2)
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import norm
 
 from dp_halfspace import AdaptiveMarginClassifier, BudgetError, PrivacyLedger
-from dp_halfspace.algorithms.published import single_records as module
-from dp_halfspace.algorithms.published.single_records import plan_single_records
+from dp_halfspace.algorithms.published import known_margin as module
+from dp_halfspace.algorithms.published.known_margin import plan_single_records
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.ledger.statement import _describe_release
 from dp_halfspace.privacy import (
@@ -22,11 +22,12 @@ from dp_halfspace.privacy import (
     noise_source,
 )
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import intercept_releases, record_releases
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import NoNoise, SampledGaussianNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 ONES = np.ones(2)
 BUDGET = Budget.of(2.0, 1e-3)

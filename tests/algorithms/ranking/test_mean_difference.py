@@ -16,10 +16,10 @@ from dp_halfspace.algorithms.ranking.mean_difference import (
     release_standardisation,
 )
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 
 def rows_of(X):

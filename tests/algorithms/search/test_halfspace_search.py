@@ -12,11 +12,11 @@ from dp_halfspace.algorithms.search import directions as margin_counts
 from dp_halfspace.algorithms.search import halfspace_search as direction_search
 from dp_halfspace.algorithms.search.directions import DirectionStream, unit_length
 from dp_halfspace.algorithms.search.halfspace_search import plan_directions
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
 from tests.conftest import separated
+from tests.releases import record_releases
 
 EPSILON, SEED = 0.6, (5, 6)
 

@@ -23,11 +23,11 @@ from dp_halfspace.algorithms.search.asinh_cells import (
 from dp_halfspace.algorithms.search.error_count import counted_share, share_of
 from dp_halfspace.algorithms.search.small_tables import SmallTablePlan, plan_small_table
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows.rows import normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 EPSILON, ONES = 0.5, np.ones(2)
 

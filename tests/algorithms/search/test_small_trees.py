@@ -19,10 +19,10 @@ from dp_halfspace.algorithms.search.small_trees import (
     plan_small_tree,
 )
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 EPSILON, ONES = 0.5, np.ones(3)
 

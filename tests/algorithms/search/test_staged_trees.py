@@ -13,10 +13,11 @@ from dp_halfspace.algorithms.search.error_count import share_of
 from dp_halfspace.algorithms.search.small_trees import SmallTreePlan
 from dp_halfspace.algorithms.search.staged_trees import StagedTreePlan, halves, plan_staged_tree
 from dp_halfspace.privacy.exponential import TalliedChoice, TalliedChoices
-from dp_halfspace.privacy.interception import intercept_releases, record_releases
+from dp_halfspace.privacy.interception import intercept_releases
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.search.test_small_trees import wild
 from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 
 EPSILON = 0.5
 

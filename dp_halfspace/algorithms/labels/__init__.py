@@ -1,1 +1,0 @@
-"""Training that protects labels only."""
