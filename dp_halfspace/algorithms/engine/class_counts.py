@@ -110,9 +110,10 @@ def class_counts(
     return np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
 
 
-# Shares of the records from which on classes have like sizes, of two classes and of more, and the
-# powers of these shares with which the degree falls.
-_EVEN, _EVEN_OF_MANY = 0.1, 0.2
+# Shares of the records from which on classes have like sizes, of two classes, of two with features
+# behind the columns, and of more classes, and the powers of these shares with which the degree
+# falls.
+_EVEN, _EVEN_OF_FEATURES, _EVEN_OF_MANY = 0.1, 0.15, 0.2
 _FALL, _FALL_OF_MANY = 3, 2
 # Records of the rarer of two classes times mu, or times the second number if that is less, at which
 # the degree is halved, and how steeply: with more, the fit of classes of like size ranks as well,
@@ -163,11 +164,18 @@ class Rarity:
 
 
 def rarity_of(
-    counts: FloatArray, weights: FloatArray, deviation: float, total: float, mu: float
+    counts: FloatArray,
+    weights: FloatArray,
+    deviation: float,
+    total: float,
+    mu: float,
+    *,
+    has_features: bool = False,
 ) -> Rarity:
     """Describe the rarer class of a population with public class weights, by released counts.
 
-    `total` is the number of records, or what was released of the sum of their weights.
+    `total` is the number of records, or what was released of the sum of their weights. With
+    features behind the columns two classes are unlike from a larger share on.
     """
     kept = np.clip(counts, 0.0, total)
     common, is_of_many = int(np.argmax(kept * weights)), len(counts) > 2
@@ -176,7 +184,8 @@ def rarity_of(
     records = others * total * mu
     size = others * float(np.delete(weights, common).mean())
     share = min(max(size / (size + (1.0 - others) * float(weights[common])), _RAREST), 0.5)
-    even, fall = (_EVEN_OF_MANY, _FALL_OF_MANY) if is_of_many else (_EVEN, _FALL)
+    even = _EVEN_OF_MANY if is_of_many else _EVEN_OF_FEATURES if has_features else _EVEN
+    fall = _FALL_OF_MANY if is_of_many else _FALL
     degree = max(0.0, 1.0 - (share / even) ** fall)
     if is_of_many:
         degree /= 1.0 + (_RESOLVED / records) ** 2

@@ -186,7 +186,8 @@ class LinearPlan(FitPlan):
         released = self.counts.run(data.class_indices, permit, data.people, data.weights)
         total = self.counts.total(released)
         weights = relative_weights(problem.class_weights)
-        rarity = rarity_of(released, weights, noise, total, self.mu)
+        seen = (released, weights, noise, total, self.mu)
+        rarity = rarity_of(*seen, has_features=self.algorithm.has_features)
         wanted = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             pull = max(self.pull - noise, 0.0) / total

@@ -230,3 +230,19 @@ def test_an_offset_moves_the_scores_of_one_class():
     plain = replace(several, favour=0.0)
     by_hand = clipped_slopes(plain, codes, np.ones(4))(scores + np.array([0.0, 0.0, 1.5]), 0, 4)
     np.testing.assert_allclose(found, by_hand)
+
+
+def test_features_ask_for_more_of_what_is_done_for_a_rare_class():
+    """From a tenth of the records on without them, where two classes are then treated alike."""
+    weights = np.ones(2)
+    for share, alike in ((0.05, False), (0.12, True)):
+        counts = 1000.0 * np.array([1.0 - share, share])
+        plain, wide = (
+            rarity_of(counts, weights, 0.0, 1000, 0.1, has_features=has).degree
+            for has in (False, True)
+        )
+        assert wide > plain
+        assert (plain == 0.0) == alike
+    assert (
+        rarity_of(np.array([850.0, 150.0]), weights, 0.0, 1000, 0.1, has_features=True).degree == 0
+    )
