@@ -718,7 +718,7 @@ MUTANTS = [
             "Account.holds",
             "all(",
             "any(",
-            "test_parts_by_a_public_fact_cost_the_maximum",
+            "test_every_case_decides",
         ),
         (
             "Account.spent",
@@ -742,7 +742,7 @@ MUTANTS = [
             "Account.count",
             "min(",
             "max(",
-            "test_a_plan_of_a_part_is_exact",
+            "test_every_case_decides",
         ),
     ),
     *of(

@@ -12,6 +12,7 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import parts as parts_module
+from dp_halfspace.ledger.cap import Account, Cap
 from dp_halfspace.ledger.entries import Part
 from dp_halfspace.ledger.parts import Spending
 from dp_halfspace.privacy import GaussianNoise, accounting, authorise, gdp_epsilon
@@ -190,6 +191,15 @@ def test_parts_by_a_public_fact_cost_the_maximum():
         with pytest.raises(BudgetError, match="does not fit"):
             full.charge(pure(0.01))
     south.charge(pure(0.125))
+
+
+def test_every_case_decides():
+    """Also where one costs more than another, which would not be listed beside it."""
+    account = Account(Cap(1.0, 0.0, adaptive=False), [[Pure(0.25)], [Pure(0.75)]])
+    assert account.holds([Pure(0.25)])
+    assert not account.holds([Pure(0.5)])
+    assert account.count([Pure(0.25)]) == 1
+    assert account.count([Pure(0.5)]) == 0
 
 
 def test_a_part_and_the_whole_add_up():
