@@ -1,4 +1,4 @@
-"""Where a release is drawn, and how an audit takes the place of its noise.
+"""What a mechanism is, where a release is drawn, and how an audit takes the place of its noise.
 
 Every release of the library passes `draw_release`. An audit may answer in place of the mechanism,
 or read exact values, which are private: whoever runs it holds the data. Both change the context
