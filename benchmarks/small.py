@@ -35,8 +35,11 @@ from dp_halfspace import (
     PrivateKernelClassifier,
     PureHalfspaceClassifier,
 )
-from dp_halfspace.algorithms.search.error_count import counted_share, plan_counted_choice
-from dp_halfspace.algorithms.search.small_tables import plan_small_table
+from dp_halfspace.algorithms.search.small_tables import (
+    counted_share,
+    plan_counted_choice,
+    plan_small_table,
+)
 
 TABLES = (
     "abalone", "adult_raw", "adult_all", "casp", "casp_rare", "compactiv", "magic", "mushroom",

@@ -128,7 +128,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/mean_difference.py",
+        "algorithms/ranking/auc_training.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "_sensitivity",
@@ -138,7 +138,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/threshold.py",
+        "algorithms/ranking/auc_training.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_threshold",
@@ -276,7 +276,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_crossing.py",
+        "model_selection/_prefit.py",
         "tests/model_selection/test_threshold.py",
         (
             "MeanSlack.step",
@@ -358,7 +358,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/prior.py",
+        "algorithms/fit_plan.py",
         "tests/estimators/test_prior.py",
         (
             "linear_classes",
@@ -388,7 +388,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_priors.py",
+        "estimators/_small_tables.py",
         "tests/estimators/test_prior.py",
         (
             "PriorPlan._errors",
@@ -656,7 +656,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "ledger/parts.py",
+        "ledger/cap.py",
         "tests/ledger/test_parts.py",
         (
             "Spending.cases",
@@ -1180,7 +1180,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/_exact.py",
+        "privacy/noise.py",
         "tests/privacy/test_exact.py",
         (
             "LazyUniform.below",
@@ -1190,8 +1190,8 @@ MUTANTS = [
         ),
         (
             "LazyUniform.below",
-            "_GUARD_BITS >=",
-            "_GUARD_BITS <=",
+            "_EXACT_GUARD_BITS >=",
+            "_EXACT_GUARD_BITS <=",
             "test_decision_agrees_with_the_refined_cell",
         ),
         (
@@ -1510,7 +1510,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_candidates.py",
+        "model_selection/_search_plan.py",
         "tests/model_selection/test_silent_runs.py",
         (
             "_is_private",
@@ -1544,7 +1544,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_candidates.py",
+        "model_selection/_search_plan.py",
         "tests/model_selection/test_silent_runs.py",
         (
             "_train_and_score",
@@ -1570,7 +1570,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_candidates.py",
+        "model_selection/_search_plan.py",
         "tests/model_selection/test_search_laws.py",
         (
             "_train_and_score",
@@ -1586,7 +1586,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_candidates.py",
+        "model_selection/_search_plan.py",
         "tests/model_selection/test_search.py",
         (
             "score_of",
@@ -1792,7 +1792,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/mean_difference.py",
+        "algorithms/ranking/auc_training.py",
         "tests/algorithms/ranking/test_mean_difference.py",
         (
             "",
@@ -1954,7 +1954,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/threshold.py",
+        "algorithms/ranking/auc_training.py",
         "tests/test_persons.py",
         (
             "weight_of",
@@ -2028,7 +2028,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/threshold.py",
+        "algorithms/ranking/auc_training.py",
         "tests/algorithms/ranking/test_threshold.py",
         (
             "plan_threshold",
@@ -2056,7 +2056,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/staged_search.py",
+        "algorithms/search/halfspace_search.py",
         "tests/algorithms/search/test_staged_search.py",
         (
             "SearchPlan.events",
@@ -2828,7 +2828,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_crossing.py",
+        "model_selection/_prefit.py",
         "tests/model_selection/test_threshold.py",
         (
             "crossing_utilities",
@@ -2874,7 +2874,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "metrics/_groups.py",
+        "metrics/_held_out.py",
         "tests/metrics/test_groups.py",
         (
             "group_codes",
@@ -2968,7 +2968,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/softmax_gradients.py",
+        "optim/losses.py",
         "tests/optim/risks/test_softmax.py",
         (
             "softmax_diameter",
@@ -3522,7 +3522,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/staged_trees.py",
+        "algorithms/search/small_trees.py",
         "tests/algorithms/search/test_staged_trees.py",
         (
             "StagedTreePlan.events",
@@ -3602,7 +3602,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "audit/_mechanisms.py",
+        "audit/white_box.py",
         "tests/audit/test_replay.py",
         (
             "distance",
@@ -3612,7 +3612,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/asinh_cells.py",
+        "algorithms/search/directions.py",
         "tests/algorithms/search/test_small_tables.py",
         (
             "asinh_cells",
@@ -3622,7 +3622,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/asinh_cells.py",
+        "algorithms/search/directions.py",
         "tests/algorithms/search/test_small_tables.py",
         (
             "CellStream.block",
@@ -3632,7 +3632,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/error_count.py",
+        "algorithms/search/small_tables.py",
         "tests/algorithms/search/test_small_tables.py",
         (
             "plan_counted_choice",
@@ -3642,7 +3642,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/error_count.py",
+        "algorithms/search/small_tables.py",
         "tests/algorithms/search/test_staged_trees.py",
         (
             "plan_error_count",

@@ -52,7 +52,7 @@ RANKS = {
 # Inside a part, folders and files beside them stand in a line too.
 FLOORS = {
     "optim": (
-        "losses", "objectives", "pairs", "solvers", "certificate", "softmax_gradients", "risks",
+        "losses", "objectives", "pairs", "solvers", "certificate", "risks",
     ),
     "algorithms": (
         "engine", "perturbation", "search", "published", "label_training", "ranking",

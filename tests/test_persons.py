@@ -41,7 +41,7 @@ from dp_halfspace.algorithms.engine.column_scales import (
 )
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
-from dp_halfspace.algorithms.ranking.threshold import threshold_grid, threshold_losses
+from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
 from dp_halfspace.audit import replay
 from dp_halfspace.data import people as people_module
 from dp_halfspace.data.people import People

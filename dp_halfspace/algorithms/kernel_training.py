@@ -20,7 +20,7 @@ from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_r
 from dp_halfspace.algorithms.margin_training import check_hinge_solver, plan_training
 from dp_halfspace.algorithms.published.margin_selection import MarginPlan
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks
-from dp_halfspace.data.coded_rows import numbers_of
+from dp_halfspace.data.encoding import numbers_of
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget

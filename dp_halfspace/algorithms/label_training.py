@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.search.staged_search import SearchPlan, plan_search, run_search
+from dp_halfspace.algorithms.search.halfspace_search import SearchPlan, plan_search, run_search
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace.data.chunks import Chunks, DaskChunks, is_own, unwrap_result
-from dp_halfspace.data.coded_rows import CodedRows
+from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.data.validation import (
     TrainingData,
     check_features,

@@ -1,27 +1,55 @@
-"""Fits of tables of few rows: one selection among listed classifiers, whoever asks for it."""
+"""Fits that are one selection among listed classifiers, and fits that end in one.
+
+A table of few rows buys one classifier of a public list. A public prior, a model that a user
+states, is a candidate: a fit ends in a choice between it and what was learnt.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
+from dp_halfspace._params import NUMBER_RANGE
+from dp_halfspace._rounding import DOWN
+from dp_halfspace.algorithms.engine.column_scales import in_column_scales
 from dp_halfspace.algorithms.engine.defaults import (
     SMALL_OF_SEVERAL,
     pays_for_stages,
     small_table_rule,
 )
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
+from dp_halfspace.algorithms.fit_plan import (
+    FitPlan,
+    Fitted,
+    LinearPrior,
+    PublicFacts,
+    WrappedPlan,
+    linear_classes,
+    relative_weights,
+)
+from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, class_factors
 from dp_halfspace.algorithms.search.small_tables import BIAS, SmallTablePlan, plan_small_table
-from dp_halfspace.algorithms.search.small_trees import SmallTreePlan, plan_small_tree
-from dp_halfspace.algorithms.search.staged_trees import StagedTreePlan, plan_staged_tree
+from dp_halfspace.algorithms.search.small_trees import (
+    SmallTreePlan,
+    StagedTreePlan,
+    plan_small_tree,
+    plan_staged_tree,
+)
+from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.preprocessing.scalers import CellScaler, RowLengths
+from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+from dp_halfspace.privacy.record import smallest_delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +69,6 @@ class SmallTableFit(WrappedPlan):
         X = np.asarray(data.X, dtype=np.float64) / norm
         model = self.plan.run(X, data.class_indices, weights, permit)
         if model.is_prior:
-            from dp_halfspace.estimators._priors import kept_prior  # noqa: PLC0415
-
             return kept_prior(self.facts, data.feature_names)
         coefficients, scaler = model.coefficients, None
         if model.exponent is None:
@@ -108,3 +134,184 @@ def plan_small_fit(
     else:
         table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, prior=prior, **how)
     return SmallTableFit(facts, table, attributes or {}, counts)
+
+
+FloatArray = NDArray[np.float64]
+
+# n epsilon of a choice that tells two classifiers apart; the least and the largest part for it.
+_ENOUGH, _LEAST, _MOST = 100.0, 0.03, 0.3
+# Parts of the epsilon of the choice that the fit has to do without: the first that proves enough.
+_PARTS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.01)
+_WANTED = (
+    "prior must be a fitted linear model with coef_ and intercept_, behind a StandardScaler or "
+    "not, or a pair (coefficients, intercepts)"
+)
+
+
+def read_prior(prior: Any, data: TrainingData) -> LinearPrior:
+    """Return the numbers of a public model, for the columns and the labels of `data`."""
+    model = prior.estimator if isinstance(prior, FrozenEstimator) else prior
+    if isinstance(model, tuple | list):
+        if len(model) != 2:
+            raise ValueError(_WANTED)
+        return _checked(model[0], model[1], data)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    last = steps[-1]
+    if not all(hasattr(last, name) for name in ("coef_", "intercept_", "classes_")):
+        raise ValueError(f"{_WANTED}; {type(last).__name__} has none, or is not fitted")
+    if isinstance(getattr(last, "scaler_", None), ColumnScaler):
+        steps = [*steps[:-1], last.scaler_, last]
+    elif getattr(last, "scaler_", None) is not None:
+        raise ValueError("prior reads columns on a scale of their logarithm: it is not linear")
+    names = getattr(steps[0], "feature_names_in_", None)
+    seen = data.feature_names
+    if names is not None and seen is not None and list(names) != list(seen):
+        raise ValueError("prior was fitted to other columns, or in another order, than X has")
+    found = _checked(last.coef_, last.intercept_, data, last.classes_)
+    coefficients, intercepts, fill = found.coefficients, found.intercepts, found.fill
+    for step in reversed(steps[:-1]):
+        fill, scale = _scales(step)
+        coefficients = coefficients / scale
+        intercepts = intercepts - coefficients @ fill
+    return LinearPrior(coefficients, intercepts, fill)
+
+
+def _scales(step: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return centre and width of every column of a scaler."""
+    if isinstance(step, ColumnScaler):
+        scales = step._scales()[0]
+        return scales.center, scales.scale
+    if not isinstance(step, StandardScaler):
+        raise ValueError(f"{_WANTED}; {type(step).__name__} is another step")
+    center = 0.0 if step.mean_ is None else step.mean_
+    scale = 1.0 if step.scale_ is None else step.scale_
+    ones = np.ones(step.n_features_in_)
+    return center * ones, scale * ones
+
+
+def _checked(
+    coefficients: Any, intercepts: Any, data: TrainingData, classes: Any = None
+) -> LinearPrior:
+    """Check shapes, numbers and labels, and bring the labels into the order of the fit."""
+    n_features, n_classes = data.X.shape[1], len(data.classes)
+    fill = np.zeros(n_features)
+    size = 1 if n_classes == 2 else n_classes
+    try:
+        found = np.array(coefficients, dtype=np.float64).reshape(size, n_features)
+        offsets = np.array(intercepts, dtype=np.float64) + np.zeros(size)
+        offsets = offsets.reshape(size)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"prior must have {size} x {n_features} coefficients and {size} intercepts: one row "
+            "for two classes, else one for each class; one column for each column of X"
+        ) from None
+    if not (np.abs(np.column_stack([found, offsets])) <= NUMBER_RANGE[1]).all():
+        raise ValueError(f"prior holds a number that is not finite or beyond {NUMBER_RANGE[1]:g}")
+    if classes is None:
+        return LinearPrior(found, offsets, fill)
+    own, wanted = list(np.asarray(classes).tolist()), data.classes.tolist()
+    if sorted(map(str, own)) != sorted(map(str, wanted)) or set(own) != set(wanted):
+        raise ValueError("prior was fitted to other labels than classes states")
+    if own == wanted:
+        return LinearPrior(found, offsets, fill)
+    if size == 1:
+        return LinearPrior(-found, -offsets, fill)
+    order = [own.index(label) for label in wanted]
+    return LinearPrior(found[order], offsets[order], fill)
+
+
+def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted:
+    """Return the public model of `facts` as what a fit released; it fills in as it does itself."""
+    prior = facts.prior
+    assert prior is not None
+    intercepts, scaler = prior.intercepts, None
+    if not (facts.is_scale_stated or facts.is_sparse):
+        intercepts = intercepts + prior.coefficients @ prior.fill
+        scaler = ReleasedScaler(prior.fill, np.ones(len(prior.fill)), math.inf)
+        scaler.fit(np.zeros((1, len(prior.fill))))
+        if feature_names is not None:
+            scaler.feature_names_in_ = feature_names
+    own = {"margin_": 0.0, "projection_": None, "scaler_": scaler}
+    return Fitted(prior.coefficients, intercepts, math.inf, own)
+
+
+@dataclass(frozen=True, slots=True)
+class PriorPlan(FitPlan):
+    """Run the inner plan, then choose between what it fitted and the public model of `facts`."""
+
+    inner: FitPlan
+    facts: PublicFacts
+    choice: TalliedChoice | NoNoise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return (*self.inner.events, self.choice.event)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        return self.inner.public
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """What the inner plan takes but weights: errors are sums over rows, or over people."""
+        return self.inner.takes & {"chunks", "groups"}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Fit, count the errors of both, and release which one is kept."""
+        fitted, prior = self.inner.run(data, permit), self.facts.prior
+        assert prior is not None
+        X, none = data.X, np.zeros(len(prior.fill))
+        if fitted.scales is not None:
+            X = in_column_scales(X, fitted.scales)
+        costs = [
+            self._errors(data, prior.coefficients, prior.intercepts, prior.fill),
+            self._errors(replace(data, X=X), fitted.coefficients, fitted.intercepts, none),
+        ]
+        is_fitted = permit.choose(np.array(costs), self.choice, is_cost=True)
+        return fitted if is_fitted else kept_prior(self.facts, data.feature_names)
+
+    def _errors(self, data: TrainingData, *model: FloatArray) -> int:
+        """Return the weighted number of errors, rounded down; a record moves it by one at most."""
+        shares = None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)
+        factors = class_factors(relative_weights(self.facts.class_weights))
+        given = data.class_indices, (shares, factors), *model
+        errors = sum_over_chunks(weighed_errors, data.X, *given)
+        return int(np.floor(np.ldexp(float(errors), -WEIGHT_BITS)))
+
+
+def weighed_errors(
+    X: Any,
+    codes: NDArray[np.intp],
+    weights: tuple[FloatArray | None, NDArray[np.int64]],
+    *model: FloatArray,
+) -> FloatArray:
+    """Return the weighted number of errors of a model, a sum that is exact in any order.
+
+    `weights` are shares of people that rows are, None for one, and a factor for every class.
+    """
+    shares, factors = weights
+    counted = factors.astype(np.float64)[codes] * (1.0 if shares is None else shares)
+    return np.asarray(counted[linear_classes(X, *model) != codes].sum())
+
+
+def plan_with_prior(
+    plan: Callable[[Budget], FitPlan], facts: PublicFacts, budget: Budget
+) -> PriorPlan:
+    """Divide a budget between a fit and the choice between it and the public model of `facts`.
+
+    `plan` is that of the fit, a function of its part of the budget.
+    """
+    if budget.is_infinite:
+        return PriorPlan(plan(budget), facts, NoNoise())
+    epsilon, delta = budget.epsilon, budget.delta
+    share = min(max(_ENOUGH / (facts.n_privacy_units * epsilon), _LEAST), _MOST)
+    choice = TalliedChoice(share * epsilon * DOWN)
+    for part in _PARTS:
+        rest = Budget.of((1.0 - part * share) * epsilon, delta)
+        found = PriorPlan(plan(rest), facts, choice)
+        # Epsilons add up, so that the last part proves enough.
+        if smallest_delta(found.events, epsilon) <= delta:
+            break
+    return found

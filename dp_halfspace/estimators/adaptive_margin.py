@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace import algorithms
+from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
-from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
     from dp_halfspace.algorithms.engine.outlook import Outlook
-    from dp_halfspace.algorithms.engine.prior import LinearPrior
-    from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
+    from dp_halfspace.algorithms.fit_plan import FitPlan, LinearPrior, PublicFacts
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
@@ -243,7 +242,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return facts if self.prior is None else replace(facts, prior=self._read_prior(data))
 
     def _read_prior(self, data: TrainingData) -> LinearPrior:
-        from dp_halfspace.estimators._priors import read_prior  # noqa: PLC0415
+        from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
 
         return read_prior(self.prior, data)
 
@@ -283,7 +282,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         if facts.prior is None:
             return None
         from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
-        from dp_halfspace.estimators._priors import plan_with_prior  # noqa: PLC0415
+        from dp_halfspace.estimators._small_tables import plan_with_prior  # noqa: PLC0415
 
         has_defaults = (
             self._solver == "noisy_gd"

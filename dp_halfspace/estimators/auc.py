@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace._params import NUMBER_RANGE, public_number
+from dp_halfspace._params import NUMBER_RANGE, explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import reads_single
@@ -21,7 +21,6 @@ from dp_halfspace.algorithms.ranking.auc_training import (
     plan_ranking,
 )
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 

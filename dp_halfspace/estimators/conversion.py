@@ -11,8 +11,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dp_halfspace._params import checked_size
-from dp_halfspace.estimators._foreign_parameters import NOISE_INSTEAD, WITHOUT_COUNTERPART
+from dp_halfspace._params import NOISE_INSTEAD, WITHOUT_COUNTERPART, checked_size
 
 # Steps in front that read the records at their fit; what the estimator does itself.
 _OWN_STEPS = {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._params import public_number
+from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE
@@ -42,9 +42,12 @@ from dp_halfspace.algorithms.published.margin_selection import (
     MarginPlan,
     plan_margin_choice,
 )
-from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
-from dp_halfspace.estimators._monotone import monotone_curves, read_directions, split_rows
-from dp_halfspace.estimators._options import warn_of_projection
+from dp_halfspace.estimators._options import (
+    monotone_curves,
+    read_directions,
+    split_rows,
+    warn_of_projection,
+)
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator

@@ -13,23 +13,21 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import public_number
+from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.algorithms.engine.defaults import OUTPUT_SHIFT, output_defaults
 from dp_halfspace.algorithms.engine.plan import rows_over
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
-from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedOutputPlan,
     mean_squares,
     plan_preconditioned_output,
 )
-from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic

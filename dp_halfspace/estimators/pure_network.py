@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.algorithms.published.network import (
@@ -18,9 +19,8 @@ from dp_halfspace.algorithms.published.network import (
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.algorithms.search.staged_search import MOST_CANDIDATES, SearchPlan, plan_search
+from dp_halfspace.algorithms.search.halfspace_search import MOST_CANDIDATES, SearchPlan, plan_search
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit

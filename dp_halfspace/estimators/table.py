@@ -17,12 +17,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
-from dp_halfspace._params import resolved_delta
+from dp_halfspace._params import explains_foreign_parameters, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
+    TARGETS,
     CalibrationPlan,
     affordable_calibration,
     line,
+    operating_point,
     uncounted_curve,
 )
 from dp_halfspace.algorithms.engine.column_scales import (
@@ -32,14 +34,12 @@ from dp_halfspace.algorithms.engine.column_scales import (
     in_column_scales,
 )
 from dp_halfspace.algorithms.engine.defaults import SMALL_IN_SCALE
-from dp_halfspace.algorithms.engine.operating_points import TARGETS, operating_point
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.data.chunked_data import as_chunks, by_chunks, check_chunks, travelling
 from dp_halfspace.data.chunks import apply_to_chunks
-from dp_halfspace.data.coded_rows import CodedRows, numbers_of, written_out
-from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.encoding import CodedRows, Encoding, numbers_of, written_out
 from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.people import place_rows
 from dp_halfspace.data.schema import (
@@ -56,8 +56,7 @@ from dp_halfspace.data.validation import (
     is_chunked,
     sort_training_data,
 )
-from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
-from dp_halfspace.estimators._monotone import read_directions
+from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier

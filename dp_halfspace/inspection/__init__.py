@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.accuracy_plan import outlook as outlook
     from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
     from dp_halfspace.inspection.card import model_card as model_card
+    from dp_halfspace.inspection.card import privacy_report as privacy_report
     from dp_halfspace.inspection.coefficients import NaturalCoefficients as NaturalCoefficients
+    from dp_halfspace.inspection.coefficients import UnitFinding as UnitFinding
+    from dp_halfspace.inspection.coefficients import check_units as check_units
     from dp_halfspace.inspection.coefficients import natural_coefficients as natural_coefficients
     from dp_halfspace.inspection.displays import AccuracyPanel as AccuracyPanel
     from dp_halfspace.inspection.displays import AdditiveDisplay as AdditiveDisplay
@@ -27,9 +30,6 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.pipeline import check_pipeline as check_pipeline
     from dp_halfspace.inspection.removal import RemovalCurve as RemovalCurve
     from dp_halfspace.inspection.removal import removal_curve as removal_curve
-    from dp_halfspace.inspection.report import privacy_report as privacy_report
-    from dp_halfspace.inspection.units import UnitFinding as UnitFinding
-    from dp_halfspace.inspection.units import check_units as check_units
     from dp_halfspace.theory.bounds import RiskBound as RiskBound
     from dp_halfspace.theory.bounds import convex_excess_risk as convex_excess_risk
     from dp_halfspace.theory.bounds import optimal_regularization as optimal_regularization
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
         strongly_convex_excess_risk as strongly_convex_excess_risk,
     )
     from dp_halfspace.theory.margin_bound import margin_risk_bound as margin_risk_bound
-    from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
-    from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
-    from dp_halfspace.theory.sample_complexity import ErrorLowerBound as ErrorLowerBound
-    from dp_halfspace.theory.sample_complexity import (
+    from dp_halfspace.theory.margin_guarantees import ErrorLowerBound as ErrorLowerBound
+    from dp_halfspace.theory.margin_guarantees import (
         margin_sample_complexity as margin_sample_complexity,
     )
-    from dp_halfspace.theory.sample_complexity import (
+    from dp_halfspace.theory.margin_guarantees import (
         pure_error_lower_bound as pure_error_lower_bound,
     )
-    from dp_halfspace.theory.sample_complexity import pure_lower_bound as pure_lower_bound
-    from dp_halfspace.theory.sample_complexity import pure_risk_bound as pure_risk_bound
+    from dp_halfspace.theory.margin_guarantees import pure_lower_bound as pure_lower_bound
+    from dp_halfspace.theory.margin_guarantees import pure_risk_bound as pure_risk_bound
+    from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
+    from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
 __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -11,9 +11,8 @@ from datetime import datetime, timezone
 from html import escape
 
 from dp_halfspace._html import csv_cell, page, printable, table
-from dp_halfspace.ledger.cap import Account, Cap
+from dp_halfspace.ledger.cap import Account, Cap, Spending
 from dp_halfspace.ledger.entries import LedgerEntry, Part
-from dp_halfspace.ledger.parts import Spending
 from dp_halfspace.privacy.events import (
     Event,
     Exponential,

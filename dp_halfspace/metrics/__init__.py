@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.metrics._groups import PrivateGroupScore as PrivateGroupScore
+    from dp_halfspace.metrics._held_out import PrivateGroupScore as PrivateGroupScore
     from dp_halfspace.metrics._table import METRICS as METRICS
     from dp_halfspace.metrics._table import Metric as Metric
     from dp_halfspace.metrics.score import PrivateScore as PrivateScore

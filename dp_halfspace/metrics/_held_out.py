@@ -1,25 +1,38 @@
-"""Held-out records, checked, and what a model that is given makes of each of them."""
+"""Held-out records, checked, what a model makes of each of them, and scores of groups of them.
+
+A record is in one group, so one noisy table of confusions for each group has the sensitivity of one
+table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from dp_halfspace._sklearn_compat import rows_of
+from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunked_data import labelled_chunks, travelling
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
+from dp_halfspace.data.frame import as_cells, read_column
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
     check_lengths,
     class_indices,
     is_chunked,
+    is_missing,
+    refuse_chunks,
     refuse_mask,
     sort_by_person,
 )
+from dp_halfspace.metrics._intervals import TWO, WIDE, Released
+from dp_halfspace.metrics._table import METRICS
+from dp_halfspace.privacy.record import PrivacyRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +97,154 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     check_lengths(X, codes, hides_rows=groups is not None)
     order, people, codes = sort_by_person(groups, np.arange(len(codes)), codes)
     return HeldOut(X, codes, classes, people, order)
+
+
+__all__ = ["OTHER", "PrivateGroupScore"]
+
+# Name of the group of records whose value is not in the public list.
+OTHER = "other"
+# Gaps of all pairs together miss with this probability.
+_MISSED = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateGroupScore:
+    """Private scores of groups of records; made by :func:`private_score` with `by`.
+
+    Attributes
+    ----------
+    metric : str
+        Its name.
+    groups : tuple
+        The public values, and ``"other"`` behind them.
+    value : ndarray of shape (n_groups,)
+        The estimate for every group.
+    interval : tuple (low, high) of ndarray of shape (n_groups,)
+        95 % interval of every group by itself, for sampling and noise.
+    gap : ndarray of shape (n_groups, n_groups)
+        Value of the group of the row minus that of the group of the column.
+    gap_interval : tuple (low, high) of ndarray of shape (n_groups, n_groups)
+        Hold the gaps of all pairs of groups at once in 95 % of all samples and draws of the noise.
+    confusion : ndarray of shape (n_groups, n_classes, n_classes)
+        The noisy numbers of records, true labels by rows.
+    privacy_ : PrivacyRecord
+        What was spent, on all metrics of one call together.
+    classes : ndarray of shape (n_classes,)
+        The public label set, sorted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.metrics import private_score
+    >>> class Rule:
+    ...     classes_ = np.array([0, 1])
+    ...     def predict(self, X):
+    ...         return (X[:, 0] > 0).astype(int)
+    >>> X = np.linspace(-1.0, 1.0, 2000)[:, None]
+    >>> ward = np.where(X[:, 0] > 0, "north", "south")
+    >>> scores = private_score(
+    ...     Rule(), X, X[:, 0] > 0.5, by=ward, by_values=["north", "south"], epsilon=float("inf")
+    ... )
+    >>> dict(zip(scores.groups[:2], scores.value.round(2).tolist()))
+    {'north': 0.5, 'south': 1.0}
+    """
+
+    metric: str
+    groups: tuple[Any, ...]
+    value: NDArray[np.float64]
+    interval: tuple[NDArray[np.float64], NDArray[np.float64]]
+    gap: NDArray[np.float64] = field(repr=False)
+    gap_interval: tuple[NDArray[np.float64], NDArray[np.float64]] = field(repr=False)
+    confusion: NDArray[np.float64] = field(repr=False)
+    privacy_: PrivacyRecord
+    classes: NDArray[Any] = field(repr=False)
+
+    def __str__(self) -> str:
+        """Say the score of every group, and which gaps are certain."""
+        low, high = self.interval
+        lines = [f"{self.metric} by group, each with a 95 % interval:"]
+        for name, value, start, end in zip(self.groups, self.value, low, high, strict=True):
+            unknown = start <= 0.0 and end >= 1.0
+            note = " (uninformative: every value is possible)" if unknown else ""
+            lines.append(f"  {name}: {value:.3f}, {start:.3f} to {end:.3f}{note}")
+        found = []
+        for i, j in combinations(range(len(self.groups)), 2):
+            least, most = (float(end[i, j]) for end in self.gap_interval)
+            if least > 0.0 or most < 0.0:
+                pair = f"{self.groups[i]} minus {self.groups[j]}"
+                found.append(f"  {pair}: {self.gap[i, j]:.3f}, {least:.3f} to {most:.3f}")
+        if found:
+            lines += ["Gaps that are not zero (95 % for all pairs at once):", *found]
+        else:
+            lines.append("No gap between two groups is told apart from zero.")
+        return "\n".join(lines)
+
+
+def group_codes(
+    by: Any, by_values: Sequence[Any], X: Any, n_rows: int, *, hides_rows: bool
+) -> NDArray[np.intp]:
+    """Return the number of the group of each record; what is not listed is in the last group.
+
+    Values are compared by their canonical texts: one text in a column of a file makes texts of all
+    its numbers, and must not move the other records.
+    """
+    if isinstance(by, str):
+        names = getattr(X, "columns", None)
+        if names is None or by not in list(names):
+            raise ValueError(f"by={by!r} is no column of X: give the group of each record instead")
+        by = X[by]
+    refuse_mask("by", by)
+    refuse_chunks("by", by)
+    listed = [None if is_missing(value) else category_of(value) for value in by_values]
+    categories = tuple(value for value in listed if value is not None)
+    if not listed or len(categories) < len(listed):
+        raise ValueError("by_values must be a list of at least one value, and of none missing")
+    if len(set(categories)) < len(categories):
+        raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
+    rule = "by must be one-dimensional: the group of each record"
+    if isinstance(by, bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
+        raise ValueError(rule)
+    if len(by) != n_rows:
+        found = "" if hides_rows else f", got {len(by)} and {n_rows}"
+        raise ValueError(f"by and X must have the same number of rows{found}")
+    number = spellings(categories)
+    column = read_column(by if isinstance(by, np.ndarray) or hasattr(by, "iloc") else as_cells(by))
+    return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
+
+
+def group_score(
+    name: str,
+    released: Released,
+    record: PrivacyRecord,
+    by_values: Sequence[Any],
+    classes: NDArray[Any],
+) -> PrivateGroupScore:
+    """Estimate a metric in every group, and the gaps of all pairs."""
+    in_group = METRICS[name].in_group
+    assert in_group is not None, "checked before anything was charged"
+    found = [in_group(replace(released, counts=table)) for table in released.counts]
+    value, low, high = np.array(found, dtype=np.float64).T
+    gap = np.subtract.outer(value, value)
+    ends = _gap_interval(value, low, high)
+    groups = (*by_values, OTHER)
+    return PrivateGroupScore(
+        name, groups, value, (low, high), gap, ends, released.counts, record, classes
+    )
+
+
+def _gap_interval(
+    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return intervals that hold all gaps at once, by Bonferroni's inequality."""
+    g = len(value)
+    pairs = max(1, g * (g - 1) // 2)
+    wider = float(ndtri(1.0 - _MISSED / (2.0 * pairs))) / TWO
+    down, up = value - low, high - value
+    gap = np.subtract.outer(value, value)
+    # Deviations of independent estimates add up in squares; where next to nothing is known of a
+    # group the estimate may be off on one side, and every gap is possible.
+    least = gap - wider * np.hypot.outer(down, up)
+    most = gap + wider * np.hypot.outer(up, down)
+    is_known = np.logical_and.outer(high - low < WIDE, high - low < WIDE)
+    least, most = np.where(is_known, least, -1.0), np.where(is_known, most, 1.0)
+    return np.clip(least, -1.0, 1.0), np.clip(most, -1.0, 1.0)

@@ -18,8 +18,13 @@ from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
-from dp_halfspace.metrics._groups import group_codes, group_score
-from dp_halfspace.metrics._held_out import HeldOut, held_out, known_classes
+from dp_halfspace.metrics._held_out import (
+    HeldOut,
+    group_codes,
+    group_score,
+    held_out,
+    known_classes,
+)
 from dp_halfspace.metrics._intervals import Released, majority_share
 from dp_halfspace.metrics._table import METRICS, Metric
 from dp_halfspace.metrics._tallies import (

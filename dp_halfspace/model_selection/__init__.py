@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.model_selection._candidates import RobustAccuracy as RobustAccuracy
+    from dp_halfspace.model_selection._search_plan import RobustAccuracy as RobustAccuracy
     from dp_halfspace.model_selection.conformal import (
         PrivateConformalClassifier as PrivateConformalClassifier,
     )

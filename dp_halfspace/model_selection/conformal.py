@@ -24,14 +24,17 @@ from dp_halfspace.metrics._tallies import (
     checked_borders,
     count_scores,
 )
-from dp_halfspace.model_selection._crossing import (
+from dp_halfspace.model_selection._prefit import (
     COUNT_GRID,
     MeanSlack,
+    PrefitClassifier,
+    Prepared,
     chosen_places,
     crossing_utilities,
+    events_of,
+    n_rows,
     rounded_up,
 )
-from dp_halfspace.model_selection._prefit import PrefitClassifier, Prepared, events_of, n_rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit

@@ -21,21 +21,19 @@ from dp_halfspace._params import fit_context, refusing, require, resolved_delta
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.model_selection._candidates import (
+from dp_halfspace.model_selection._prefit import WrappingClassifier
+from dp_halfspace.model_selection._search_plan import (
     SCORINGS,
+    SELECTIONS,
     RobustAccuracy,
+    SearchPlan,
+    check_around,
     model_inside,
+    plan_search,
+    planned_record,
     restore_settings,
     run_candidates,
     silence,
-)
-from dp_halfspace.model_selection._prefit import WrappingClassifier
-from dp_halfspace.model_selection._search_plan import (
-    SELECTIONS,
-    SearchPlan,
-    check_around,
-    plan_search,
-    planned_record,
 )
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,

@@ -19,15 +19,18 @@ from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import Cells, checked_borders, count_scores, scores_of
-from dp_halfspace.model_selection._crossing import (
+from dp_halfspace.model_selection._prefit import (
     COUNT_GRID,
+    PrefitClassifier,
+    Prepared,
     Slack,
     chosen_places,
     crossing_utilities,
+    events_of,
+    n_rows,
     rounded_down,
     rounded_up,
 )
-from dp_halfspace.model_selection._prefit import PrefitClassifier, Prepared, events_of, n_rows
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.losses import huber_hinge as huber_hinge
     from dp_halfspace.optim.losses import shifted_logistic as shifted_logistic
     from dp_halfspace.optim.losses import smoothed_hinge as smoothed_hinge
+    from dp_halfspace.optim.losses import softmax_diameter as softmax_diameter
     from dp_halfspace.optim.objectives import Adversary as Adversary
     from dp_halfspace.optim.objectives import MarginObjective as MarginObjective
     from dp_halfspace.optim.objectives import Objective as Objective
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.risks import minimiser_radius as minimiser_radius
     from dp_halfspace.optim.risks import minimisers as minimisers
     from dp_halfspace.optim.risks import tolerance as tolerance
-    from dp_halfspace.optim.softmax_gradients import softmax_diameter as softmax_diameter
     from dp_halfspace.optim.solvers import FiniteSum as FiniteSum
     from dp_halfspace.optim.solvers import certified_minimum as certified_minimum
     from dp_halfspace.rows.blocks import block_size as block_size

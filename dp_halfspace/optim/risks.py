@@ -26,7 +26,7 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim.certificate import EPS, Tolerance, gradient_error, solver_tolerance
-from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.losses import Loss, softmax_diameter
 from dp_halfspace.optim.objectives import (
     RUN,
     Adversary,
@@ -41,7 +41,6 @@ from dp_halfspace.optim.pairs import (
     PairwiseObjective,
     logistic_rounding,
 )
-from dp_halfspace.optim.softmax_gradients import softmax_diameter
 from dp_halfspace.optim.solvers import Optimizer, certified_minimum
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Design

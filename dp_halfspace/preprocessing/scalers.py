@@ -26,7 +26,7 @@ from dp_halfspace.algorithms.engine.column_scales import (
     in_column_scales,
     plan_column_scales,
 )
-from dp_halfspace.algorithms.search.asinh_cells import asinh_cells
+from dp_halfspace.algorithms.search.directions import asinh_cells
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (

@@ -16,10 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events
 from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.interception import ExponentialMechanism
-from dp_halfspace.privacy.noise import draw_geometric, uniform_below
+from dp_halfspace.privacy.noise import (
+    draw_geometric,
+    exp_minus,
+    positive_rational,
+    random_events,
+    uniform_below,
+)
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
 _SMALLEST_RATE = Fraction(1, 2**900)

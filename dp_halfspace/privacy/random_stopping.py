@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from scipy.special import exprel, ndtr
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.privacy._exact import LazyUniform, decimal_context
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import (
     Event,
@@ -37,7 +36,7 @@ from dp_halfspace.privacy.events import (
     gaussian_terms,
     single_runs,
 )
-from dp_halfspace.privacy.noise import uniform_below
+from dp_halfspace.privacy.noise import LazyUniform, decimal_context, uniform_below
 from dp_halfspace.privacy.profiles import (
     EPSILON_SLACK,
     LOG_SLACK,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ssyrk, strmm
 
-from dp_halfspace.data.coded_rows import written_out
+from dp_halfspace.data.encoding import written_out
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,

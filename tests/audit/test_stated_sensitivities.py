@@ -23,9 +23,12 @@ from dp_halfspace.algorithms.label_training import plan_labels
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.published.known_margin import plan_single_records
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
-from dp_halfspace.algorithms.ranking import auc_training, mean_difference
-from dp_halfspace.algorithms.ranking.auc_training import RankingProblem, plan_ranking
-from dp_halfspace.algorithms.ranking.threshold import plan_threshold
+from dp_halfspace.algorithms.ranking import auc_training
+from dp_halfspace.algorithms.ranking.auc_training import (
+    RankingProblem,
+    plan_ranking,
+    plan_threshold,
+)
 from dp_halfspace.data.people import People
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.losses import get_loss
@@ -92,7 +95,7 @@ def test_a_mean_difference_and_a_threshold_pay_for_their_roundings(n):
     d, block, u = 7, 512, 2.0**-53
     row = math.sqrt(2.0) * (d + 16) * u * 1.01
     sums = math.sqrt(2.0) * (block + math.ceil(n / block) + d + 16) * u * 1.01
-    stated = mean_difference._sensitivity(n, d, block, None)
+    stated = auc_training._sensitivity(n, d, block, None)
     assert stated >= 2.0 * (1.0 + 2.0**-31 + row + n * (row + sums))
     rounding = n * (d + 16) * 2.0**-36 + 2.0**-50 * n * n
     assert plan_threshold(n, d, 1.0).sensitivity >= 1.0 + 2.0**-31 + rounding

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import LabelPrivateClassifier
-from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
+from dp_halfspace.estimators.label_private import FeatureOptions, fit_label_features
 from tests.conftest import separated
 from tests.support import releases_of
 

@@ -20,9 +20,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
-from dp_halfspace.algorithms.engine import prior as prior_module
-from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
-from dp_halfspace.algorithms.fit_plan import PublicFacts
+from dp_halfspace.algorithms import fit_plan as prior_module
+from dp_halfspace.algorithms.fit_plan import LinearPrior, PublicFacts, linear_classes
 from dp_halfspace.algorithms.search import small_tables, small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree
@@ -30,8 +29,8 @@ from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators import _priors
-from dp_halfspace.estimators._priors import PriorPlan
+from dp_halfspace.estimators import _small_tables
+from dp_halfspace.estimators._small_tables import PriorPlan
 from dp_halfspace.privacy.exponential import TalliedChoice
 from tests.adversarial import neighbouring_pairs
 from tests.releases import record_releases
@@ -127,7 +126,7 @@ def centred(patch):
     def moved(X, *model):
         return honest(X - np.nan_to_num(X).mean(axis=0), *model)
 
-    patch.setattr(_priors, "linear_classes", moved)
+    patch.setattr(_small_tables, "linear_classes", moved)
     patch.setattr(small_tables, "linear_classes", moved)
 
 
@@ -154,7 +153,7 @@ def test_the_test_of_the_sensitivity_sees_planted_bugs(monkeypatch, plant):
 
 def test_errors_of_many_people_add_up_exactly(monkeypatch):
     """Shares of thousands of people times odd factors: a rounded sum would follow the order."""
-    people, are_exact, honest = People(np.full(5000, 3)), [], _priors.weighed_errors
+    people, are_exact, honest = People(np.full(5000, 3)), [], _small_tables.weighed_errors
 
     def compared(X, codes, weights, *model):
         found = honest(X, codes, weights, *model)
@@ -162,7 +161,7 @@ def test_errors_of_many_people_add_up_exactly(monkeypatch):
         are_exact.append(Fraction(float(found)) == sum(terms))
         return found
 
-    monkeypatch.setattr(_priors, "weighed_errors", compared)
+    monkeypatch.setattr(_small_tables, "weighed_errors", compared)
     model = np.zeros((1, 1)), np.ones(1), np.zeros(1)
     plan = prior_plan(LinearPrior(*model), (40001, 65536))
     rows, codes = np.zeros((15000, 1)), np.zeros(15000, dtype=np.intp)
@@ -338,24 +337,24 @@ def test_a_prior_is_read_from_models_and_numbers():
         (coefficients, intercepts),
         [coefficients[0], intercepts[0]],
     ):
-        read = _priors.read_prior(prior, data)
+        read = _small_tables.read_prior(prior, data)
         np.testing.assert_allclose(read.coefficients, coefficients)
         np.testing.assert_allclose(read.intercepts, intercepts)
-    read = _priors.read_prior(private, data)
+    read = _small_tables.read_prior(private, data)
     scores = X @ read.coefficients[0] + read.intercepts[0]
     expected = private.decision_function(frame)
     inside = np.abs(private.scaler_.transform(frame)).max(axis=1) < 4.0
     np.testing.assert_allclose(scores[inside], expected[inside], rtol=1e-6, atol=1e-9)
     numbers = classifier()._validated(X, y, None)
-    np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, raw.coef_)
+    np.testing.assert_array_equal(_small_tables.read_prior(raw, numbers).coefficients, raw.coef_)
     # Labels in another order: the sign, or the rows, follow.
     raw.classes_ = raw.classes_[::-1]
-    np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, -raw.coef_)
+    np.testing.assert_array_equal(_small_tables.read_prior(raw, numbers).coefficients, -raw.coef_)
     three = good(3)[-1]
     three.classes_ = np.array([2, 0, 1])
     numbers = classifier(n_classes=3)._validated(*table(300, 3), None)
     np.testing.assert_array_equal(
-        _priors.read_prior(three, numbers).coefficients, three.coef_[[1, 2, 0]]
+        _small_tables.read_prior(three, numbers).coefficients, three.coef_[[1, 2, 0]]
     )
 
 

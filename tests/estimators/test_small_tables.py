@@ -14,8 +14,8 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PureHalfspaceClassifier,
 )
-from dp_halfspace.algorithms.search.asinh_cells import asinh_cells
-from dp_halfspace.algorithms.search.error_count import counted_share
+from dp_halfspace.algorithms.search.directions import asinh_cells
+from dp_halfspace.algorithms.search.small_tables import counted_share
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
 from tests.releases import record_releases

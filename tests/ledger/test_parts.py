@@ -11,10 +11,9 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger import parts as parts_module
-from dp_halfspace.ledger.cap import Account, Cap
+from dp_halfspace.ledger import cap as parts_module
+from dp_halfspace.ledger.cap import Account, Cap, Spending
 from dp_halfspace.ledger.entries import Part
-from dp_halfspace.ledger.parts import Spending
 from dp_halfspace.privacy import GaussianNoise, accounting, authorise, gdp_epsilon
 from dp_halfspace.privacy.events import Exponential, Gaussian, Pure, SampledGaussian
 from dp_halfspace.privacy.record import PrivacyRecord

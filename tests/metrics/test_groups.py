@@ -17,7 +17,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, 
 from dp_halfspace import BudgetError, PrivacyWarning
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.metrics import METRICS, PrivateGroupScore, _groups, private_score, score
+from dp_halfspace.metrics import METRICS, PrivateGroupScore, _held_out, private_score, score
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from tests.metrics.problem import Known, records
 from tests.metrics.test_score import Table
@@ -154,7 +154,7 @@ def test_a_cell_of_another_type_moves_no_other_record(as_column, odd):
 
 def test_planted_bug_values_as_a_reader_stores_them_are_seen(monkeypatch):
     as_stored = lambda cell: cell if isinstance(cell, str) else f"number {cell}"  # noqa: E731
-    monkeypatch.setattr(_groups, "category_of", as_stored)
+    monkeypatch.setattr(_held_out, "category_of", as_stored)
     with pytest.raises(AssertionError):
         test_a_cell_of_another_type_moves_no_other_record(READERS["csv"], "x")
 

@@ -22,7 +22,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.inspection import privacy_report
 from dp_halfspace.model_selection import RobustAccuracy
-from dp_halfspace.model_selection import _candidates as candidates
+from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.preprocessing import PrivateScaler
 from tests.conftest import separated
 from tests.releases import record_releases
@@ -208,7 +208,7 @@ def test_scores_that_a_model_has_not_are_refused_before_anything_is_paid():
 def test_a_report_shows_what_was_paid_and_nothing_else(planted, monkeypatch):
     """Of the estimator's own budget, seed and ledger nothing is used, and nothing is shown."""
     if planted:
-        monkeypatch.setattr("dp_halfspace.inspection.report._shown", repr)
+        monkeypatch.setattr("dp_halfspace.inspection.card._shown", repr)
     own = OutputPerturbationClassifier(epsilon=77.0, delta=0.077, random_state=987, data_norm=1.0)
     own.set_params(ledger="secret.db", classes=[0, 1])
     search = PrivateSearchCV(own, {"alpha": [0.02, 0.1]}, epsilon=5.0, ledger=Book())

@@ -26,7 +26,7 @@ from dp_halfspace import (
     _silence,
     privacy,
 )
-from dp_halfspace.model_selection import _candidates as candidates
+from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
@@ -303,7 +303,7 @@ def test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record():
 
 def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
     """Planted: a record may count for as much as it likes."""
-    careless = SimpleNamespace(fsum=lambda each: 1e9, inf=math.inf)
+    careless = SimpleNamespace(**{**vars(math), "fsum": lambda each: 1e9})
     monkeypatch.setattr(candidates, "math", careless)
     with pytest.raises(AssertionError):
         test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record()

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dp_halfspace import PrivateSearchCV, privacy
 from dp_halfspace._params import resolved_delta
-from dp_halfspace.model_selection import _candidates as candidates
+from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, exponential, mechanisms
@@ -556,5 +556,5 @@ def test_sums_of_scores_are_rounded_once():
 
 
 def test_that_test_sees_a_plain_sum(monkeypatch):
-    monkeypatch.setattr(candidates, "math", SimpleNamespace(fsum=np.sum))
+    monkeypatch.setattr(candidates, "math", SimpleNamespace(**{**vars(math), "fsum": np.sum}))
     caught(assert_sums_are_rounded_once)

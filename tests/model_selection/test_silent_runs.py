@@ -28,7 +28,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     _silence,
 )
-from dp_halfspace.model_selection import _candidates as candidates
+from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.preprocessing import PublicScaler
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from tests.conftest import separated

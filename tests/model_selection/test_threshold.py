@@ -28,8 +28,8 @@ from dp_halfspace import (
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.model_selection import _crossing, _prefit, threshold
-from dp_halfspace.model_selection._crossing import Slack, crossing_utilities
+from dp_halfspace.model_selection import _prefit, threshold
+from dp_halfspace.model_selection._prefit import Slack, crossing_utilities
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -227,14 +227,14 @@ def test_slacks_are_those_of_the_proof():
 def test_shares_and_slacks_are_exact_multiples():
     """Sums of counts times shares have no rounding that two neighbours could show."""
     for number in (0.9, 0.05, 1.0 / 3.0):
-        up, down = _crossing.rounded_up(number), _crossing.rounded_down(number)
+        up, down = _prefit.rounded_up(number), _prefit.rounded_down(number)
         assert down <= number <= up
-        assert (up * _crossing.COUNT_GRID).is_integer()
-        assert up - down == 1.0 / _crossing.COUNT_GRID
+        assert (up * _prefit.COUNT_GRID).is_integer()
+        assert up - down == 1.0 / _prefit.COUNT_GRID
     for rate in (0.013, 0.37, 1.0, 5.1):
-        mean = _crossing.MeanSlack(rate)
+        mean = _prefit.MeanSlack(rate)
         slacks = [mean.step, mean.mean, mean.for_failure(1e-3), Slack(7, rate).for_failure(0.03)]
-        assert all((slack * _crossing.COUNT_GRID).is_integer() for slack in slacks)
+        assert all((slack * _prefit.COUNT_GRID).is_integer() for slack in slacks)
 
 
 @pytest.mark.parametrize("target", ["recall", "precision", "fpr"])
@@ -253,7 +253,7 @@ def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
     }[target]
     usual = 1.6448536 * math.sqrt(spread + 2.0 / (plan.choice.epsilon / 2.0) ** 2)
     raised = plan.slack_for(None if target == "fpr" else counted, n)
-    assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / _crossing.COUNT_GRID)
+    assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / _prefit.COUNT_GRID)
 
 
 def test_first_crossing_is_the_best():

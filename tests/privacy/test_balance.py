@@ -15,7 +15,7 @@ from collections import Counter
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger import entries, ledger, parts
+from dp_halfspace.ledger import cap, entries, ledger
 from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.ledger.ledger import Balance
 from dp_halfspace.ledger.store import Row, digest_of
@@ -23,7 +23,7 @@ from dp_halfspace.privacy import PrivacyLedger, open_ledger
 from dp_halfspace.privacy.events import Pure
 from tests.privacy.oracles import pure
 
-MODULES = (_ledger_store, ledger, entries, parts, contextlib)
+MODULES = (_ledger_store, ledger, entries, cap, contextlib)
 TRACED = {module.__file__ for module in MODULES} | {__file__}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.privacy._exact import LazyUniform, exp_minus, normal_tail, positive_rational
+from dp_halfspace.privacy.noise import LazyUniform, exp_minus, normal_tail, positive_rational
 from tests.privacy.oracles import Constant, seeded
 
 BITS = [96, 160, 224, 544]

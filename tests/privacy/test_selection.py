@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from dp_halfspace.privacy import _exact, exponential
+from dp_halfspace.privacy import exponential, noise
 from dp_halfspace.privacy.exponential import exponential_mechanism
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, Script, seeded
 
@@ -116,7 +116,7 @@ def test_planted_float_comparison_is_caught(monkeypatch):
         )
 
     assert failures() == 0
-    monkeypatch.setattr(_exact, "THRESHOLD_ERROR", -1.0)
+    monkeypatch.setattr(noise, "THRESHOLD_ERROR", -1.0)
     assert failures() > 0
 
 
@@ -127,7 +127,7 @@ def test_any_exp_within_the_assumption_gives_the_same_output(monkeypatch):
 
     few, expected = flips(400), flips(100_000)
     with monkeypatch.context() as patch:  # the exact branch for all
-        patch.setattr(_exact, "THRESHOLD_ERROR", 2.0**65)
+        patch.setattr(noise, "THRESHOLD_ERROR", 2.0**65)
         np.testing.assert_array_equal(flips(400), few)
     exp, signs = np.exp, np.random.default_rng(0).choice([-1.0, 1.0], 100_000)
     monkeypatch.setattr(np, "exp", lambda x: exp(x) + signs * 0.99 * 2.0**-41)

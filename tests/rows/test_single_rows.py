@@ -14,7 +14,7 @@ from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.ranking.threshold import threshold_losses
+from dp_halfspace.algorithms.ranking.auc_training import threshold_losses
 from dp_halfspace.audit import replay
 from dp_halfspace.estimators import auc
 from dp_halfspace.rows import single_rows as module

@@ -1,28 +1,44 @@
 """Output perturbation: the minimiser of a regularised risk, with noise.
 
 The risk says how far one record can move its minimiser. The solver certifies how near it came
-to it, and twice that distance is added. The sum is the sensitivity that the noise hides.
+to it, and twice that distance is added. The sum is the sensitivity that the noise hides. Where no
+regulariser is stated, a rule takes the one with the least sum of what it costs a good model and
+what its noise costs every model, from public numbers; no privacy rests on these rules.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.perturbation.objective import ObjectivePlan, sketch_objective
 from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim.certificate import Tolerance
-from dp_halfspace.optim.risks import Risk, minimisers, tolerance
+from dp_halfspace.optim.risks import (
+    RIDGE_FLOOR,
+    MarginRisk,
+    PairRisk,
+    Risk,
+    SoftmaxRisk,
+    jacobian_floor,
+    minimisers,
+    tolerance,
+)
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.interception import Mechanism
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.rows.mapped_rows import Design
 
 
@@ -117,3 +133,197 @@ def plan_output(
     sensitivity = math.sqrt(risk.n_stacked) * (exact + 2.0 * (goal.certified / total)) * UP
     mechanism = noise(sensitivity)
     return OutputPlan(risk, ridge, radius, goal, sensitivity, mechanism, optimizer, projects)
+
+
+# What a good model is guessed to save of the loss of zeros; see docs/defaults.md.
+_SAVED = 1.0 / 3.0
+_GRID = 100
+# Distance to the minimiser without noise, as a share of the largest norm it can have.
+_CLOSE = 1e-3
+# Worse than any risk, and finite for the arithmetic of the search.
+_OUT_OF_REACH = 1e100
+# Behind a preconditioner: factors of the rules for few and for many records.
+_FEW_RECORDS, _MANY_RECORDS = 20.0, 10.0
+# Norm that a good ranking is guessed to need, in units of 1 / row_norm.
+_RANKING_NORM = 5.0
+
+
+def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float) -> float:
+    """Guess what a regulariser per mean loss costs.
+
+    It is ``ridge norm_guess^2 / 2`` with a guess of the norm of a good vector of coefficients.
+    With a tilt or an adversary the noise can leave nothing of a model; then this counts for
+    every released vector, and tends to a third of the loss of zeros, because no regulariser
+    costs more than the whole model saves.
+    """
+    plain = ridge * norm_guess**2 / 2
+    if not risk.robust:
+        return plain
+    plain *= risk.n_released / risk.n_columns
+    return plain / (1.0 + plain / (_SAVED * risk.loss_of_zeros))
+
+
+def output_ridge(
+    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, *, norm_guess: float
+) -> float:
+    """Choose the regulariser of output perturbation, per mean loss.
+
+    Minimises :func:`bias_cost` plus :meth:`Risk.noise_cost`, the noise being that of the
+    regulariser. Without noise it is the floor below which nothing can be certified.
+
+    Lowy and Razaviyayn (2021), Corollary 2.1, has the same balance in closed form; here the
+    noise multipliers are exact, the sensitivity is that at each candidate, and the cost of the
+    noise has no factor of the dimension.
+    """
+    if math.isinf(epsilon):
+        return _least_ridge(risk)
+    # Variance of one coefficient for a sensitivity of one.
+    if delta == 0:
+        unit_variance = (risk.n_released + 1) / epsilon**2
+    else:
+        unit_variance = 1 / gdp_mu(epsilon, delta) ** 2
+
+    def cost(log_ridge: float) -> float:
+        ridge = math.exp(log_ridge)
+        sensitivity = math.sqrt(risk.n_stacked) * risk.sensitivity(ridge)
+        noise = risk.noise_cost(unit_variance * sensitivity**2)
+        return bias_cost(risk, ridge, norm_guess=norm_guess) + noise
+
+    unit = math.log(risk.row_norm**2)
+    bounds = (unit + math.log(RIDGE_FLOOR), unit + math.log(1e4))
+    if risk.robust:
+        # One record takes over within a small range of ridges: there may be two minima.
+        grid = np.linspace(*bounds, _GRID).tolist()
+        best = min(range(_GRID), key=lambda i: cost(grid[i]))
+        bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    return math.exp(float(minimize_scalar(cost, bounds=bounds, method="bounded").x))
+
+
+def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
+    """Choose the regulariser of output perturbation of unit rows behind a preconditioner.
+
+    In proportion to the noise of one coefficient, which is then a fifth at most; and where there
+    are few records for a coefficient, so that the norm of the noise stays in proportion to that of
+    the minimisers. `mu` is the signal to noise ratio of the release. ``docs/defaults.md``.
+    """
+    if math.isinf(mu):
+        return risk.least_ridge
+    reach = float(risk.n_samples * mu)
+    few = _FEW_RECORDS * math.sqrt(risk.n_released) / reach**1.5
+    return float(risk.max_weight * min(1.0, max(few, _MANY_RECORDS / reach)))
+
+
+def _least_ridge(risk: MarginRisk | SoftmaxRisk) -> float:
+    """Return the floor, in robust problems the smallest tenfold of it that gives a minimiser.
+
+    What is certified is a share of the influence of a record. A tilt can make that as large as
+    the ball of all minimisers, and then any point would do.
+    """
+    ridge = RIDGE_FLOOR * risk.row_norm**2
+    while risk.robust and ridge < risk.row_norm**2:
+        with suppress(CertificateError):
+            plan = plan_output(risk, ridge, lambda sensitivity: NoNoise())
+            if plan.tolerance.target <= _CLOSE * plan.radius * risk.total(ridge):
+                break
+        ridge *= 10.0
+    return ridge
+
+
+def objective_ridge(
+    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, *, norm_guess: float
+) -> float:
+    """Choose the regulariser of objective perturbation, at least :meth:`Risk.ridge_floor`.
+
+    Minimises ``ridge ||w||^2 / 2 + E ||b||^2 / (2 (ridge + curvature))`` plus what the
+    output noise costs, with ``||w||`` guessed and ``b`` the linear term per record. Without
+    curvature the second term bounds what the linear term adds to the objective; the curvature
+    is that of rows of full length spread evenly over all coefficients, which no data set
+    exceeds on average. `norm_guess` is between two classes.
+
+    Wang, Yang, Lei, Ying and Zhang (2021), Theorem 7, balances the first two terms without
+    curvature, in closed form. ``docs/proofs/objective_perturbation.md``, section 7.
+    """
+    floor = risk.ridge_floor(epsilon)
+    if math.isinf(epsilon):
+        return floor
+    curvature = risk.curvature * risk.rank * risk.n_stacked / risk.n_released
+    # Two classes of a softmax hold half the vector of the binary model each.
+    copies = risk.n_classes / 4.0 if isinstance(risk, SoftmaxRisk) else risk.n_stacked
+    squared_norm = copies * norm_guess * norm_guess
+
+    def cost(log_ridge: float) -> float:
+        ridge = math.exp(log_ridge)
+        try:
+            plan = sketch_objective(risk, ridge, epsilon, delta)
+        except CertificateError:
+            return _OUT_OF_REACH
+        bias = ridge * squared_norm / 2.0
+        linear, output = _variances(plan, risk)
+        squared = risk.n_released * linear / risk.n_samples**2
+        return bias + squared / (2.0 * (ridge + curvature)) + risk.noise_cost(output)
+
+    bounds = (math.log(floor), math.log(max(floor, 1e4 * risk.row_norm**2)) + 1.0)
+    found = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-2})
+    return math.exp(float(found.x))
+
+
+def _variances(plan: ObjectivePlan, risk: MarginRisk | SoftmaxRisk) -> tuple[float, float]:
+    """Return the variances of a coefficient of the linear term, and of the output noise."""
+    if isinstance(plan.linear, NoNoise) or isinstance(plan.output, NoNoise):
+        return 0.0, 0.0
+    linear = plan.linear.variance(risk.n_columns)
+    if isinstance(plan.output, GaussianNoise):
+        return linear, plan.output.sigma * plan.output.sigma
+    return linear, (risk.n_released + 1) * plan.output.scale * plan.output.scale
+
+
+def unit_row_ridge(
+    risk: MarginRisk | SoftmaxRisk,
+    epsilon: float,
+    delta: float,
+    *,
+    stretch: float,
+    jacobian_share: float,
+    mu_share: float = 1.0,
+) -> float:
+    """Choose the regulariser of objective perturbation of unit rows in proportion to the noise.
+
+    `stretch` is the standard deviation of the linear term over the regulariser, on the scale of
+    the sum; `jacobian_share` of `epsilon` is the most that the ratio of the Jacobians may take;
+    `mu_share` of ``mu^2`` is what an earlier release leaves, for ``delta > 0``.
+
+    Wang, Yang, Lei, Ying and Zhang (2021), Theorem 7: the same proportion to the noise, with
+    ``sqrt(d) / ||w||`` in place of ``1 / stretch``. ``docs/proofs/objective_perturbation.md``,
+    section 7.
+    """
+    if math.isinf(epsilon):
+        return risk.ridge_floor(epsilon)
+    copies = risk.n_stacked
+    if delta == 0:
+        spread = risk.block_change * copies / epsilon * math.sqrt(risk.n_columns + 1)
+    else:
+        spread = risk.gradient_change / (math.sqrt(mu_share / copies) * gdp_mu(epsilon, delta))
+    floor = jacobian_floor(risk.curvature, jacobian_share * epsilon / (risk.rank * copies))
+    return max(spread / stretch, floor) / risk.n_samples
+
+
+def pair_ridge(risk: PairRisk, epsilon: float, delta: float, *, perturbs_objective: bool) -> float:
+    """Choose the regulariser of a sum over pairs whose objective or minimiser is perturbed.
+
+    Balances the regulariser at a guessed norm with the loss that the noise adds. Its product
+    with the normaliser, on which alone the fit depends, is a function of n, d and the budget.
+    Wang, Yang, Lei, Ying and Zhang (2021), Remarks 1 and 2, with corrected constants:
+    ``docs/evidence/auc.md``.
+    """
+    if math.isinf(epsilon):
+        return RIDGE_FLOOR * risk.row_norm**2
+    d = risk.n_columns
+    spread = math.sqrt(d) / gdp_mu(epsilon, delta) if delta > 0 else math.sqrt(d * d + d) / epsilon
+    guess = _RANKING_NORM / risk.row_norm
+    if perturbs_objective:
+        return risk.gradient_change * spread / guess
+    # A pair meets only the noise along itself, hence the share of one direction.
+    curvature = risk.loss.smoothness * risk.diameter**2 / d
+    slope = risk.loss.slope_bound(risk.diameter * guess)
+    change = risk.partners * slope * risk.diameter * spread
+    return float((2.0 * curvature * (change / guess) ** 2) ** (1.0 / 3.0))

@@ -31,8 +31,12 @@ from dp_halfspace.algorithms.perturbation.objective import (
     feasible_ridge,
     plan_objective,
 )
-from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
-from dp_halfspace.algorithms.perturbation.regulariser import mapped_row_ridge, unit_row_ridge
+from dp_halfspace.algorithms.perturbation.output import (
+    OutputPlan,
+    mapped_row_ridge,
+    plan_output,
+    unit_row_ridge,
+)
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.optim.losses import shifted_logistic
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk

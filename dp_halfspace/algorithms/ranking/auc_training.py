@@ -1,17 +1,32 @@
-"""The budget of PrivateAUCClassifier, and the ways in which it can fit: plans of public numbers."""
+"""The budget of PrivateAUCClassifier, and the ways in which it can fit: plans of public numbers.
+
+The shortest private ranking is the difference of the class means of standardised rows, the
+direction of the minimisers of every pairwise loss as the regulariser grows. Rows are centred and
+scaled by released moments and clipped to the unit ball, each by itself, and one noisy sum is all
+that remains.
+
+Beside its direction a ranking needs a count of the positive records, to which a record adds at most
+one; what is computed from the noisy count is free. No scale of noise is: weights are at most one,
+and one is what every sensitivity is computed with. The threshold is chosen by the exponential
+mechanism over a public grid, a function of released coefficients; its score is the weighted number
+of errors. Proof: ``docs/proofs/auc.md``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dp_halfspace._rounding import UP
+from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import (
+    WIDE,
     ObjectiveDefaults,
     engine_defaults,
     objective_defaults,
@@ -26,29 +41,21 @@ from dp_halfspace.algorithms.perturbation.objective import (
     feasible_ridge,
     plan_objective,
 )
-from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.algorithms.perturbation.output import (
+    OutputPlan,
+    pair_ridge,
+    plan_output,
+    unit_row_ridge,
+)
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedObjectivePlan,
     plan_preconditioned_objective,
 )
-from dp_halfspace.algorithms.perturbation.regulariser import pair_ridge, unit_row_ridge
-from dp_halfspace.algorithms.ranking.mean_difference import (
-    MeanDifferencePlan,
-    mean_difference_for,
-    plan_mean_difference,
-)
-from dp_halfspace.algorithms.ranking.threshold import (
-    class_weights,
-    plan_threshold,
-    release_count,
-    release_threshold,
-    smaller_share,
-    threshold_grid,
-)
-from dp_halfspace.data.chunks import apply_to_chunks
+from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.optim.certificate import EPS
 from dp_halfspace.optim.losses import get_loss, shifted_logistic
 from dp_halfspace.optim.risks import (
     MarginRisk,
@@ -60,11 +67,192 @@ from dp_halfspace.optim.risks import (
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Exponential
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.events import Event, Exponential, Repeated
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from dp_halfspace.rows.single_rows import single_normalised_rows
+
+# Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
+MOMENT_SENSITIVITY = math.sqrt(4.5) * UP
+# Of mu^2, or of epsilon, for the standardisation.
+_SHARE = 0.1
+# Noise of the means beyond which they say nothing about unit rows.
+_MOST_NOISE = 0.7
+# Added to every variance: a share of their mean, and of the noise.
+_MEAN_SHARE, _NOISE_SHARE = 0.03, 0.3
+# Standardised rows are clipped at this multiple of their typical length.
+_CLIP = 0.7
+# A variance of rows in the unit ball is never taken to be smaller.
+_SMALLEST_VARIANCE = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class StandardisationPlan:
+    """The public numbers of one release of means and mean squares.
+
+    The sizes are those of the rows without a constant column. `mechanism` is for the sums of the
+    rows and of their squares, one behind the other; `deviation` is that of the noise of a mean.
+    """
+
+    n_samples: int
+    n_columns: int
+    mechanism: Noise
+    deviation: float
+
+    @property
+    def amplification(self) -> float:
+        """Bound on the factor that a column is multiplied by."""
+        floor = max(_NOISE_SHARE * self.deviation, _SMALLEST_VARIANCE)
+        return 1.0 / (_CLIP * math.sqrt(floor))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifferencePlan:
+    """The public numbers of a difference of class means.
+
+    There is no standardisation where it would cost more than it brings. So many `copies` of the
+    weighted sum of rows are released with noise of `mechanism` and averaged.
+    """
+
+    standardisation: StandardisationPlan | None
+    mechanism: Noise
+    copies: int = 1
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the fit costs."""
+        event: Event = self.mechanism.event
+        if self.copies > 1:
+            event = Repeated(event, self.copies)
+        if self.standardisation is None or isinstance(self.mechanism, NoNoise):
+            return (event,)
+        return (self.standardisation.mechanism.event, event)
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release coefficients of rows in the unit ball, with a last column of ones; see `Plan`.
+
+        Behind them is minus the score of the released mean, zero without a standardisation.
+        """
+        # 1. Release the moments, and with them the map that standardises.
+        # 2. Clip the standardised rows to the unit ball, each by itself.
+        # 3. Release the weighted sum, and map it back to the coordinates of the rows.
+        signed = rows.apply_to_classes(_signed, classes, weights)
+        with single_blas_thread():
+            if self.standardisation is None:
+                sums = rows.adjoint(signed)[:-1]
+                return np.append(_averaged(sums, self, permit), 0.0)[None, :]
+            transform = release_standardisation(rows, self.standardisation, permit)
+            clipped = apply_to_chunks(_clipped, signed, rows.lengths(transform.T))
+            sums = transform.T @ rows.adjoint(clipped)
+            return np.asarray(transform @ _averaged(sums, self, permit))[None, :]
+
+
+def _signed(classes: NDArray[np.intp], weights: FloatArray) -> FloatArray:
+    return np.where(classes == 1, weights, -weights)
+
+
+def _clipped(signed: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Scale what multiplies rows of these lengths, so that none counts as longer than one."""
+    return signed * (1.0 / np.maximum(lengths, 1.0))
+
+
+def plan_standardisation(
+    n_samples: int, n_columns: int, block_rows: int, budget: Budget
+) -> StandardisationPlan | None:
+    """Fix the public numbers of a release of moments, of rows without a constant column.
+
+    An infinite budget releases the exact moments. None with more than 512 columns, or when noise
+    would drown the means.
+    """
+    if n_columns > WIDE:
+        return None
+    n_blocks = -(-n_samples // block_rows)
+    # Errors of two sums of n products of numbers of size one, on two data sets.
+    rounding = 2.02 * n_samples * (block_rows + n_blocks + 16) * math.sqrt(2.0) * EPS
+    mechanism = budget.noise(MOMENT_SENSITIVITY + rounding)
+    spread = noise_deviation(mechanism, 2 * n_columns) / n_samples
+    if spread * math.sqrt(n_columns) > _MOST_NOISE:
+        return None
+    return StandardisationPlan(n_samples, n_columns, mechanism, spread)
+
+
+def plan_mean_difference(
+    n_samples: int, n_columns: int, block_rows: int, budget: Budget
+) -> MeanDifferencePlan:
+    """Divide a budget as in :func:`plan_standardisation` between it and the difference.
+
+    A record adds to the sum a vector of norm at most one, its weight included, so the
+    sensitivity is 2: attained by a row that is replaced by its negative.
+    """
+    sizes = (n_samples, n_columns, block_rows)
+    part, rest = budget.split(_SHARE)
+    scale = plan_standardisation(*sizes, part)
+    left = budget if scale is None else rest
+    return MeanDifferencePlan(scale, left.noise(_sensitivity(*sizes, scale)))
+
+
+def mean_difference_for(
+    engine: GradientPlan, n_samples: int, n_columns: int, block_rows: int
+) -> MeanDifferencePlan:
+    """Plan a mean difference that costs exactly what a fit of the engine does.
+
+    Its events are among those of `engine`, so that one of the two can be chosen by a number
+    that was released before.
+    """
+    step, scale = engine.descent.mechanism, None
+    if engine.preconditioner is not None:
+        moment = engine.preconditioner.mechanism
+        mu = moment.mu if isinstance(moment, GaussianNoise) else math.inf
+        scale = plan_standardisation(n_samples, n_columns, block_rows, Budget.gaussian(mu))
+    if isinstance(step, NoNoise):
+        return MeanDifferencePlan(scale, step)
+    sensitivity = _sensitivity(n_samples, n_columns, block_rows, scale)
+    copies = engine.descent.steps.n_steps
+    return MeanDifferencePlan(scale, GaussianNoise(sensitivity, step.mu), copies)
+
+
+def _sensitivity(
+    n_samples: int, n_columns: int, block_rows: int, scale: StandardisationPlan | None
+) -> float:
+    """Bound the change of the computed sum: ``docs/proofs/auc.md``, section 3."""
+    n_blocks = -(-n_samples // block_rows)
+    spread = 1.0 if scale is None else scale.amplification * math.sqrt(2.0 * n_columns)
+    # A row [u, 1] has norm sqrt 2; lengths and images are off by this much.
+    row = math.sqrt(2.0) * spread * (n_columns + 16) * EPS * 1.01
+    sums = math.sqrt(2.0) * spread * (block_rows + n_blocks + n_columns + 16) * EPS * 1.01
+    return 2.0 * (FAR_UP + row + n_samples * (row + sums))
+
+
+def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permit) -> FloatArray:
+    """Release means and mean squares, and return the map that standardises.
+
+    `rows` lie in the unit ball, with a last column of ones; `permit` is charged with the event
+    of the plan's mechanism. The map has the shape (n_columns + 1, n_columns) and is a function
+    of what was released: ``[u, 1] @ map`` is the standardised row.
+    """
+    n, d = plan.n_samples, plan.n_columns
+    moment = rows.gram(rows.shares)
+    sums = np.concatenate([moment[:d, d], np.diag(moment)[:d]])
+    released = permit.release(sums, plan.mechanism) / n
+    centre, squares = np.clip(released[:d], -1.0, 1.0), released[d:]
+    variance = np.maximum(squares - centre**2, 0.0)
+    floor = _MEAN_SHARE * float(variance.mean()) + _NOISE_SHARE * plan.deviation
+    flat = variance + max(floor, _SMALLEST_VARIANCE)
+    length = max(float((variance / flat).sum()), 1.0)
+    scale = 1.0 / (np.sqrt(flat) * _CLIP * math.sqrt(length))
+    return np.vstack([np.diag(scale), -centre * scale])
+
+
+def _averaged(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) -> FloatArray:
+    """Release noisy copies and return their mean."""
+    total = np.zeros(len(sums))
+    for _ in range(plan.copies):
+        total += permit.release(sums, plan.mechanism)
+    return total / plan.copies
+
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
@@ -415,3 +603,159 @@ def _pairs(
         "pairs": risk.normaliser,
         "certified_gradient": plan.tolerance.certified,
     }
+
+
+# A class is assumed to hold at least this share of the records.
+_RAREST = 0.001
+
+
+def release_count(
+    positive: Any, noise: Noise, permit: Permit, people: People | None = None
+) -> float:
+    """Release the number of positive records as any real number, which has to be clamped.
+
+    A person counts by the share of positive rows; such shares add exactly.
+    Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
+    noise.
+    """
+    count = np.array([sum_over_chunks(weight_of, positive, people)])
+    return float(permit.release(count, noise)[0])
+
+
+def weight_of(chosen: NDArray[np.bool_], people: People | None) -> float:
+    """Return the number of chosen rows, or the sum of their shares of people; exact."""
+    return float(np.count_nonzero(chosen) if people is None else people.weights[chosen].sum())
+
+
+def class_weights(
+    count: float, n_samples: int, *, deviation: float = 0.0, power: float = 1.0
+) -> FloatArray:
+    """Return weights that make up for classes of different size, the rarer one having one.
+
+    `count` is the public or noisy number of positive records, `deviation` that of its noise: the
+    classes are taken to be nearer to each other in size than they seem, by so much. The majority
+    class weighs ``(n_smaller / n_larger) ** power``. The negative class comes first.
+    """
+    share = _share(count, n_samples, deviation)
+    ratio = (min(share, 1.0 - share) / max(share, 1.0 - share)) ** power
+    return np.array([ratio, 1.0]) if share < 0.5 else np.array([1.0, ratio])
+
+
+def smaller_share(count: float, n_samples: int, *, deviation: float = 0.0) -> float:
+    """Return the share of the rarer class, in [0.001, 0.5]; arguments as in `class_weights`."""
+    share = _share(count, n_samples, deviation)
+    return min(share, 1.0 - share)
+
+
+def _share(count: float, n_samples: int, deviation: float) -> float:
+    """Return the share of the positive records, moved towards one half by the noise."""
+    half = n_samples / 2.0
+    excess = math.copysign(max(abs(count - half) - deviation, 0.0), count - half)
+    return min(max((half + excess) / n_samples, _RAREST), 1.0 - _RAREST)
+
+
+# Candidates on each side of the centre, and how much nearer each is than the one before.
+_PER_SIDE, _RATIO = 31, 2.0 ** (-1.0 / 3.0)
+# Width of the step from right to wrong, relative to the largest score: with a jump a
+# rounding error could move the score of a threshold by one for every record.
+_STEP, _SMALLEST = 2.0**-16, 1e-290
+# Cells of scores on each side of zero, and records that are counted at a time.
+_HALF, _BLOCK_ROWS = 4096, 2**15
+
+
+def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> ExponentialChoice | NoNoise:
+    """Return the mechanism that chooses the threshold; infinite `epsilon` takes the best one."""
+    if math.isinf(epsilon):
+        return NoNoise()
+    rounding = n_samples * (n_columns + 16) * 2.0**-36 + 2.0**-50 * n_samples * n_samples
+    return ExponentialChoice(FAR_UP + rounding, epsilon)
+
+
+def threshold_grid(largest: float, centre: float) -> FloatArray:
+    """Return 63 candidate thresholds within ``[-largest, largest]``, denser towards a centre.
+
+    `largest` bounds the absolute scores; both numbers come from what was released.
+    """
+    steps = 2.0 * largest * _RATIO ** np.arange(_PER_SIDE)
+    grid = np.concatenate([centre - steps, [centre], centre + steps])
+    return np.asarray(np.clip(grid, -largest, largest))
+
+
+def threshold_losses(
+    scores: NDArray[Any],
+    positive: NDArray[np.bool_],
+    weights: FloatArray,
+    grid: FloatArray,
+    *,
+    largest: float,
+    people: People | None = None,
+) -> FloatArray:
+    """Return the weighted number of errors of every threshold.
+
+    `weights` in [0, 1] are of the negative and the positive class. A record within
+    ``2^-17 largest`` of a threshold counts in part, and so does a row that one of `people` owns.
+    """
+    # A positive record is wrong below the threshold: one minus what a negative one would add.
+    base = float(weights[1]) * weight_of(positive, people)
+    each = None if people is None else people.weights
+    # No more terms in one sum than there are people: docs/proofs/persons.md, section 4.
+    size = min(_BLOCK_ROWS, len(scores) if people is None else len(people))
+    parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
+    losses = []
+    for part in parts:
+        signed = np.where(positive[part], -weights[1], weights[0])
+        if each is not None:
+            signed *= each[part]
+        losses.append(_added(scores[part], signed, grid, largest))
+    return base + np.array([math.fsum(column) for column in zip(*losses, strict=True)])
+
+
+def _added(
+    scores: NDArray[Any], signed: FloatArray, grid: FloatArray, largest: float
+) -> FloatArray:
+    """Add up what the records above each threshold count, those near it in part.
+
+    Whole cells of scores are added at once: only records in cells that a ramp reaches are looked
+    at for each threshold.
+    """
+    unit = max(largest, _SMALLEST)
+    scores = np.clip(scores, -largest, largest, dtype=np.float64)
+    step, cells = unit * _STEP, _cells(scores, unit)
+    ends = _cells(grid - step, unit), _cells(grid + step, unit)
+    sums = np.bincount(cells, signed, minlength=2 * _HALF + 1)
+    mixed = np.zeros(len(sums), dtype=np.bool_)
+    for first, last in zip(*ends, strict=True):
+        mixed[first : last + 1] = True
+    sums[mixed] = 0.0
+    near = np.flatnonzero(mixed[cells])
+    ramps = np.subtract.outer(grid, scores[near])
+    ramps /= -step
+    ramps += 0.5
+    np.clip(ramps, 0.0, 1.0, out=ramps)
+    above = np.cumsum(sums[::-1])[::-1]
+    return np.asarray(above[ends[1]] + ramps @ signed[near])
+
+
+def _cells(scores: FloatArray, unit: float) -> NDArray[np.intp]:
+    """Return the numbers of the cells that scores up to a unit fall into, in the same order."""
+    return np.asarray(scores * (_HALF / unit) + _HALF, dtype=np.intp)
+
+
+def release_threshold(
+    scores: Any,
+    positive: Any,
+    weights: FloatArray,
+    grid: FloatArray,
+    *,
+    mechanism: ExponentialChoice | NoNoise,
+    permit: Permit,
+    largest: float,
+    people: People | None = None,
+) -> float:
+    """Choose a threshold of the grid with few errors: private, free to be used.
+
+    Scores may be in chunks. `permit` is charged with the event of `mechanism`.
+    """
+    losses = partial(threshold_losses, largest=largest, people=people)
+    utilities = -sum_over_chunks(losses, scores, positive, weights, grid)
+    return float(grid[permit.choose(utilities, mechanism)])

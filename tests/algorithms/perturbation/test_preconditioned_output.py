@@ -9,9 +9,8 @@ from scipy.special import softmax
 
 from dp_halfspace import privacy
 from dp_halfspace.algorithms.perturbation import preconditioned as module
-from dp_halfspace.algorithms.perturbation.output import plan_output
+from dp_halfspace.algorithms.perturbation.output import mapped_row_ridge, plan_output
 from dp_halfspace.algorithms.perturbation.preconditioned import plan_preconditioned_output
-from dp_halfspace.algorithms.perturbation.regulariser import mapped_row_ridge
 from dp_halfspace.optim import LOGISTIC, block_size, empirical_risk, huber_hinge, shifted_logistic
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.privacy.budget import Budget

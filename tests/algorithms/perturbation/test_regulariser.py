@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.perturbation.output import plan_output
-from dp_halfspace.algorithms.perturbation.regulariser import (
+from dp_halfspace.algorithms.perturbation.output import (
     bias_cost,
     output_ridge,
     pair_ridge,
+    plan_output,
     unit_row_ridge,
 )
 from dp_halfspace.optim import (

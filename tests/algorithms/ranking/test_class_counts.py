@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.engine.plan import noise_deviation
-from dp_halfspace.algorithms.ranking.threshold import class_weights, release_count
+from dp_halfspace.algorithms.ranking.auc_training import class_weights, release_count
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from tests.algorithms.support import permit_for
 

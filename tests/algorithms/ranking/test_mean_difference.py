@@ -7,8 +7,8 @@ import pytest
 
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_gradient
-from dp_halfspace.algorithms.ranking import mean_difference
-from dp_halfspace.algorithms.ranking.mean_difference import (
+from dp_halfspace.algorithms.ranking import auc_training
+from dp_halfspace.algorithms.ranking.auc_training import (
     MOMENT_SENSITIVITY,
     mean_difference_for,
     plan_mean_difference,
@@ -65,7 +65,7 @@ def worst_difference():
         values = []
         for features, labels in ((X, y), (other, flipped)):
             with pytest.MonkeyPatch.context() as patch, record_releases() as releases:
-                patch.setattr(mean_difference, "release_standardisation", lambda *a, t=transform: t)
+                patch.setattr(auc_training, "release_standardisation", lambda *a, t=transform: t)
                 args = (rows_of(features), (labels == 1).astype(int), np.array([0.6, 1.0]))
                 plan.run(*args, permit_for(*plan.events))
             values.append(releases[-1].value)
@@ -98,8 +98,8 @@ def test_allowances_are_those_of_the_proof(n, d, block):
 
 def test_brute_force_sees_half_the_sensitivity(monkeypatch):
     """Planted: the sensitivity of adding a record."""
-    honest = mean_difference._sensitivity
-    monkeypatch.setattr(mean_difference, "_sensitivity", lambda *a: honest(*a) / 2)
+    honest = auc_training._sensitivity
+    monkeypatch.setattr(auc_training, "_sensitivity", lambda *a: honest(*a) / 2)
     assert worst_difference() > 1.0
 
 

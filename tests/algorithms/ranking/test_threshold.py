@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.ranking import threshold as module
-from dp_halfspace.algorithms.ranking.threshold import (
+from dp_halfspace.algorithms.ranking import auc_training as module
+from dp_halfspace.algorithms.ranking.auc_training import (
     plan_threshold,
     threshold_grid,
     threshold_losses,

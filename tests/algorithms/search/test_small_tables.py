@@ -11,17 +11,21 @@ import pytest
 from scipy.stats import chisquare
 
 from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
-from dp_halfspace.algorithms.search import asinh_cells as cells_module
+from dp_halfspace.algorithms.search import directions as cells_module
 from dp_halfspace.algorithms.search import small_tables
-from dp_halfspace.algorithms.search.asinh_cells import (
+from dp_halfspace.algorithms.search.directions import (
     EXPONENTS,
     LARGEST_CELL,
     LARGEST_SUM,
     CellStream,
     asinh_cells,
 )
-from dp_halfspace.algorithms.search.error_count import counted_share, share_of
-from dp_halfspace.algorithms.search.small_tables import SmallTablePlan, plan_small_table
+from dp_halfspace.algorithms.search.small_tables import (
+    SmallTablePlan,
+    counted_share,
+    plan_small_table,
+    share_of,
+)
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows.rows import normalised_rows
@@ -249,7 +253,7 @@ def test_the_list_is_public_randomness_and_not_that_of_the_noise():
 def test_memory_is_in_blocks():
     for d in (1, 30, 512):
         plan = plan_small_table(400, d, 1.0, seed=0)
-        assert max(d * width for _, _, width in plan.cells.blocks) <= cells_module._BLOCK_ENTRIES
+        assert max(d * width for _, _, width in plan.cells.blocks) <= cells_module._BLOCK_CELLS
 
 
 def rule(**changed):

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chisquare
 
 from dp_halfspace.algorithms.search import small_trees
-from dp_halfspace.algorithms.search.asinh_cells import CellStream, asinh_cells
-from dp_halfspace.algorithms.search.error_count import counted_share, share_of
+from dp_halfspace.algorithms.search.directions import CellStream, asinh_cells
+from dp_halfspace.algorithms.search.small_tables import counted_share, share_of
 from dp_halfspace.algorithms.search.small_trees import (
     SmallTreePlan,
     labellings,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp_halfspace.algorithms.search import staged_search as module
-from dp_halfspace.algorithms.search.staged_search import candidate_block, plan_search, run_search
+from dp_halfspace.algorithms.search import halfspace_search as module
+from dp_halfspace.algorithms.search.halfspace_search import candidate_block, plan_search, run_search
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import ExponentialChoice

@@ -7,11 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.search import staged_trees
-from dp_halfspace.algorithms.search.asinh_cells import asinh_cells
-from dp_halfspace.algorithms.search.error_count import share_of
-from dp_halfspace.algorithms.search.small_trees import SmallTreePlan
-from dp_halfspace.algorithms.search.staged_trees import StagedTreePlan, halves, plan_staged_tree
+from dp_halfspace.algorithms.search import small_trees
+from dp_halfspace.algorithms.search.directions import asinh_cells
+from dp_halfspace.algorithms.search.small_tables import share_of
+from dp_halfspace.algorithms.search.small_trees import (
+    SmallTreePlan,
+    StagedTreePlan,
+    halves,
+    plan_staged_tree,
+)
 from dp_halfspace.privacy.exponential import TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.interception import intercept_releases
 from tests.adversarial import neighbouring_pairs
@@ -25,8 +29,8 @@ EPSILON = 0.5
 @pytest.fixture(autouse=True)
 def _small_and_one_thread_already(monkeypatch):
     """Many tiny selections: long lists and holding the threads would take most of the time."""
-    monkeypatch.setattr(staged_trees, "single_blas_thread", nullcontext)
-    monkeypatch.setattr(staged_trees, "list_sizes", lambda n_samples, n_classes: (12, 3))
+    monkeypatch.setattr(small_trees, "single_blas_thread", nullcontext)
+    monkeypatch.setattr(small_trees, "list_sizes", lambda n_samples, n_classes: (12, 3))
 
 
 def small_plan(n_columns, n_classes=4, n_cuts=14, seed=(1,)):
@@ -103,10 +107,10 @@ def test_scores_are_exact_in_any_order():
 
 def test_a_cut_below_is_small_where_cells_are_zero():
     """Whatever the thresholds: scores of rows without numbers are those of thresholds alone."""
-    step = staged_trees.SCORE_STEP
+    step = small_trees.SCORE_STEP
     for first in (0.5, 3.0, 1e5, -(2.0**24)):
         for lower in (-0.5, 40.0, 1e6, 2.0**24):
-            weight = staged_trees.weight_below(first * step, lower * step)
+            weight = small_trees.weight_below(first * step, lower * step)
             assert weight <= 2.0**-14
             assert np.log2(weight) % 1.0 == 0.0
             assert weight * abs(lower) <= max(2.0**-13 * abs(first), 2.0**-26 * abs(lower))
@@ -141,15 +145,13 @@ def test_a_record_changes_a_cost_by_one_at_most():
 
 def doubled(patch):
     """Planted: records of every class weigh twice where first cuts are counted."""
-    honest = staged_trees.class_factors
-    patch.setattr(staged_trees, "class_factors", lambda weights: 2 * honest(weights))
+    honest = small_trees.class_factors
+    patch.setattr(small_trees, "class_factors", lambda weights: 2 * honest(weights))
 
 
 def both_sides(patch):
     """Planted: a record is counted on both sides."""
-    patch.setattr(
-        staged_trees, "on_side", lambda labels, codes, is_there: np.ones(len(codes), bool)
-    )
+    patch.setattr(small_trees, "on_side", lambda labels, codes, is_there: np.ones(len(codes), bool))
 
 
 def sides_of_data(patch):

@@ -12,7 +12,7 @@ from scipy.special import lambertw, softmax
 
 from dp_halfspace.optim import get_loss, logistic_diameter, softmax_diameter
 from dp_halfspace.optim import risks as module
-from dp_halfspace.optim.softmax_gradients import _bounds, _ceiling, _Cells, _values
+from dp_halfspace.optim.losses import _bounds, _ceiling, _Cells, _values
 from tests.adversarial import neighbouring_pairs
 from tests.optim.risk_cases import fitted, moved, planned, softmax_risk
 
