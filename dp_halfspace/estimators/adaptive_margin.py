@@ -254,6 +254,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         # What is to be expected of a fit says little where a prior may be kept.
         return super()._outlook(data, share) if self.prior is None else None
 
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        plan = self._small_plan(facts, budget)
+        return self._prior_plan(facts, budget) if plan is None and facts.prior is not None else plan
+
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         # Parameters at these values leave it to public sizes how a small table is fitted.
         asked = {
@@ -278,9 +282,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
 
-    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        if facts.prior is None:
-            return None
+    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
         from dp_halfspace.estimators._small_tables import plan_with_prior  # noqa: PLC0415
 

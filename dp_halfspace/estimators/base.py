@@ -376,7 +376,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         facts = self._facts(data)
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
-        plan = self._small_plan(facts, budget) or self._prior_plan(facts, budget)
+        plan = self._special_plan(facts, budget)
         if plan is None and (facts.is_scale_stated or not self._learns_scales):
             plan = self._planned(facts, budget)
         elif plan is None:
@@ -390,13 +390,11 @@ class PrivateLinearClassifier(PrivateClassifier):
         facts.refuse_unsupported(plan.takes)
         return plan
 
-    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        """Plan one selection for a table of few rows, where an estimator has that."""
-        del facts, budget
-        return None
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        """Plan a selection for a table of few rows, or a fit with a public prior, if there is one.
 
-    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        """Plan a fit that starts from a public prior, where an estimator has that."""
+        None leaves it to `_plan`.
+        """
         del facts, budget
         return None
 

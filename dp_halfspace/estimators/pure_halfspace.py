@@ -167,7 +167,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return True
 
-    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         return plan_small_fit(facts, budget, self.random_state) if self._may_select else None
 
     @property
