@@ -21,7 +21,6 @@ from dp_halfspace._params import NUMBER_RANGE
 from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.column_scales import in_column_scales
 from dp_halfspace.algorithms.engine.defaults import (
-    SMALL_OF_SEVERAL,
     pays_for_stages,
     small_table_rule,
 )
@@ -98,13 +97,13 @@ def plan_small_fit(
     attributes: Mapping[str, Any] | None = None,
     *,
     counts: bool = False,
-    several: float = SMALL_OF_SEVERAL,
+    has_features: bool = False,
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
     The fit leaves these `attributes`, too. A part of the budget counts the errors of what was
-    chosen if `counts`; tables of more than two classes are small below `several`. Rows in chunks,
-    sparse rows, rows that people own and rows with weights are left to the engine.
+    chosen if `counts`; `has_features` tells whether steps would use features of columns. Rows in
+    chunks, sparse rows, rows that people own and rows with weights are left to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
@@ -115,7 +114,7 @@ def plan_small_fit(
         epsilon=budget.epsilon,
         delta=budget.delta,
         is_scale_stated=facts.is_scale_stated,
-        several=several,
+        has_features=has_features,
         has_prior=facts.prior is not None,
     ):
         return None

@@ -46,10 +46,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         preconditioner. An array-like is the grid of `selection`.
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with dense rows of at most 512
-        columns, every other parameter that shapes the model at its default and ``n epsilon`` below
-        600 with two classes, 900 with three to seven, or 300 if `data_norm` is given (for pure
-        epsilon in original units 1500), it is an exponential mechanism on listed classifiers, or
-        two of them, which spends no delta. ``"objective_perturbation"`` is one noisy objective,
+        columns, two to seven classes, every other parameter that shapes the model at its default
+        and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
+        more; for pure epsilon in original units 1500), it is an exponential mechanism on listed
+        classifiers, or two of them, which spends no delta. ``"objective_perturbation"`` is one noisy objective,
         exactly minimised, ``"phased_prox"`` one pass of proximal steps for two classes,
         ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn in secret,
         for two classes and at most 3,000 records. There is no pure DP ``"noisy_gd"``: for

@@ -33,7 +33,6 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
-from dp_halfspace.algorithms.engine.defaults import SMALL_IN_SCALE
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
@@ -432,7 +431,7 @@ class PrivateTableClassifier(PrivateClassifier):
         counts = self.probability and self.class_weight is None
         facts, seed = model._facts(data), self.random_state
         # Features and chances of single rows make the engine the better choice earlier.
-        given: dict[str, Any] = {"counts": counts, "several": SMALL_IN_SCALE}
+        given: dict[str, Any] = {"counts": counts, "has_features": True}
         inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
         if self.features != "auto" or facts.balances or inner is None:
             return None

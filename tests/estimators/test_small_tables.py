@@ -62,7 +62,7 @@ def test_one_pure_choice_and_no_delta_is_spent(kind):
 
 
 def test_above_the_rule_the_engine_is_as_ever():
-    X, y = ward(800)
+    X, y = ward(950)
     asked = {"epsilon": 1.0, "random_state": 3}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -17,11 +17,12 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below this n epsilon a selection among listed classifiers is the better choice; the same with more
-# classes, where it is beside linear steps. The engine takes more classes than the last number.
-SMALL, SMALL_OF_SEVERAL, MOST_CLASSES = 600.0, 900.0, 7
-# The same with more classes in stated scales, where linear steps spend nothing on scales.
-SMALL_IN_SCALE = 300.0
+# Below this n epsilon a selection among listed classifiers is the better choice, beside linear
+# steps in learnt column scales. The engine takes more classes than the last number.
+SMALL, MOST_CLASSES = 900.0, 7
+# The same beside steps in stated scales, which spend nothing on scales, and beside features: with
+# two classes, and with more.
+SMALL_OF_TWO_IN_SCALE, SMALL_IN_SCALE = 600.0, 300.0
 # The same with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections are the better choice.
@@ -477,19 +478,21 @@ def small_table_rule(
     epsilon: float,
     delta: float,
     is_scale_stated: bool,
-    several: float = SMALL_OF_SEVERAL,
+    has_features: bool = False,
     has_prior: bool = False,
 ) -> bool:
     """Tell, by what is public, whether a fit is a selection from a list.
 
-    For dense rows of at most 512 columns, where ``n epsilon`` is below 600 with two classes and
-    below `several` with three to seven, or 300 if scales are stated; below 1500 if no delta may be
-    spent and the scales of columns would have to be learnt. With a public model in the list and two
-    classes, below 3000.
+    For dense rows of at most 512 columns and two to seven classes, where ``n epsilon`` is below
+    900; if scales are stated, or features of columns are what steps would use, below 600 with two
+    classes and 300 with more. Below 1500 if no delta may be spent and the scales of columns would
+    have to be learnt. With a public model in the list and two classes, below 3000.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):
         return False
-    pays = SMALL if n_classes == 2 else SMALL_IN_SCALE if is_scale_stated else several
+    pays = SMALL
+    if is_scale_stated or has_features:
+        pays = SMALL_OF_TWO_IN_SCALE if n_classes == 2 else SMALL_IN_SCALE
     if delta == 0 and not is_scale_stated:
         pays = DIRECTIONS_PAY
     if has_prior and n_classes == 2:

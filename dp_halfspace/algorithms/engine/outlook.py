@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from dp_halfspace.algorithms.engine.defaults import (
     MOST_CLASSES,
-    SMALL_IN_SCALE,
-    SMALL_OF_SEVERAL,
     small_table_rule,
 )
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
@@ -215,7 +213,7 @@ def outlook_of(
         epsilon=epsilon,
         delta=delta,
         is_scale_stated=is_scale_stated,
-        several=SMALL_IN_SCALE if is_table else SMALL_OF_SEVERAL,
+        has_features=is_table,
     )
     is_gaussian = delta > 0 and not is_small_table
     sizes = (n_samples, n_features, n_classes)

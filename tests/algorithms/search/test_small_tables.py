@@ -263,8 +263,8 @@ def rule(**changed):
 
 def test_rule_is_that_of_the_pages():
     assert rule()
-    assert rule(n_samples=599)
-    assert not rule(n_samples=600)
+    assert rule(n_samples=899)
+    assert not rule(n_samples=900)
     assert rule(n_samples=599, is_scale_stated=True)
     assert not rule(n_samples=600, is_scale_stated=True)
     assert rule(n_samples=1499, delta=0.0)
@@ -277,8 +277,9 @@ def test_rule_is_that_of_the_pages():
     assert rule(n_classes=7, delta=0.0, n_samples=1499)
     assert not rule(n_classes=3, delta=0.0, n_samples=1500)
     assert not rule(n_classes=3, delta=0.0, n_samples=300, is_scale_stated=True)
-    assert rule(n_classes=3, n_samples=599, several=600.0)
-    assert not rule(n_classes=3, n_samples=600, several=600.0)
+    for n_classes, most in ((2, 600), (3, 300)):
+        assert rule(n_classes=n_classes, n_samples=most - 1, has_features=True)
+        assert not rule(n_classes=n_classes, n_samples=most, has_features=True)
     assert pays_for_stages(334, 3, 1.0)
     assert not pays_for_stages(333, 3, 1.0)
     assert pays_for_stages(200, 5, 1.0)
