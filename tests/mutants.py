@@ -1820,8 +1820,8 @@ MUTANTS = [
         ),
         (
             "release_standardisation",
-            "rows.shares",
-            "np.ones(rows.shape[0])",
+            "rows.gram()",
+            "rows.gram(np.ones(rows.shape[0]))",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
@@ -1842,8 +1842,8 @@ MUTANTS = [
         ),
         (
             "released_moment",
-            "rows.shares",
-            "np.ones(rows.shape[0])",
+            "rows.gram()",
+            "rows.gram(np.ones(rows.shape[0]))",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),

@@ -255,7 +255,7 @@ def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
 
     `permit` is charged with the event of the mechanism, that of a `PreconditionerPlan`.
     """
-    moment = rows.gram(rows.shares)
+    moment = rows.gram()
     upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)
     # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
     weight = np.full(len(upper), math.sqrt(2.0))

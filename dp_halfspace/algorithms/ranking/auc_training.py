@@ -234,7 +234,7 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     of what was released: ``[u, 1] @ map`` is the standardised row.
     """
     n, d = plan.n_samples, plan.n_columns
-    moment = rows.gram(rows.shares)
+    moment = rows.gram()
     sums = np.concatenate([moment[:d, d], np.diag(moment)[:d]])
     released = permit.release(sums, plan.mechanism) / n
     centre, squares = np.clip(released[:d], -1.0, 1.0), released[d:]
