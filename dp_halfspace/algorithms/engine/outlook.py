@@ -51,11 +51,6 @@ class _Curve:
         """Share of the improvement that is reached at a signal."""
         return 1.0 / (1.0 + math.pow(self.half(n_features, n_classes) / signal, self.steepness))
 
-    def signal(self, share: float, n_features: int, n_classes: int) -> float:
-        """Signal at which a share of the improvement is reached."""
-        odds = share / (1.0 - share)
-        return self.half(n_features, n_classes) * math.pow(odds, 1.0 / self.steepness)
-
 
 # Fitted to 4 simulated tables for each of 2, 3, 6 and 12 classes, 3 to 100 columns, 100 to 10,000
 # rows and epsilon .1 to 3; root mean square error .02 (two classes) to .1 (small tables).
@@ -243,7 +238,8 @@ def outlook_of(
     else:
         curve = ranking = _TWO_CLASSES if is_gaussian else _PURE_TWO_CLASSES
     signal = n_samples * strength
-    wanted = curve.signal(GOOD, n_features, n_classes) / even
+    odds = GOOD / (1.0 - GOOD)
+    wanted = curve.half(n_features, n_classes) * math.pow(odds, 1.0 / curve.steepness) / even
     needed = wanted / n_samples
     if is_gaussian:
         needed = gdp_epsilon(needed, delta) if needed < 1e3 else math.inf

@@ -187,13 +187,16 @@ class LinearPlan(FitPlan):
         total = self.counts.total(released)
         weights = relative_weights(problem.class_weights)
         seen = (released, weights, noise, total, self.mu)
-        rarity = rarity_of(*seen, has_features=self.algorithm.has_features)
+        # Features behind the columns follow single records sooner.
+        preconditioner = self.algorithm.preconditioner
+        has_features = preconditioner is not None and preconditioner.behind > 0.0
+        rarity = rarity_of(*seen, has_features=has_features)
         wanted = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             pull = max(self.pull - noise, 0.0) / total
             wanted = rarity_settings(rarity, weights, self.algorithm.descent.steps, pull)
         algorithm = self.algorithm
-        if problem.n_classes == 2 and algorithm.has_features:
+        if problem.n_classes == 2 and has_features:
             algorithm = replace(algorithm, first=first_step(released, total, rarity.degree))
         if problem.balances:
             weights = balanced_weights(released, noise, total, self.pull)
