@@ -129,7 +129,7 @@ class BalancedPlan(FitPlan):
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        return (*self.counts.events, *self.inner.events)
+        return (self.counts.noise.event, *self.inner.events)
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -148,8 +148,7 @@ class BalancedPlan(FitPlan):
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count, weigh and fit."""
-        counts = self.counts.run(data.class_indices, permit, data.people, data.weights)
-        total = self.counts.total(counts)
+        counts, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
         weights = balanced_weights(counts, noise_deviation(self.counts.noise), total)
         return self.inner.with_class_weights(weights).run(data, permit)
 

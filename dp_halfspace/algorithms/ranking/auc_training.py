@@ -516,9 +516,8 @@ def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
     power, columns = _power(problem, budget), problem.n_columns()
     if not problem.is_pure:
         defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
-        training = gradient_training(
-            problem, replace(defaults, tail_fraction=_TAIL_FRACTION), left.mu
-        )
+        defaults = replace(defaults, tail_fraction=_TAIL_FRACTION)
+        training = gradient_training(problem, left.mu, defaults=defaults)
         return Ranker(training.algorithm, training.constant_column, power=power, mu=left.mu)
     wanted = objective_defaults(problem.n_samples, columns, 2, left.epsilon, 0.0)
     loss = shifted_logistic(wanted.margin_offset)
