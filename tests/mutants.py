@@ -2281,9 +2281,9 @@ MUTANTS = [
             "test_pure_noise_is_what_the_sensitivities_ask_for",
         ),
         (
-            "ColumnScalesPlan.events",
-            "octaves.event, narrow",
-            "octaves",
+            "plan_column_scales",
+            "first.event, narrow",
+            "first",
             "test_events_compose_to_no_more_than_was_asked",
         ),
         (
@@ -2422,7 +2422,7 @@ MUTANTS = [
         "tests/test_floating_point_flags.py",
         (
             "in_column_scales",
-            'under="ignore"',
+            'under="ignore",',
             "",
             "test_rows_in_learnt_units_are_rounded_silently",
         ),
