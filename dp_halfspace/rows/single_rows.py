@@ -95,11 +95,6 @@ class SingleRows:
         return single_block_size(*self._matrix.shape)
 
     @property
-    def _has_many_blocks(self) -> bool:
-        """Whether there are more blocks than are added plainly."""
-        return len(self._matrix) > PLAIN_BLOCKS * self.block_rows
-
-    @property
     def state(self) -> tuple[SingleArray | None]:
         """What the rows have of their own beside the matrix: factors."""
         return (self._scale,)
@@ -158,7 +153,8 @@ class SingleRows:
         d = len(w) - (self._constant is not None)
         single = np.ascontiguousarray(w, dtype=np.float32)
         total = np.zeros(w.shape)
-        missing = np.zeros(w.shape) if self._has_many_blocks else None
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros(w.shape)
         for lo, X, scale, constant in self._blocks():
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = X @ single[:d]
@@ -185,7 +181,8 @@ class SingleRows:
     def gram(self) -> FloatArray:
         """Return ``Z^T Z``, groups summed in float32; see `Rows`."""
         total = np.zeros((self.shape[1], self.shape[1]))
-        missing = np.zeros_like(total) if self._has_many_blocks else None
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros_like(total)
         for _, *block in self._blocks():
             part = np.zeros_like(total)
             for _, rows in _write_rows(*block):
@@ -281,7 +278,14 @@ def single_normalised_rows(
         constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
     for lo in range(0, n, step):
         block = slice(lo, lo + step)
-        squares, last = _sum_squares(X[block]), constant
+        rows, last = X[block], constant
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+        unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
+        if unsafe.size:
+            # Row after row, whatever the order of X and however many rows there are.
+            exact = np.ascontiguousarray(rows[unsafe], dtype=np.float64)
+            squares[unsafe] = sums_of_squares(exact)
         if isinstance(constant, np.ndarray):
             # Instead of a row that is scaled down, its constant is scaled up.
             constant[block] = bias * np.clip(np.sqrt(squares), data_norm, LONGEST)
@@ -292,17 +296,6 @@ def single_normalised_rows(
             bounds[block] = np.sqrt(squares)
     bounds *= 1.0 + (size + 12) * SINGLE_EPS
     return SingleRows(X, constant, factors_of(bounds), 1.0, group_size(1.0))
-
-
-def _sum_squares(X: SingleArray) -> FloatArray:
-    """Return sums of squares of rows; in float64 where float32 is not accurate."""
-    with np.errstate(over="ignore", under="ignore"):
-        squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
-    unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
-    if unsafe.size:
-        # Row after row, whatever the order of X and however many rows there are.
-        squares[unsafe] = sums_of_squares(np.ascontiguousarray(X[unsafe], dtype=np.float64))
-    return np.asarray(squares)
 
 
 @dataclass(slots=True, eq=False)
@@ -351,7 +344,8 @@ class SingleFeatureRows(SingleRows):
     def gram(self) -> FloatArray:
         """Return the upper triangle of ``Z^T Z``, groups summed in float32."""
         total = np.zeros((self.shape[1], self.shape[1]))
-        missing = np.zeros_like(total) if self._has_many_blocks else None
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros_like(total)
         for _, rows, scale, _ in self._blocks():
             scaled = np.multiply(rows, scale[:, None], out=rows)
             for first in range(0, len(rows), GRAM_GROUP):

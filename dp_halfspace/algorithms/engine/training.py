@@ -202,17 +202,24 @@ class LinearPlan(FitPlan):
                 wanted = replace(wanted, weights=weights, last_weights=weights)
                 wanted = replace(wanted, favour=0.0, moved=0.0)
             rarity = replace(rarity, share=0.5, degree=0.0)
-        population = tuple(weights.tolist())
-        left = replace(self, counts=None, rarity=rarity, population=population, algorithm=algorithm)
-        if wanted is not None:
-            weights, constant = wanted.weights, (self.constant_column or 0.0) * wanted.constant
-            left = replace(
-                left,
-                margin_offset=wanted.margin_offset,
-                constant_column=constant,
-                algorithm=algorithm.for_rarity(rarity.common, wanted, constant),
+        population, offset, constant = weights, self.margin_offset, self.constant_column
+        if wanted is not None and constant is not None:
+            weights, offset, constant = (
+                wanted.weights,
+                wanted.margin_offset,
+                constant * wanted.constant,
             )
-        return left.with_class_weights(weights)
+            algorithm = algorithm.for_rarity(rarity.common, wanted, constant)
+        return replace(
+            self,
+            problem=replace(problem, class_weights=tuple(weights.tolist())),
+            margin_offset=offset,
+            constant_column=constant,
+            algorithm=algorithm,
+            counts=None,
+            rarity=rarity,
+            population=tuple(population.tolist()),
+        )
 
     def with_class_weights(self, weights: FloatArray) -> LinearPlan:
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
