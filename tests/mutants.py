@@ -1685,9 +1685,9 @@ MUTANTS = [
         "algorithms/engine/noisy_gd.py",
         "tests/algorithms/engine/test_descent.py",
         (
-            "GradientPlan.events",
-            "preconditioner.mechanism.event, self.descent.event",
-            "descent.event,",
+            "plan_gradient",
+            "preconditioner.mechanism.event, descent.event",
+            "(descent.event,)",
             "test_whole_budget_and_no_more",
         ),
         (

@@ -83,6 +83,6 @@ def _attacked(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
         mu=mu * DOWN,
         attack=scaled,
     )
-    steps = GradientPlan(plan, adversary=scaled)
+    steps = GradientPlan(plan, (plan.event,), adversary=scaled)
     offset = plan.steps.margin_offset
     return LinearPlan(problem, "noisy_gd", None, offset, constant_column, None, steps, scaled)

@@ -111,30 +111,17 @@ class WeighedPlan(FitPlan, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BalancedPlan(FitPlan):
-    """Release counts of the classes, then run the inner plan with weights that balance them."""
+    """Release counts of the classes, then run the inner plan with weights that balance them.
+
+    It takes what the inner plan takes: counts are sums over rows, of their weights.
+    """
 
     counts: ClassCountPlan
     inner: WeighedPlan
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return (self.counts.noise.event, *self.inner.events)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        return {**self.inner.public, "private_class_counts": True}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """What the inner plan takes: counts are sums over rows, of their weights."""
-        return self.inner.takes
-
-    @property
-    def is_single(self) -> bool:
-        """Whether the inner plan reads rows in float32."""
-        return self.inner.is_single
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
+    takes: frozenset[str]
+    is_single: bool
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count, weigh and fit."""
@@ -167,10 +154,11 @@ def plan_balanced(
     counts, left = plan_class_counts(*sizes, budget.mu, are_weighed=facts.has_weights)
     rest = budget if budget.is_infinite else Budget.gaussian(left, budget.delta)
     for _ in range(_TRIES):
-        balanced = BalancedPlan(counts, plan(facts, rest))
-        epsilon = budget.epsilon
-        if math.isinf(epsilon) or smallest_delta(balanced.events, epsilon) <= budget.delta:
-            return balanced
+        inner, epsilon = plan(facts, rest), budget.epsilon
+        events = (counts.noise.event, *inner.events)
+        if math.isinf(epsilon) or smallest_delta(events, epsilon) <= budget.delta:
+            said = {**inner.public, "private_class_counts": True}
+            return BalancedPlan(counts, inner, events, said, inner.takes, inner.is_single)
         # Only Gaussian parts divide exactly: others cost more than their mu says.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(

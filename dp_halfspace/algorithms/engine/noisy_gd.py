@@ -361,7 +361,7 @@ class LastSteps:
 
 @dataclass(frozen=True, slots=True)
 class GradientPlan:
-    """The public numbers of a fit by noisy gradient steps.
+    """The public numbers of a fit by noisy gradient steps; `events` are what a run releases.
 
     There is no `preconditioner` where it would cost more than it brings, and none beside an
     `adversary`, who is in the units of the rows and attacks two classes. `slopes` turns the plan of
@@ -369,18 +369,12 @@ class GradientPlan:
     """
 
     descent: DescentPlan
+    events: tuple[Event, ...]
     preconditioner: PreconditionerPlan | None = None
     adversary: Adversary | None = None
     slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
     first: FirstStep | None = None
     last: LastSteps | None = None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        if self.preconditioner is None or isinstance(self.descent.event, Pure):
-            return (self.descent.event,)
-        return (self.preconditioner.mechanism.event, self.descent.event)
 
     def with_step_scale(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -513,4 +507,7 @@ def plan_gradient(
         is_single=is_single,
         largest_favour=largest_favour,
     )
-    return GradientPlan(descent, preconditioner)
+    events: tuple[Event, ...] = (descent.event,)
+    if preconditioner is not None and math.isfinite(mu):
+        events = preconditioner.mechanism.event, descent.event
+    return GradientPlan(descent, events, preconditioner)

@@ -463,7 +463,7 @@ def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
         plan = plan_margin_descent(
             **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=_tail(problem)
         )
-    steps = GradientPlan(plan, slopes=margin_slopes)
+    steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
     offset = plan.steps.margin_offset
     return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, linear_map, steps)
 

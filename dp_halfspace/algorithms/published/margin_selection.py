@@ -326,6 +326,6 @@ def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[Li
 def _training(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
     """Wrap the steps for one margin."""
     constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
-    steps = GradientPlan(plan, slopes=margin_slopes)
+    steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
     offset = plan.steps.margin_offset
     return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, None, steps)
