@@ -248,7 +248,12 @@ class Rows:
         n, step = self.shape[0], self.block_rows
         n_privacy_units = n if self.people is None else len(self.people)
         is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
-        total, missing = np.zeros(shape), None if is_plain else np.zeros(shape)
+        total = np.zeros(shape)
+        if is_plain:
+            for block in self._blocks():
+                add(block, total)
+            return total
+        missing = np.zeros(shape)
         for block in self._blocks():
             part = np.zeros(shape)
             add(block, part)
