@@ -1639,19 +1639,19 @@ MUTANTS = [
         "algorithms/engine/noisy_gd.py",
         "tests/algorithms/engine/test_noisy_gd.py",
         (
-            "_sensitivity",
+            "plan_descent",
             "2.0 * (longest + rounding)",
             "longest + rounding",
             "test_run_costs_exactly_what_it_says",
         ),
         (
-            "_sensitivity",
+            "plan_descent",
             "(longest + rounding)",
             "longest",
             "test_sensitivity_is_that_of_the_proof",
         ),
         (
-            "_sensitivity",
+            "plan_descent",
             "max(2.0, further) * longest + 4.0 * further**2 * rounding",
             "2.0 * longest",
             "test_sensitivity_is_that_of_the_proof",
@@ -1676,8 +1676,8 @@ MUTANTS = [
         ),
         (
             "plan_descent",
-            "if is_single:\n        length",
-            "length",
+            "if is_single:\n        longest",
+            "longest",
             "tests/rows/test_single_rows.py::test_a_step_moves_by_more_than_float64_would_allow_and_by_less_than_is_paid",
         ),
     ),
@@ -1685,9 +1685,9 @@ MUTANTS = [
         "algorithms/engine/noisy_gd.py",
         "tests/algorithms/engine/test_descent.py",
         (
-            "GradientPlan.events",
-            "preconditioner.mechanism.event, self.descent.event",
-            "descent.event,",
+            "plan_gradient",
+            "preconditioner.mechanism.event, descent.event",
+            "(descent.event,)",
             "test_whole_budget_and_no_more",
         ),
         (
@@ -1820,8 +1820,8 @@ MUTANTS = [
         ),
         (
             "release_standardisation",
-            "rows.shares",
-            "np.ones(rows.shape[0])",
+            "rows.gram()",
+            "rows.gram(np.ones(rows.shape[0]))",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
@@ -1842,8 +1842,8 @@ MUTANTS = [
         ),
         (
             "released_moment",
-            "rows.shares",
-            "np.ones(rows.shape[0])",
+            "rows.gram()",
+            "rows.gram(np.ones(rows.shape[0]))",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
@@ -2281,9 +2281,9 @@ MUTANTS = [
             "test_pure_noise_is_what_the_sensitivities_ask_for",
         ),
         (
-            "ColumnScalesPlan.events",
-            "octaves.event, narrow",
-            "octaves",
+            "plan_column_scales",
+            "first.event, narrow",
+            "first",
             "test_events_compose_to_no_more_than_was_asked",
         ),
         (
@@ -2320,8 +2320,8 @@ MUTANTS = [
         "tests/rows/test_single_rows.py",
         (
             "plan_descent",
-            "length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)",
-            "length += 0.0",
+            "longest += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)",
+            "longest += 0.0",
             "test_noise_pays_for_the_roundings_of_float32",
         ),
     ),
@@ -2422,7 +2422,7 @@ MUTANTS = [
         "tests/test_floating_point_flags.py",
         (
             "in_column_scales",
-            'under="ignore"',
+            'under="ignore",',
             "",
             "test_rows_in_learnt_units_are_rounded_silently",
         ),
@@ -3769,12 +3769,6 @@ MUTANTS = [
             "test_the_more_records_of_a_rare_class_the_closer_to_the_fit_of_classes_of_like_size",
         ),
         (
-            "counts_pay",
-            ">= _COUNTS_OF_MANY",
-            ">= 0.0",
-            "test_few_records_of_many_classes_are_not_counted",
-        ),
-        (
             "plan_class_counts",
             "rest.mu",
             "mu",
@@ -3835,11 +3829,21 @@ MUTANTS = [
     ),
     *of(
         "algorithms/engine/training.py",
+        "tests/algorithms/engine/test_class_counts.py",
+        (
+            "gradient_training",
+            ">= _COUNTS_OF_MANY",
+            ">= 0.0",
+            "test_few_records_of_many_classes_are_not_counted",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
         "tests/estimators/test_table.py",
         (
             "LinearPlan.following",
             "self.counts.run(data.class_indices, permit, data.people, data.weights)",
-            "self.counts.run(data.class_indices, permit, data.people, data.weights) * 0 + np.bincount(data.class_indices, minlength=problem.n_classes)",
+            "1.0 * np.bincount(data.class_indices, minlength=problem.n_classes), self.counts.run(data.class_indices, permit, data.people, data.weights)[1]",
             "test_a_fit_that_follows_counts_is_a_function_of_its_releases",
         ),
     ),

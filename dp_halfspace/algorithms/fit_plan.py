@@ -77,6 +77,8 @@ class PublicFacts:
     ----------
     n_privacy_units : int
         Number of people, or of records.
+    n_classes : int
+        Size of the public label set.
     class_weights : tuple of float
         As stated, in the order of the classes.
     data_norm : float
@@ -99,6 +101,7 @@ class PublicFacts:
 
     n_privacy_units: int
     n_features: int
+    n_classes: int
     class_weights: tuple[float, ...]
     data_norm: float = 1.0
     is_scale_stated: bool = True
@@ -111,11 +114,6 @@ class PublicFacts:
     has_weights: bool = False
     features: Any = None
     prior: LinearPrior | None = None
-
-    @property
-    def n_classes(self) -> int:
-        """Size of the public label set."""
-        return len(self.class_weights)
 
     def weighed(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with other weights of the classes, which are released numbers."""

@@ -16,12 +16,19 @@ from dp_halfspace.algorithms.engine.training import (
     gradient_training,
     reads_single,
 )
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_rows_as_given
+from dp_halfspace.algorithms.fit_plan import (
+    FitPlan,
+    Fitted,
+    PublicFacts,
+    for_rows_as_given,
+    relative_weights,
+)
 from dp_halfspace.algorithms.margin_training import check_hinge_solver, plan_training
 from dp_halfspace.algorithms.published.margin_selection import MarginPlan
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks
 from dp_halfspace.data.encoding import numbers_of
 from dp_halfspace.data.people import People
+from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -103,7 +110,8 @@ class KernelPlan(FitPlan):
         rows, used = self._rows(data, feature_map), self.training
         if isinstance(used, MarginPlan):
             used = used.choose(rows, data, permit)
-        released = used.algorithm.run(rows, data.class_indices, used.weights(data), permit)
+        weights: Any = weights_of(relative_weights(used.problem.class_weights), data)
+        released = used.algorithm.run(rows, data.class_indices, weights, permit)
         return Fitted(
             *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
             data_norm=self.data_norm,
@@ -196,7 +204,7 @@ def plan_kernel_training(
             )
             in_single = in_single and defaults.lead is None
             problem = replace(problem, is_single=in_single, of_features=in_single)
-        return gradient_training(problem, defaults, mu, counts_classes=True)
+        return gradient_training(problem, mu, defaults=defaults, counts_classes=True)
     # Directions that favour few columns are made for columns that mean something.
     if budget.is_pure:
         solver = "objective_perturbation"

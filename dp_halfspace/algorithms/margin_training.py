@@ -65,10 +65,7 @@ def plan_training(
         return plan_known_margin(problem, solver, margin, mu)
     if problem.attack is not None:
         return _attacked(problem, problem.attack, mu)
-    linear_map = problem.drawn(None)
-    sizes = (problem.n_samples, problem.n_columns(linear_map), problem.n_classes)
-    defaults = engine_defaults(*sizes, mu)
-    return gradient_training(problem, defaults, mu, linear_map, counts_classes=True)
+    return gradient_training(problem, mu, problem.drawn(None), counts_classes=True)
 
 
 def _attacked(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
@@ -77,13 +74,15 @@ def _attacked(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
     constant_column = problem.constant(defaults.constant_column)
     # The longest row has norm one, constant column included.
     scaled = replace(attack, radius=attack.radius / math.hypot(1.0, constant_column or 0.0))
+    if problem.tail_fraction is not None:
+        defaults = replace(defaults, tail_fraction=problem.tail_fraction)
     plan = plan_descent(
-        replace(defaults, tail_fraction=problem.tail_fraction(defaults.tail_fraction)),
+        defaults,
         **problem.sizes(),
         n_outputs=1,
         mu=mu * DOWN,
         attack=scaled,
     )
-    steps = GradientPlan(plan, adversary=scaled)
+    steps = GradientPlan(plan, (plan.event,), adversary=scaled)
     offset = plan.steps.margin_offset
     return LinearPlan(problem, "noisy_gd", None, offset, constant_column, None, steps, scaled)

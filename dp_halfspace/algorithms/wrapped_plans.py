@@ -39,28 +39,15 @@ _LOWER, _TRIES = 0.99, 300
 class ScaledPlan(FitPlan):
     """Release the scales of the columns, then run the inner plan on rows in these scales.
 
-    Without `scales` columns are taken as they are, and a missing entry becomes zero.
+    Without `scales` columns are taken as they are, and a missing entry becomes zero. It takes what
+    the inner plan takes: scales are sums over rows, and read no weights.
     """
 
     scales: ColumnScalesPlan | None
     inner: FitPlan
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return (*(() if self.scales is None else self.scales.events), *self.inner.events)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        is_learnt = self.scales is not None
-        norm = None if is_learnt else 1.0
-        return {**self.inner.public, "data_norm": norm, "private_units": is_learnt}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """What the inner plan takes: scales are sums over rows, and read no weights."""
-        return self.inner.takes
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
+    takes: frozenset[str]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Learn the scales, and fit a copy of the rows in the precision that the plan counted."""
@@ -91,17 +78,20 @@ def plan_scaled(
     if not facts.is_sparse:
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
-        return ScaledPlan(None, plan(facts, budget))
+        inner = plan(facts, budget)
+        said = {**inner.public, "data_norm": 1.0, "private_units": False}
+        return ScaledPlan(None, inner, inner.events, said, inner.takes)
     scales, rest = paid
     left = rest.epsilon
     scaled = replace(facts, data_norm=math.sqrt(n_features), in_column_scales=True)
     for trial in range(_TRIES):
-        found = ScaledPlan(scales, plan(scaled, Budget.of(left, delta)))
+        inner = plan(scaled, Budget.of(left, delta))
+        events = (*scales.events, *inner.events)
         aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-        events = found.events
         fits = math.isinf(epsilon) or smallest_delta(events, epsilon) <= delta
         if fits and (not aims or smallest_delta(events, _LEAST_USED * epsilon) > delta):
-            return found
+            said = {**inner.public, "data_norm": None, "private_units": True}
+            return ScaledPlan(scales, inner, events, said, inner.takes)
         # Only Gaussian parts divide exactly: others leave more or less than their mu says.
         used = max(smallest_epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
@@ -121,35 +111,21 @@ class WeighedPlan(FitPlan, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BalancedPlan(FitPlan):
-    """Release counts of the classes, then run the inner plan with weights that balance them."""
+    """Release counts of the classes, then run the inner plan with weights that balance them.
+
+    It takes what the inner plan takes: counts are sums over rows, of their weights.
+    """
 
     counts: ClassCountPlan
     inner: WeighedPlan
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return (*self.counts.events, *self.inner.events)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        return {**self.inner.public, "private_class_counts": True}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """What the inner plan takes: counts are sums over rows, of their weights."""
-        return self.inner.takes
-
-    @property
-    def is_single(self) -> bool:
-        """Whether the inner plan reads rows in float32."""
-        return self.inner.is_single
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
+    takes: frozenset[str]
+    is_single: bool
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count, weigh and fit."""
-        counts = self.counts.run(data.class_indices, permit, data.people, data.weights)
-        total = self.counts.total(counts)
+        counts, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
         weights = balanced_weights(counts, noise_deviation(self.counts.noise), total)
         return self.inner.with_class_weights(weights).run(data, permit)
 
@@ -178,10 +154,11 @@ def plan_balanced(
     counts, left = plan_class_counts(*sizes, budget.mu, are_weighed=facts.has_weights)
     rest = budget if budget.is_infinite else Budget.gaussian(left, budget.delta)
     for _ in range(_TRIES):
-        balanced = BalancedPlan(counts, plan(facts, rest))
-        epsilon = budget.epsilon
-        if math.isinf(epsilon) or smallest_delta(balanced.events, epsilon) <= budget.delta:
-            return balanced
+        inner, epsilon = plan(facts, rest), budget.epsilon
+        events = (counts.noise.event, *inner.events)
+        if math.isinf(epsilon) or smallest_delta(events, epsilon) <= budget.delta:
+            said = {**inner.public, "private_class_counts": True}
+            return BalancedPlan(counts, inner, events, said, inner.takes, inner.is_single)
         # Only Gaussian parts divide exactly: others cost more than their mu says.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
 _SMOOTHING = 1e-3
+# Share of the last steps whose iterates are averaged, None for that of the algorithm.
+_TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
 
 
 @explains_foreign_parameters
@@ -321,7 +323,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             intercept=self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
-            iterate=self.iterate,
+            tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
             attack=self._adversary(facts, is_pure=budget.is_pure),
             is_single=algorithms.reads_single(facts, float(self.intercept_scaling)),

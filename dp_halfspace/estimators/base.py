@@ -359,6 +359,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         return PublicFacts(
             n_privacy_units=data.n_privacy_units,
             n_features=X.shape[1],
+            n_classes=len(data.classes),
             class_weights=tuple(label_weights(weights, data.classes).tolist()),
             data_norm=1.0 if norm is None else float(norm),
             is_scale_stated=norm is not None,

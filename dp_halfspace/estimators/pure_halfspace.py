@@ -197,7 +197,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             intercept=self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
-            iterate="last",
+            tail_fraction=0.0,
             seed=self.random_state,
             class_weights=facts.class_weights,
             data_norm=facts.data_norm,

@@ -42,11 +42,6 @@ class ChunkedRows:
         """Shape of the logical matrix, constant column included."""
         return self._matrix.shape[0], self._template.shape[1]
 
-    @property
-    def shares(self) -> Chunks:
-        """What each row counts: one."""
-        return self._matrix.of(self._matrix.counts).each(np.ones)
-
     def apply_to_classes(
         self, make: Callable[[Any, FloatArray], Any], class_indices: Chunks, weights: FloatArray
     ) -> Chunks:
@@ -65,9 +60,9 @@ class ChunkedRows:
         """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`."""
         return self.total("fused_adjoint", w, coefficients)
 
-    def gram(self, weights: Chunks) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see `Rows`."""
-        return self.total("gram", weights)
+    def gram(self) -> FloatArray:
+        """Return ``Z^T Z``; see `Rows`."""
+        return self.total("gram")
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
         """Return the norm of every row or of its image, which stay with the rows."""

@@ -210,9 +210,9 @@ class FeatureRows(Rows):
         """Return the features, which take the place of an array."""
         return X
 
-    def gram(self, weights: FloatArray) -> FloatArray:
+    def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
-        size = self.shape[1]
+        weights, size = self.shares if weights is None else weights, self.shape[1]
         product, rows = np.empty((size, size)), np.empty((self.block_rows, size))
 
         def add(block: Block, out: FloatArray) -> None:

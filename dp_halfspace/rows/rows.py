@@ -10,7 +10,7 @@ enter the bound on rounding errors (``docs/proofs/certificate.md``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -47,7 +47,6 @@ from dp_halfspace.rows.blocks import (
 )
 
 AnyRows = TypeVar("AnyRows", bound="Rows")
-AnyBlock = TypeVar("AnyBlock")
 Made = TypeVar("Made")
 RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
 
@@ -233,8 +232,12 @@ class Rows:
 
         return self._summed(w.shape, add)
 
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z`` for weights that are at least 0."""
+    def gram(self, weights: FloatArray | None = None) -> FloatArray:
+        """Return ``Z^T diag(weights) Z`` for weights that are at least 0.
+
+        Without weights a row counts one, or its share of a person.
+        """
+        weights = self.shares if weights is None else weights
         shape = (self.shape[1], self.shape[1])
         return self._summed(shape, lambda b, out: add_gram(b, weights[b.lo : b.hi], out))
 
@@ -245,7 +248,17 @@ class Rows:
         n, step = self.shape[0], self.block_rows
         n_privacy_units = n if self.people is None else len(self.people)
         is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
-        return add_blocks(self._blocks(), shape, add, is_plain)
+        total = np.zeros(shape)
+        if is_plain:
+            for block in self._blocks():
+                add(block, total)
+            return total
+        missing = np.zeros(shape)
+        for block in self._blocks():
+            part = np.zeros(shape)
+            add(block, part)
+            add_part(part, total, missing)
+        return total
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
@@ -376,29 +389,19 @@ class Rows:
         return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
 
 
-def add_blocks(
-    blocks: Iterable[AnyBlock],
-    shape: tuple[int, ...],
-    add: Callable[[AnyBlock, FloatArray], None],
-    is_plain: bool,
-) -> FloatArray:
-    """Add the parts of all blocks, each by the one addition that error bounds count.
+def add_part(part: FloatArray, total: FloatArray, missing: FloatArray | None) -> None:
+    """Add the part of a block to a total by the one addition that error bounds count.
 
-    If it is not plain, by Kahan's rule, whose error does not grow with their number:
-    ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
+    Where zeros are given for what is `missing`, by Kahan's rule, whose error does not grow with the
+    number of blocks: ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
     """
-    total = np.zeros(shape)
-    if is_plain:
-        for block in blocks:
-            add(block, total)
-        return total
-    missing = np.zeros(shape)
-    for block in blocks:
-        add(block, missing)
-        larger = total + missing
-        missing -= larger - total
-        total = larger
-    return total
+    if missing is None:
+        total += part
+        return
+    missing += part
+    larger = total + missing
+    missing -= larger - total
+    total[...] = larger
 
 
 def rescale_state(state: RowState, factor: FloatArray) -> RowState:

@@ -29,7 +29,7 @@ from dp_halfspace.rows.blocks import (
     is_blas_layout,
     sums_of_squares,
 )
-from dp_halfspace.rows.rows import add_blocks
+from dp_halfspace.rows.rows import add_part
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import AdditiveMap
@@ -90,9 +90,9 @@ class SingleRows:
         return n, d + (self._constant is not None)
 
     @property
-    def shares(self) -> FloatArray:
-        """What each row counts: one."""
-        return np.broadcast_to(1.0, self.shape[0])
+    def block_rows(self) -> int:
+        """Number of rows in a block; the last one may be smaller."""
+        return single_block_size(*self._matrix.shape)
 
     @property
     def state(self) -> tuple[SingleArray | None]:
@@ -117,18 +117,24 @@ class SingleRows:
     ) -> SingleRows:
         """Return the rows divided by the norm of their image, and hardly shorter.
 
-        `row_bound` is a public bound on the norm of the new rows, `condition` that of the map.
+        `row_bound` is a public bound on the norm of the new rows, `condition` that of the map. A
+        row that needs a factor outside the range of float32 becomes zero.
         """
-        return self.divided(self.lengths(transform), row_bound, group_size(condition))
-
-    def divided(self, bounds: SingleArray, row_bound: float, group: int) -> SingleRows:
-        """Return the rows divided by bounds on lengths, which are overwritten.
-
-        A row that needs a factor outside the range of float32 becomes zero.
-        """
+        n, size = self.shape
+        bounds = np.empty(n, dtype=np.float32)
+        formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
+        root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
+        error = 1.02 * (size + 12) * SINGLE_EPS * float(np.linalg.norm(formed)) + 2.0**-60
+        for lo, *block in self._blocks():
+            for part, rows in _write_rows(*block):
+                images = strmm(1.0, root, rows.T, overwrite_b=1).T
+                squares = np.einsum("ij,ij->i", images, images)
+                bounds[lo + part.start : lo + part.stop] = np.sqrt(squares)
+        bounds *= 1.0 + (size + 12) * SINGLE_EPS
+        bounds += error * self.row_bound
         factor = factors_of(bounds)
         factor *= self._scale
-        return replace(self, _scale=factor, row_bound=row_bound, group=group)
+        return replace(self, _scale=factor, row_bound=row_bound, group=group_size(condition))
 
     def margins_over_constant(self, w: FloatArray) -> SingleArray:
         """Return margins of the features over the constant column; see `Rows`."""
@@ -144,11 +150,12 @@ class SingleRows:
         self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
-        d = self.shape[1] - (self._constant is not None)
+        d = len(w) - (self._constant is not None)
         single = np.ascontiguousarray(w, dtype=np.float32)
-
-        def add(block: SingleBlock, out: FloatArray) -> None:
-            lo, X, scale, constant = block
+        total = np.zeros(w.shape)
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros(w.shape)
+        for lo, X, scale, constant in self._blocks():
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = X @ single[:d]
                 if constant is not None:
@@ -160,60 +167,32 @@ class SingleRows:
             margins[scale == 0.0] = 0.0
             factors = coefficients(margins, lo, lo + len(X))
             np.multiply(factors.T, scale, out=factors.T)
-            total = np.zeros(out[:d].shape)
             columns = factors.reshape(len(X), -1)
-            for rows, parts in zip(
-                _split_groups(X, self.group), _split_groups(columns, self.group), strict=True
-            ):
-                sums = np.matmul(parts.transpose(0, 2, 1), rows)
-                total += np.add.reduce(sums, axis=0, dtype=np.float64).T.reshape(total.shape)
-            # The bound on rounding errors counts one addition for each block.
-            out[:d] += total
+            sums, part = np.zeros((columns.shape[1], d)), np.empty(w.shape)
+            _add_products(columns, X, self.group, sums)
+            part[:d] = sums.T.reshape(part[:d].shape)
             if isinstance(constant, np.ndarray):
-                out[d] += constant.astype(np.float64) @ factors.astype(np.float64)
+                part[d] = constant.astype(np.float64) @ factors.astype(np.float64)
             elif constant is not None:
-                out[d] += float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
+                part[d] = float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
+            add_part(part, total, missing)
+        return total
 
-        return add_blocks(self._blocks(), w.shape, add, self._is_plain)
-
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
-
-        def add(block: SingleBlock, out: FloatArray) -> None:
-            total, lo = np.zeros_like(out), block[0]
-            for _, rows in self._write_rows(block, np.sqrt(weights[lo : lo + len(block[1])])):
-                for group in _split_groups(rows, GRAM_GROUP):
-                    products = np.matmul(group.transpose(0, 2, 1), group)
-                    total += np.add.reduce(products, axis=0, dtype=np.float64)
-            out += total
-
-        size = self.shape[1]
-        return add_blocks(self._blocks(), (size, size), add, self._is_plain)
-
-    def lengths(self, transform: FloatArray | ThinMap) -> SingleArray:
-        """Return bounds on the norms of images of rows that are hardly larger."""
-        n, size = self.shape
-        bounds = np.empty(n, dtype=np.float32)
-        formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
-        root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
-        error = 1.02 * (size + 12) * SINGLE_EPS * float(np.linalg.norm(formed)) + 2.0**-60
-        for block in self._blocks():
-            for part, rows in self._write_rows(block):
-                images = strmm(1.0, root, rows.T, overwrite_b=1).T
-                squares = np.einsum("ij,ij->i", images, images)
-                bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
-        bounds *= 1.0 + (size + 12) * SINGLE_EPS
-        bounds += error * self.row_bound
-        return bounds
-
-    @property
-    def _is_plain(self) -> bool:
-        n, d = self._matrix.shape
-        return bool(-(-n // single_block_size(n, d)) <= PLAIN_BLOCKS)
+    def gram(self) -> FloatArray:
+        """Return ``Z^T Z``, groups summed in float32; see `Rows`."""
+        total = np.zeros((self.shape[1], self.shape[1]))
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros_like(total)
+        for _, *block in self._blocks():
+            part = np.zeros_like(total)
+            for _, rows in _write_rows(*block):
+                _add_products(rows, rows, GRAM_GROUP, part)
+            add_part(part, total, missing)
+        return total
 
     def _blocks(self) -> Iterator[SingleBlock]:
         """Read the first row, rows, factors and constants of block after block."""
-        n, step, constant = self.shape[0], single_block_size(*self._matrix.shape), self._constant
+        n, step, constant = len(self._matrix), self.block_rows, self._constant
         is_ready = is_blas_layout(self._matrix)
         for lo in range(0, n, step):
             X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
@@ -222,26 +201,34 @@ class SingleRows:
             own = constant[lo : lo + step] if isinstance(constant, np.ndarray) else constant
             yield lo, X, scale, own
 
-    def _write_rows(
-        self, block: SingleBlock, roots: FloatArray | None = None
-    ) -> Iterator[tuple[slice, SingleArray]]:
-        """Write out the rows of a block, some at a time, which may be overwritten.
 
-        Each is multiplied by its own root of a weight.
-        """
-        _, X, scale, constant = block
-        scale = scale if roots is None else np.multiply(scale, roots, dtype=np.float32)
-        n_rows, d = X.shape
-        step = max(1, _WORK_ENTRIES // (GRAM_GROUP * self.shape[1])) * GRAM_GROUP
-        work = np.empty((step, self.shape[1]), dtype=np.float32)
-        for lo in range(0, n_rows, step):
-            part = slice(lo, min(lo + step, n_rows))
-            rows = work[: part.stop - lo]
-            np.multiply(X[part], scale[part, None], out=rows[:, :d])
-            if constant is not None:
-                own = constant[part] if isinstance(constant, np.ndarray) else constant
-                np.multiply(own, scale[part], out=rows[:, d])
-            yield part, rows
+def _write_rows(
+    X: SingleArray, scale: SingleArray, constant: Any
+) -> Iterator[tuple[slice, SingleArray]]:
+    """Write out the rows of a block, some at a time, which may be overwritten."""
+    n_rows, d = X.shape
+    size = d + (constant is not None)
+    step = max(1, _WORK_ENTRIES // (GRAM_GROUP * size)) * GRAM_GROUP
+    work = np.empty((step, size), dtype=np.float32)
+    for lo in range(0, n_rows, step):
+        part = slice(lo, min(lo + step, n_rows))
+        rows = work[: part.stop - lo]
+        np.multiply(X[part], scale[part, None], out=rows[:, :d])
+        if constant is not None:
+            own = constant[part] if isinstance(constant, np.ndarray) else constant
+            np.multiply(own, scale[part], out=rows[:, d])
+        yield part, rows
+
+
+def _add_products(left: SingleArray, right: SingleArray, group: int, total: FloatArray) -> None:
+    """Add ``left^T right`` to a total of float64, groups of rows summed in float32."""
+    whole = len(right) - len(right) % group
+    for part in slice(0, whole), slice(whole, len(right)):
+        size = min(group, part.stop - part.start)
+        if size:
+            factors = left[part].reshape(-1, size, left.shape[1]).transpose(0, 2, 1)
+            sums = np.matmul(factors, right[part].reshape(-1, size, right.shape[1]))
+            total += np.add.reduce(sums, axis=0, dtype=np.float64)
 
 
 def factors_of(bounds: SingleArray) -> SingleArray:
@@ -291,7 +278,14 @@ def single_normalised_rows(
         constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
     for lo in range(0, n, step):
         block = slice(lo, lo + step)
-        squares, last = _sum_squares(X[block]), constant
+        rows, last = X[block], constant
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+        unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
+        if unsafe.size:
+            # Row after row, whatever the order of X and however many rows there are.
+            exact = np.ascontiguousarray(rows[unsafe], dtype=np.float64)
+            squares[unsafe] = sums_of_squares(exact)
         if isinstance(constant, np.ndarray):
             # Instead of a row that is scaled down, its constant is scaled up.
             constant[block] = bias * np.clip(np.sqrt(squares), data_norm, LONGEST)
@@ -301,29 +295,7 @@ def single_normalised_rows(
         with np.errstate(over="ignore"):
             bounds[block] = np.sqrt(squares)
     bounds *= 1.0 + (size + 12) * SINGLE_EPS
-    whole = np.broadcast_to(np.float32(1.0), n)
-    rows = SingleRows(X, constant, whole, row_bound=np.inf, group=_LARGEST_GROUP)
-    return rows.divided(bounds, 1.0, group_size(1.0))
-
-
-def _sum_squares(X: SingleArray) -> FloatArray:
-    """Return sums of squares of rows; in float64 where float32 is not accurate."""
-    with np.errstate(over="ignore", under="ignore"):
-        squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
-    unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
-    if unsafe.size:
-        # Row after row, whatever the order of X and however many rows there are.
-        squares[unsafe] = sums_of_squares(np.ascontiguousarray(X[unsafe], dtype=np.float64))
-    return np.asarray(squares)
-
-
-def _split_groups(rows: Any, group: int) -> Iterator[Any]:
-    """Yield the rows in groups of a size, then what is left, as arrays (groups, size, columns)."""
-    whole = len(rows) - len(rows) % group
-    if whole:
-        yield rows[:whole].reshape(-1, group, rows.shape[1])
-    if whole < len(rows):
-        yield rows[whole:][None]
+    return SingleRows(X, constant, factors_of(bounds), 1.0, group_size(1.0))
 
 
 @dataclass(slots=True, eq=False)
@@ -369,18 +341,18 @@ class SingleFeatureRows(SingleRows):
         """Return the rows of one of so many groups of rows, which their numbers alone decide."""
         return replace(self, _matrix=sample_groups(self._matrix, stride))
 
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return the upper triangle of ``Z^T diag(weights) Z``, groups summed in float32."""
-
-        def add(block: SingleBlock, out: FloatArray) -> None:
-            lo, rows, scale, _ = block
-            rows *= (scale * np.sqrt(weights[lo : lo + len(rows)])).astype(np.float32)[:, None]
+    def gram(self) -> FloatArray:
+        """Return the upper triangle of ``Z^T Z``, groups summed in float32."""
+        total = np.zeros((self.shape[1], self.shape[1]))
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros_like(total)
+        for _, rows, scale, _ in self._blocks():
+            scaled = np.multiply(rows, scale[:, None], out=rows)
             for first in range(0, len(rows), GRAM_GROUP):
                 # What is lower in the order of BLAS is upper here.
-                out += ssyrk(1.0, rows[first : first + GRAM_GROUP].T, lower=True).T
-
-        size = self.shape[1]
-        return add_blocks(self._blocks(), (size, size), add, self._is_plain)
+                part = ssyrk(1.0, scaled[first : first + GRAM_GROUP].T, lower=True).T
+                add_part(part, total, missing)
+        return total
 
     def _squares(self, rows: SingleArray) -> SingleArray:
         """Return upper bounds on the squared norms of rows; zero of a row without length."""

@@ -19,7 +19,7 @@ from tests.algorithms.support import permit_for
 from tests.releases import record_releases
 
 ONE = Budget.gaussian(1.0)
-PROBLEM = Problem(400, 6, 2, False, 1.0, "auto", None, True, None)
+PROBLEM = Problem(400, 6, 2, False, 1.0, "auto")
 
 
 def test_projection_of_many_columns_keeps_what_is_proved():
@@ -66,7 +66,7 @@ def test_automatic_projection_for_pure_epsilon_on_many_columns():
 def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
     """They enter the bound on rounding errors."""
     X = form(np.random.default_rng(0).random((9000, 40)))
-    problem = Problem(9000, 40, 2, sparse.issparse(X), intercept, kind, 7, True, None)
+    problem = Problem(9000, 40, 2, sparse.issparse(X), intercept, kind, 7)
     training = plan_training(problem, "noisy_gd", 0.1, ONE)
     rows = normalised_rows(X, 1.0, training.constant_column, training.linear_map)
     n_samples, n_columns, block_rows = problem.sizes(training.linear_map).values()
@@ -76,7 +76,7 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
 
 
 def test_sizes_test_sees_the_blocks_of_the_unprojected_rows():
-    problem = Problem(9000, 4000, 2, False, None, "rademacher", 7, True, None)
+    problem = Problem(9000, 4000, 2, False, None, "rademacher", 7)
     assert problem.sizes()["block_rows"] != problem.sizes(problem.drawn(None))["block_rows"]
 
 

@@ -21,8 +21,8 @@ from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+from dp_halfspace.rows import single_rows
 from dp_halfspace.rows.rows import Rows
-from dp_halfspace.rows.single_rows import SingleRows
 from tests.audit.paths import MODELS, OTHERS, SMALL, Table
 from tests.instances import adjacency, label
 from tests.privacy.oracles import grid_of
@@ -191,9 +191,8 @@ def first_weighs_more(patch):
 
 def lengths_of_float32(patch):
     """Planted: rows of float32 keep their length."""
-    honest = SingleRows.divided
-    kept = lambda self, bounds, *how: honest(self, np.ones_like(bounds), *how)  # noqa: E731
-    patch.setattr(SingleRows, "divided", kept)
+    honest = single_rows.factors_of
+    patch.setattr(single_rows, "factors_of", lambda bounds: honest(np.ones_like(bounds)))
 
 
 def coarse_with_two_threads(patch):

@@ -81,7 +81,7 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     a, b = seeded(X, y), seeded(-3.0 * X, 1 - y)
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
     problem = Problem(500, X.shape[1], 2, False, 1.0)
-    facts, budget = PublicFacts(500, X.shape[1], (1.0, 1.0)), Budget.of(a.epsilon, 1 / 500**2)
+    facts, budget = PublicFacts(500, X.shape[1], 2, (1.0, 1.0)), Budget.of(a.epsilon, 1 / 500**2)
     again = a._drawn_map(problem, facts, budget, public(a)["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
     free = [

@@ -77,7 +77,9 @@ def classifier(**params):
 
 def prior_plan(prior, factors):
     weights = tuple(np.array(factors) / 2**16)
-    return PriorPlan(None, PublicFacts(9, 1, weights, prior=prior), TalliedChoice(1.0))
+    return PriorPlan(
+        None, PublicFacts(9, 1, len(weights), weights, prior=prior), TalliedChoice(1.0)
+    )
 
 
 def largest_change(trials=60):

@@ -21,13 +21,10 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
 # Share of mu^2 for the counts: the least, the largest, and n mu at which the root of it is one.
 _LEAST_SHARE, _LARGEST_SHARE, _COUNTED = 0.02, 0.03, 26.0
-# From this n mu on counts of more than two classes are above their noise.
-_COUNTS_OF_MANY = 125.0
 # A class is assumed to hold at least this share of the records.
 _RAREST = 0.001
 
@@ -45,42 +42,26 @@ class ClassCountPlan:
     noise: GaussianNoise | NoNoise
     are_weighed: bool = False
 
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return (self.noise.event,)
-
-    def total(self, released: FloatArray) -> float:
-        """Return the number of records, or what was released of the sum of their weights."""
-        if not self.are_weighed:
-            return self.n_samples
-        return float(np.clip(released.sum(), 1.0, max(self.n_samples, 1.0)))
-
     def run(
         self,
         classes: Any,
         permit: Permit,
         people: People | None = None,
         weights: FloatArray | None = None,
-    ) -> FloatArray:
-        """Release the number of records of each class, as any real numbers.
+    ) -> tuple[FloatArray, float]:
+        """Release the number of records of each class, as any real numbers, and of all of them.
 
         A person counts by the shares of the rows of each class, a record by its weight; both add
-        exactly.
+        exactly. The number of all is public, unless they have weights.
         """
         exact = sum_over_chunks(class_counts, classes, self.n_classes, people, weights)
         if self.n_classes == 2 and not self.are_weighed:
             second = float(permit.release(exact[1:], self.noise)[0])
-            return np.array([self.n_samples - second, second])
-        return permit.release(exact, self.noise)
-
-
-def counts_pay(n_samples: int, n_classes: int, mu: float) -> bool:
-    """Tell by what is public whether sizes of the classes are known well enough to be followed.
-
-    Noisy counts of more than two classes from which nothing follows would only cost budget.
-    """
-    return n_classes == 2 or n_samples * mu >= _COUNTS_OF_MANY
+            return np.array([self.n_samples - second, second]), self.n_samples
+        counts = permit.release(exact, self.noise)
+        if not self.are_weighed:
+            return counts, self.n_samples
+        return counts, float(np.clip(counts.sum(), 1.0, max(self.n_samples, 1.0)))
 
 
 def plan_class_counts(

@@ -63,10 +63,6 @@ class Law:
     deviation: float
     is_laplace: bool
 
-    def forgiving(self, scale: float, misfit: float) -> Law:
-        """Return the law in units of `scale`, with a deviation of the shape beside the noise."""
-        return Law(math.hypot(self.deviation / scale, misfit), self.is_laplace)
-
     def gain(self, found: Any, expected: Any) -> Any:
         """Return the log likelihood of expected counts over that of none, cell by cell."""
         if self.is_laplace:
@@ -128,7 +124,7 @@ def match_octaves(
     then do not tell the width.
     """
     shapes, shares = _shapes(), counts / n_samples
-    law = law.forgiving(n_samples, _MISFIT)
+    law = Law(math.hypot(law.deviation / n_samples, _MISFIT), law.is_laplace)
     likelihood = np.empty((len(counts), N_OCTAVES + 1, len(shapes.mean)), dtype=np.float32)
     evidence = np.empty(likelihood.shape[:2], dtype=np.float32)
     for lo in range(0, len(shares), _SHAPES_AT_ONCE):
@@ -193,7 +189,7 @@ def match_linear(
     do not say more.
     """
     n_cells = len(counts)
-    law = law.forgiving(1.0, _CELL_MISFIT * n_samples)
+    law = Law(math.hypot(law.deviation, _CELL_MISFIT * n_samples), law.is_laplace)
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
@@ -259,31 +255,22 @@ def in_column_scales(
     if are_chunks(X):
         return X.each(in_column_scales, scales, clip, kind)
     Z = np.empty(X.shape, dtype=kind)
-    with np.errstate(under="ignore"):
-        for lo, block in _blocks_in_scales(X, scales, clip):
-            Z[lo : lo + len(block)] = block
-    return Z
-
-
-def _blocks_in_scales(
-    X: Any, scales: ColumnScales, clip: float
-) -> Iterator[tuple[int, FloatArray]]:
-    """Yield the first row of each block and `in_column_scales` of it, which is overwritten."""
     step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
     # Written out: rows are short, and repeated operands are slow.
     center, scale = np.tile(scales.center, (step, 1)), np.tile(scales.scale, (step, 1))
     for lo in range(0, len(X), step):
-        Z = work[: len(X) - lo]
+        block = work[: len(X) - lo]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            np.copyto(Z, X[lo : lo + step])
-            Z -= center[: len(Z)]
-            Z /= scale[: len(Z)]
-        np.clip(Z, -clip, clip, out=Z)
-        missing = np.isnan(Z)
-        if missing.any():
-            Z[missing] = 0.0
-        yield lo, Z
+            np.copyto(block, X[lo : lo + step])
+            block -= center[: len(block)]
+            block /= scale[: len(block)]
+            np.clip(block, -clip, clip, out=block)
+            missing = np.isnan(block)
+            if missing.any():
+                block[missing] = 0.0
+            Z[lo : lo + step] = block
+    return Z
 
 
 def affordable_scales(
@@ -315,19 +302,16 @@ class ColumnScalesPlan:
     octaves, moments : AnyNoise
         Of the first counts of all columns, and of their moments.
     cells : Budget
-        For the counts of narrow columns, however many there are.
+        For the counts of narrow columns.
+    events : tuple of Event
+        What a run releases; how many narrow columns there are does not matter.
     """
 
     n_samples: int
     octaves: AnyNoise
     cells: Budget
     moments: AnyNoise
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases; how many narrow columns there are does not matter."""
-        narrow = _noise_of_counts(1, self.cells)
-        return self.octaves.event, narrow.event, self.moments.event
+    events: tuple[Event, ...]
 
     @property
     def public(self) -> dict[str, Any]:
@@ -341,6 +325,9 @@ class ColumnScalesPlan:
 
         `people` may own its rows, if noise is not pure: then the plan is for so many samples.
         """
+        # 1. Counts in octaves say how wide each column is.
+        # 2. Columns that are narrow beside their distance from zero are counted again.
+        # 3. Moments of the clipped columns correct centres and widths.
         weights = None if people is None else people.weights
         noisy = permit.release(sum_over_chunks(octave_counts, X, weights), self.octaves)
         law = Law(noise_deviation(self.octaves), self.cells.is_pure)
@@ -350,7 +337,16 @@ class ColumnScalesPlan:
         scales = ColumnScales(center, scale)
         if len(narrow):
             self._look_again(X, narrow, scales, permit, weights)
-        return self._corrected(X, people, scales, permit)
+        moments = sum_over_chunks(clipped_moments, X, scales, people)
+        sums = permit.release(moments, self.moments) / self.n_samples
+        spread = noise_deviation(self.moments, sums.size) / self.n_samples
+        mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
+        variance = (CLIP * spread) ** 2
+        mean = mean / (1.0 + variance / _CENTER_VARIANCE)
+        variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
+        square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
+        factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
+        return ColumnScales(center + scale * mean, scale * factor)
 
     def _look_again(
         self,
@@ -377,21 +373,6 @@ class ColumnScalesPlan:
                 scale[j] / length,
             )
             center[j], scale[j] = low + place * length, width * length
-
-    def _corrected(
-        self, X: Any, people: People | None, scales: ColumnScales, permit: Permit
-    ) -> ColumnScales:
-        """Move centres and widths to the moments of the clipped columns."""
-        moments = sum_over_chunks(clipped_moments, X, scales, people)
-        sums = permit.release(moments, self.moments) / self.n_samples
-        spread = noise_deviation(self.moments, sums.size) / self.n_samples
-        mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
-        variance = (CLIP * spread) ** 2
-        mean = mean / (1.0 + variance / _CENTER_VARIANCE)
-        variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
-        square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
-        factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
-        return ColumnScales(scales.center + scales.scale * mean, scales.scale * factor)
 
 
 def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:
@@ -473,7 +454,14 @@ def clipped_moments(
     sums = np.zeros((2, X.shape[1]))
     # Times a power of two, which rounds nothing: what is rounded below is on the grid.
     fine = ColumnScales(scales.center, scales.scale * (CLIP / _GRID))
-    for s, squares in _steps(X, fine) if people is None else _steps_of_people(X, fine, people):
+    ends = None if people is None else np.append(people.starts, len(X))
+    step = max(1, _BLOCK_ENTRIES // X.shape[1])
+    for lo in range(0, len(X) if people is None else len(people), step):
+        if ends is None:
+            s = np.rint(in_column_scales(X[lo : lo + step], fine, _GRID))
+            squares = s * s
+        else:
+            s, squares = _means_of_people(X, fine, ends[lo : lo + step + 1])
         ones = np.ones(len(s))
         # Integers below 2^53, in every order.
         sums[0] += ones @ s / _GRID
@@ -481,34 +469,28 @@ def clipped_moments(
     return sums
 
 
-def _steps(X: NDArray[Any], fine: ColumnScales) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the entries of a block as whole numbers of steps of the grid, and their squares."""
-    for _, s in _blocks_in_scales(X, fine, _GRID):
-        np.rint(s, out=s)
-        yield s, s * s
+def _means_of_people(
+    X: NDArray[Any], fine: ColumnScales, bounds: NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray]:
+    """Return means over the rows of some people: whole numbers of steps of the grid, and squares.
 
-
-def _steps_of_people(
-    X: NDArray[Any], fine: ColumnScales, people: People
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the means of `_steps` over the rows of each person."""
-    n_privacy_units, step = len(people), max(1, 4 * _BLOCK_ENTRIES // X.shape[1])
-    ends = np.append(people.starts, len(X))
-    for lo in range(0, n_privacy_units, step):
-        bounds = ends[lo : lo + step + 1]
-        s = np.rint(in_column_scales(X[bounds[0] : bounds[-1]], fine, _GRID))
-        # Integers, so these sums are exact. The mean square is rounded up: it is at least the
-        # square of the mean, and at most one.
-        first, counts = bounds[:-1] - bounds[0], np.diff(bounds)[:, None]
-        means = np.trunc(np.add.reduceat(s, first, axis=0) / counts)
-        yield means, np.ceil(np.add.reduceat(s * s, first, axis=0) / counts)
+    The rows of each person begin at a bound, and end at the next one.
+    """
+    s = np.rint(in_column_scales(X[bounds[0] : bounds[-1]], fine, _GRID))
+    # Integers, so these sums are exact. The mean square is rounded up: it is at least the square of
+    # the mean, and at most one.
+    first, counts = bounds[:-1] - bounds[0], np.diff(bounds)[:, None]
+    means = np.trunc(np.add.reduceat(s, first, axis=0) / counts)
+    return means, np.ceil(np.add.reduceat(s * s, first, axis=0) / counts)
 
 
 def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> ColumnScalesPlan:
     """Fix the public numbers of a release of column scales within a budget."""
     octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
-    first, last = _noise_of_counts(n_features, octaves), 2.0 * math.sqrt(n_features) * UP
-    return ColumnScalesPlan(n_samples, first, cells, moments.noise(last))
+    first, narrow = _noise_of_counts(n_features, octaves), _noise_of_counts(1, cells)
+    last = moments.noise(2.0 * math.sqrt(n_features) * UP)
+    events = first.event, narrow.event, last.event
+    return ColumnScalesPlan(n_samples, first, cells, last, events)
 
 
 def _noise_of_counts(n_columns: int, budget: Budget) -> AnyNoise:

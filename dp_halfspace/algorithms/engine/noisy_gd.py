@@ -109,10 +109,10 @@ class DescentPlan:
 
     Iterates are projected to a ball of `radius`, which they leave only by accident;
     floating-point errors are bounded inside it. Queries that the preconditioner has mapped are
-    projected to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
-    With `is_single` slopes and sums of groups of rows are in float32. The score of the class
-    `favoured` is read as if it were higher by `favour`, a public or released number of size at
-    most `LARGEST_FAVOUR`.
+    projected to a ball of radius `reach`, for the same reason. `mechanism` is that of one step,
+    `event` what the whole run costs. With `is_single` slopes and sums of groups of rows are in
+    float32. The score of the class `favoured` is read as if it were higher by `favour`, a public or
+    released number of size at most `LARGEST_FAVOUR`.
     """
 
     n_columns: int
@@ -122,15 +122,10 @@ class DescentPlan:
     radius: float
     reach: float
     mechanism: GaussianNoise | NoNoise
+    event: Repeated | Pure
     is_single: bool = False
     favour: float = 0.0
     favoured: int = 0
-
-    @property
-    def event(self) -> Repeated | Pure:
-        """What the whole run costs."""
-        event = self.mechanism.event
-        return event if isinstance(event, Pure) else Repeated(event, self.steps.n_steps)
 
 
 def plan_descent(
@@ -186,27 +181,30 @@ def plan_descent(
     rounding = amplification * sums + mapped + n_samples * per_record
     # Mapped rows are this much longer than one at most: docs/proofs/preconditioner.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
-    length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
+    longest = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     if is_single:
         # What float32 adds to the reach of a record, by its slopes and by the sum of its group:
         # docs/proofs/certificate.md, section 9.
-        length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
-    sensitivity = _sensitivity(steps.clip * length, rounding, attack)
-    step_mu = mu / math.sqrt(steps.n_steps) * DOWN
-    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
+        longest += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
+    longest *= steps.clip
+    # docs/proofs/noisy_gradient.md, Lemmas 1 and 3.
+    sensitivity = 2.0 * (longest + rounding)
+    if attack is not None:
+        further = 1.0 + attack.reach
+        # Each of the few roundings that come on top is smaller than those that are counted.
+        sensitivity = max(2.0, further) * longest + 4.0 * further**2 * rounding
+    mechanism: GaussianNoise | NoNoise = NoNoise()
+    event: Repeated | Pure = NoNoise().event
+    if math.isfinite(mu):
+        step_mu = mu / math.sqrt(steps.n_steps) * DOWN
+        mechanism = GaussianNoise(sensitivity, step_mu)
+        event = Repeated(mechanism.event, steps.n_steps)
     # With little noise the curvature limits the step, not the noise.
     stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
-    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism, is_single)
-
-
-def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:
-    """Bound the change of a step: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3."""
-    if attack is None:
-        return 2.0 * (longest + rounding)
-    further = 1.0 + attack.reach
-    # Each of the few roundings that come on top is smaller than those that are counted.
-    return max(2.0, further) * longest + 4.0 * further**2 * rounding
+    return DescentPlan(
+        n_columns, n_outputs, steps, step_size, radius, reach, mechanism, event, is_single
+    )
 
 
 def clipped_slopes(
@@ -363,7 +361,7 @@ class LastSteps:
 
 @dataclass(frozen=True, slots=True)
 class GradientPlan:
-    """The public numbers of a fit by noisy gradient steps.
+    """The public numbers of a fit by noisy gradient steps; `events` are what a run releases.
 
     There is no `preconditioner` where it would cost more than it brings, and none beside an
     `adversary`, who is in the units of the rows and attacks two classes. `slopes` turns the plan of
@@ -371,23 +369,12 @@ class GradientPlan:
     """
 
     descent: DescentPlan
+    events: tuple[Event, ...]
     preconditioner: PreconditionerPlan | None = None
     adversary: Adversary | None = None
     slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
     first: FirstStep | None = None
     last: LastSteps | None = None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        if self.preconditioner is None or isinstance(self.descent.event, Pure):
-            return (self.descent.event,)
-        return (self.preconditioner.mechanism.event, self.descent.event)
-
-    @property
-    def has_features(self) -> bool:
-        """Whether features of the columns stand behind them, which follow single records sooner."""
-        return self.preconditioner is not None and self.preconditioner.behind > 0.0
 
     def with_step_scale(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -427,9 +414,9 @@ class GradientPlan:
         self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> FloatArray:
         """Take the steps on unit rows; see `Plan`."""
-        # 1. Without a preconditioner, the noisy steps are all there is.
-        # 2. Else release the second moment, and map the rows to where it is flat.
-        # 3. Take the steps there and map the coefficients back.
+        # 1. Weigh the classes: in all steps, in the first one, and in the last ones.
+        # 2. Release the second moment, if this is planned, and map the rows to where it is flat.
+        # 3. Take the noisy steps there and map the coefficients back.
         with single_blas_thread():
             slopes = rows.apply_to_classes(partial(self.slopes, self.descent), classes, weights)
             first, last = None, None
@@ -445,35 +432,31 @@ class GradientPlan:
                     rows.apply_to_classes(made, classes, reweighed(weights, self.last.weights)),
                 )
             if self.adversary is not None:
-                signs = np.where(classes == 1, 1.0, -1.0)
-                moved = AdversarialRows(rows, signs, self.adversary)
-                return descend(moved, slopes, self.descent, permit)
-            if self.preconditioner is None:
-                found = descend(rows, slopes, self.descent, permit, last=last)
-                return self._favoured(found, 1.0)
-            preconditioner = release_preconditioner(rows, self.preconditioner, permit)
-            # Any square root of the released moment gives the same distribution of results.
-            transform = preconditioner.root()
-            bound = self.preconditioner.compression
-            if self.descent.is_single:
-                flat = rows.unit(transform, row_bound=bound, condition=preconditioner.condition)
-            else:
-                flat = preconditioned(rows, transform, row_bound=bound)
-            phases: dict[str, Any] = {"first": first, "last": last}
-            found = descend(flat, slopes, self.descent, permit, transform, **phases)
-            return self._favoured(found, preconditioner.mean_square)
+                rows = AdversarialRows(rows, np.where(classes == 1, 1.0, -1.0), self.adversary)
+            transform, mean_square = None, 1.0
+            if self.preconditioner is not None:
+                released = release_preconditioner(rows, self.preconditioner, permit)
+                # Any square root of the released moment gives the same distribution of results.
+                transform, mean_square = released.root(), released.mean_square
+                bound = self.preconditioner.compression
+                if self.descent.is_single:
+                    rows = rows.unit(transform, row_bound=bound, condition=released.condition)
+                else:
+                    rows = preconditioned(rows, transform, row_bound=bound)
+            found = descend(rows, slopes, self.descent, permit, transform, first=first, last=last)
+        return found if self.last is None else self._favoured(found, self.last, mean_square)
 
-    def _favoured(self, coefficients: FloatArray, mean_square: float) -> FloatArray:
+    def _favoured(
+        self, coefficients: FloatArray, last: LastSteps, mean_square: float
+    ) -> FloatArray:
         """Move the intercept by what favoured a class, for rows of typical length; no cost.
 
         `mean_square` is that of the mapped rows of norm one; they were of that length beside the
         `constant`, but for the factor that brought them to norm one.
         """
-        if self.last is None:
-            return coefficients
-        length = math.sqrt(mean_square * (1.0 + self.last.behind**2 + self.last.constant**2))
+        length = math.sqrt(mean_square * (1.0 + last.behind**2 + last.constant**2))
         moved = coefficients.copy()
-        favour = self.last.moved * length / self.last.constant
+        favour = last.moved * length / last.constant
         common = self.descent.favoured
         moved[min(common, len(moved) - 1), -1] += favour if common or len(moved) > 1 else -favour
         return moved
@@ -524,4 +507,7 @@ def plan_gradient(
         is_single=is_single,
         largest_favour=largest_favour,
     )
-    return GradientPlan(descent, preconditioner)
+    events: tuple[Event, ...] = (descent.event,)
+    if preconditioner is not None and math.isfinite(mu):
+        events = preconditioner.mechanism.event, descent.event
+    return GradientPlan(descent, events, preconditioner)

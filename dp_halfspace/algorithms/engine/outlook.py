@@ -45,15 +45,6 @@ class _Curve:
         """Signal at which half of the improvement is reached."""
         return self.factor * math.pow(n_features, self.columns) * math.pow(n_classes, self.classes)
 
-    def share(self, signal: float, n_features: int, n_classes: int) -> float:
-        """Share of the improvement that is reached at a signal."""
-        return 1.0 / (1.0 + math.pow(self.half(n_features, n_classes) / signal, self.steepness))
-
-    def signal(self, share: float, n_features: int, n_classes: int) -> float:
-        """Signal at which a share of the improvement is reached."""
-        odds = share / (1.0 - share)
-        return self.half(n_features, n_classes) * math.pow(odds, 1.0 / self.steepness)
-
 
 # Fitted to 4 simulated tables for each of 2, 3, 6 and 12 classes, 3 to 100 columns, 100 to 10,000
 # rows and epsilon .1 to 3; root mean square error .02 (two classes) to .1 (small tables).
@@ -125,8 +116,10 @@ class Outlook:
         classes.
     rare_share : float
         5 %, or the public share of the rarer class.
-    least_rare_improvement : float
-        Below this share of the area a ranking counts as hardly better than chance.
+    is_poor : bool
+        Whether less than half of the improvement is to be expected.
+    cannot_rank_rare : bool
+        Whether a class of that share of the records is hardly told from the other one.
     """
 
     improvement: float
@@ -138,7 +131,8 @@ class Outlook:
     epsilon_wanted: float
     rare_improvement: float | None = None
     rare_share: float = RARE
-    least_rare_improvement: float = HARDLY_RANKED
+    is_poor: bool = False
+    cannot_rank_rare: bool = False
 
     def __str__(self) -> str:
         rows, epsilon = _rounded(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
@@ -171,17 +165,6 @@ class Outlook:
             f"epsilon={self.epsilon:g} for {self.n_samples} records, {self.n_features} columns and "
             f"{self.n_classes} classes"
         )
-
-    @property
-    def is_poor(self) -> bool:
-        """Whether less than half of the improvement is to be expected."""
-        return self.improvement < POOR
-
-    @property
-    def cannot_rank_rare(self) -> bool:
-        """Whether a class of that share of the records is hardly told from the other one."""
-        rare = self.rare_improvement
-        return rare is not None and rare < self.least_rare_improvement
 
 
 def _rounded(number: int) -> int:
@@ -240,18 +223,26 @@ def outlook_of(
         curve = ranking = _SMALL_TABLE
     else:
         curve = ranking = _TWO_CLASSES if is_gaussian else _PURE_TWO_CLASSES
-    signal = n_samples * strength
-    wanted = curve.signal(GOOD, n_features, n_classes) / even
+    half = curve.half(n_features, n_classes)
+    odds = GOOD / (1.0 - GOOD)
+    wanted = half * math.pow(odds, 1.0 / curve.steepness) / even
     needed = wanted / n_samples
     if is_gaussian:
         needed = gdp_epsilon(needed, delta) if needed < 1e3 else math.inf
+    signal = n_samples * strength
+    improvement = 1.0 / (1.0 + math.pow(half / (even * signal), curve.steepness))
+    ranked = None
+    if n_classes == 2:
+        half = ranking.half(n_features, n_classes)
+        ranked = 1.0 / (1.0 + math.pow(half / (rare * signal), ranking.steepness))
     return Outlook(
-        curve.share(even * signal, n_features, n_classes),
+        improvement,
         *sizes,
         epsilon,
         math.ceil(wanted / strength),
         needed if needed <= _LARGEST_EPSILON else math.inf,
-        ranking.share(rare * signal, n_features, n_classes) if n_classes == 2 else None,
+        ranked,
         share,
-        least,
+        is_poor=improvement < POOR,
+        cannot_rank_rare=ranked is not None and ranked < least,
     )

@@ -41,8 +41,9 @@ class PreconditionerPlan:
     """The public numbers of one release of a second moment.
 
     `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is
-    that of the spectrum of the noise matrix: eigenvalues below it drown. `effective_dimension`
-    is how many directions may be told apart.
+    that of the spectrum of the noise matrix: eigenvalues below it drown. `amplification` and
+    `compression` bound the factors by which the map and its inverse stretch a vector.
+    `effective_dimension` is how many directions may be told apart.
 
     With `lead` only so many first columns and the constant, the leading block, have a moment:
     that of the rows of the block, brought to norm one. Others have the public `stretch`.
@@ -59,6 +60,8 @@ class PreconditionerPlan:
     n_columns: int
     mechanism: Noise
     edge: float
+    amplification: float
+    compression: float
     effective_dimension: float = EFFECTIVE_DIMENSION
     lead: int | None = None
     stretch: float = 1.0
@@ -66,16 +69,6 @@ class PreconditionerPlan:
     behind: float = 0.0
     stride: int = 1
     most_directions: int | None = None
-
-    @property
-    def amplification(self) -> float:
-        """Bound on the largest factor by which the map stretches a vector."""
-        return max(math.sqrt(self.n_columns / _TRACE_FLOOR), self.stretch)
-
-    @property
-    def compression(self) -> float:
-        """Bound on the largest factor by which the inverse of the map stretches a vector."""
-        return max(math.sqrt(_CEILING), 1.0 / self.stretch)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,13 +192,21 @@ def plan_preconditioner(
         rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP
     sensitivity = math.sqrt(2.0) * UP + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
-    plan = PreconditionerPlan(
-        n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch, behind=behind
-    )
-    if not of_features:
-        return plan
     stride = max(1, int(n_samples / max(_FEWEST_ROWS, edge / _LEAST_NOISE)))
-    return replace(plan, stride=stride, most_directions=n_columns // _MANY)
+    return PreconditionerPlan(
+        n_samples,
+        n_columns,
+        mechanism,
+        edge,
+        amplification=max(math.sqrt(n_columns / _TRACE_FLOOR), stretch),
+        compression=max(math.sqrt(_CEILING), 1.0 / stretch),
+        effective_dimension=effective_dimension,
+        lead=lead,
+        stretch=stretch,
+        behind=behind,
+        stride=stride if of_features else 1,
+        most_directions=n_columns // _MANY if of_features else None,
+    )
 
 
 def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) -> Preconditioner:
@@ -255,7 +256,7 @@ def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
 
     `permit` is charged with the event of the mechanism, that of a `PreconditionerPlan`.
     """
-    moment = rows.gram(rows.shares)
+    moment = rows.gram()
     upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)
     # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
     weight = np.full(len(upper), math.sqrt(2.0))

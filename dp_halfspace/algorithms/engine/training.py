@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +13,13 @@ from dp_halfspace.algorithms.engine.class_counts import (
     ClassCountPlan,
     Rarity,
     balanced_weights,
-    counts_pay,
     plan_class_counts,
     rarity_of,
 )
 from dp_halfspace.algorithms.engine.defaults import (
     EFFECTIVE_DIMENSION,
     EngineDefaults,
+    engine_defaults,
     rarity_settings,
 )
 from dp_halfspace.algorithms.engine.noisy_gd import (
@@ -59,6 +58,8 @@ if TYPE_CHECKING:
 # Records that the majority class keeps beside a rare one, for each root of a column over mu, where
 # its mean is not known.
 _PULL = 3.0
+# From this n mu on counts of more than two classes are above their noise: others cost budget only.
+_COUNTS_OF_MANY = 125.0
 # Dimension of a projection that nothing else asks for: its image still has a preconditioner.
 _COMPONENTS = 500
 
@@ -80,9 +81,9 @@ class Problem:
     """What is public about a fit before a way is chosen.
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
-    of `PROJECTIONS`, ``"auto"`` or None; `iterate` is ``"averaged"`` over the last steps,
-    ``"mean"`` over all, or ``"last"``; `seed` that of public random objects; `attack` is in
-    units of the public scale of a row; `is_single` tells of dense rows that the default steps
+    of `PROJECTIONS`, ``"auto"`` or None; `tail_fraction` the share of the last steps whose iterates
+    are averaged, None for that of the algorithm; `seed` that of public random objects; `attack` is
+    in units of the public scale of a row; `is_single` tells of dense rows that the default steps
     may read in float32, `of_features` of features that they then make at every pass. Rows are
     divided by `data_norm`, to which longer ones are scaled down first if it `clips`.
     """
@@ -94,7 +95,7 @@ class Problem:
     intercept: float | None
     projection: str | None = None
     n_components: int | None = None
-    iterate: str = "averaged"
+    tail_fraction: float | None = None
     seed: int | None = None
     attack: Adversary | None = None
     is_single: bool = False
@@ -118,10 +119,6 @@ class Problem:
         size = self.n_components or wanted or _COMPONENTS
         rng = public_generator(self.seed, "projection")
         return draw_projection(kind, self.n_features, size, rng)
-
-    def tail_fraction(self, default: float) -> float:
-        """Share of the last steps whose iterates are averaged."""
-        return {"mean": 1.0, "last": 0.0}.get(self.iterate, default)
 
     def n_columns(self, linear_map: LinearMap | None = None) -> int:
         """Columns of the rows that a solver sees."""
@@ -155,7 +152,8 @@ class LinearPlan(FitPlan):
     `margin` is the one that it is built for, None when it needs none; `margin_offset` the score
     that the loss asks of a record; `constant_column` the value of the constant column, relative to
     rows divided by their public scale; `attack` in the units of the rows, which are then scaled
-    alike and not brought to norm one. The record shows `parameters`, too.
+    alike and not brought to norm one. It `is_single` if it reads rows of float32 in float32: see
+    `SingleRows`. The record shows `parameters`, too.
     """
 
     problem: Problem
@@ -166,6 +164,7 @@ class LinearPlan(FitPlan):
     linear_map: LinearMap | None
     algorithm: Plan
     attack: Adversary | None = None
+    is_single: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
     counts: ClassCountPlan | None = None
     mu: float = 0.0
@@ -183,17 +182,19 @@ class LinearPlan(FitPlan):
             return self
         assert isinstance(self.algorithm, GradientPlan)
         problem, noise = self.problem, noise_deviation(self.counts.noise)
-        released = self.counts.run(data.class_indices, permit, data.people, data.weights)
-        total = self.counts.total(released)
+        released, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
         weights = relative_weights(problem.class_weights)
         seen = (released, weights, noise, total, self.mu)
-        rarity = rarity_of(*seen, has_features=self.algorithm.has_features)
+        # Features behind the columns follow single records sooner.
+        preconditioner = self.algorithm.preconditioner
+        has_features = preconditioner is not None and preconditioner.behind > 0.0
+        rarity = rarity_of(*seen, has_features=has_features)
         wanted = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             pull = max(self.pull - noise, 0.0) / total
             wanted = rarity_settings(rarity, weights, self.algorithm.descent.steps, pull)
         algorithm = self.algorithm
-        if problem.n_classes == 2 and algorithm.has_features:
+        if problem.n_classes == 2 and has_features:
             algorithm = replace(algorithm, first=first_step(released, total, rarity.degree))
         if problem.balances:
             weights = balanced_weights(released, noise, total, self.pull)
@@ -201,18 +202,24 @@ class LinearPlan(FitPlan):
                 wanted = replace(wanted, weights=weights, last_weights=weights)
                 wanted = replace(wanted, favour=0.0, moved=0.0)
             rarity = replace(rarity, share=0.5, degree=0.0)
-        population = tuple(weights.tolist())
-        left = replace(self, counts=None, rarity=rarity, population=population, algorithm=algorithm)
-        if wanted is None:
-            return left.with_class_weights(weights)
-        constant = (self.constant_column or 0.0) * wanted.constant
-        left = replace(
-            left,
-            margin_offset=wanted.margin_offset,
+        population, offset, constant = weights, self.margin_offset, self.constant_column
+        if wanted is not None and constant is not None:
+            weights, offset, constant = (
+                wanted.weights,
+                wanted.margin_offset,
+                constant * wanted.constant,
+            )
+            algorithm = algorithm.for_rarity(rarity.common, wanted, constant)
+        return replace(
+            self,
+            problem=replace(problem, class_weights=tuple(weights.tolist())),
+            margin_offset=offset,
             constant_column=constant,
-            algorithm=algorithm.for_rarity(rarity.common, wanted, constant),
+            algorithm=algorithm,
+            counts=None,
+            rarity=rarity,
+            population=tuple(population.tolist()),
         )
-        return left.with_class_weights(wanted.weights)
 
     def with_class_weights(self, weights: FloatArray) -> LinearPlan:
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
@@ -222,21 +229,6 @@ class LinearPlan(FitPlan):
     def balances_classes(self) -> bool:
         """Whether counts of its own balance the classes."""
         return self.counts is not None and self.problem.balances
-
-    @property
-    def is_automatic(self) -> bool:
-        """Whether these are the default steps, which need neither margin nor bound."""
-        return self.solver == "noisy_gd" and self.margin is None and self.attack is None
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it reads rows of float32 in float32: see `SingleRows`."""
-        return isinstance(self.algorithm, GradientPlan) and self.algorithm.descent.is_single
-
-    @property
-    def clips(self) -> bool:
-        """Whether longer rows are scaled down: published steps count on it, the default not."""
-        return self.problem.clips and not self.is_automatic
 
     @property
     def takes(self) -> frozenset[str]:
@@ -252,13 +244,23 @@ class LinearPlan(FitPlan):
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        return (*(() if self.counts is None else self.counts.events), *self.algorithm.events)
+        counts = () if self.counts is None else (self.counts.noise.event,)
+        return (*counts, *self.algorithm.events)
 
     @property
     def public(self) -> Mapping[str, Any]:
         """What a record says about it."""
-        counted = {} if self.counts is None else {"private_class_counts": True}
-        return {**public_facts((self,)), **counted, **self.parameters}
+        size = None if self.linear_map is None else self.linear_map.n_components
+        return {
+            "relative_constant_column": self.constant_column,
+            "solver": self.solver,
+            "margins": [self.margin],
+            "private_preconditioner": getattr(self.algorithm, "preconditioner", None) is not None,
+            "n_components": [size],
+            **({"precision": "float32"} if self.is_single else {}),
+            **({} if self.counts is None else {"private_class_counts": True}),
+            **self.parameters,
+        }
 
     def rows(self, X: Any, people: People | None) -> Any:
         """Return the rows that it reads."""
@@ -267,17 +269,14 @@ class LinearPlan(FitPlan):
             return scaled_rows(X, norm, constant_column)
         if self.is_single:
             return rows_over(single_normalised_rows, X, norm, constant_column)
-        how = {"clips": self.clips, "people": people}
+        how = {"clips": self.problem.clips, "people": people}
         return rows_over(normalised_rows, X, norm, constant_column, self.linear_map, **how)
-
-    def weights(self, data: TrainingData) -> Any:
-        """Return the weights of classes and records, refused but where the algorithm takes them."""
-        return weights_of(relative_weights(self.problem.class_weights), data)
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
         plan = self.following(data, permit)
-        rows, weights = plan.rows(data.X, data.people), plan.weights(data)
+        rows = plan.rows(data.X, data.people)
+        weights: Any = weights_of(relative_weights(plan.problem.class_weights), data)
         return plan.fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
 
     def fitted(self, released: FloatArray) -> Fitted:
@@ -286,7 +285,7 @@ class LinearPlan(FitPlan):
         back = (self.constant_column, self.problem.intercept, norm, self.linear_map)
         return Fitted(
             *for_rows_as_given(released, *back),
-            data_norm=norm if self.clips else math.inf,
+            data_norm=norm if self.problem.clips else math.inf,
             attributes={
                 "margin_": asked_margin(self, released),
                 "projection_": self.linear_map,
@@ -303,20 +302,6 @@ def first_step(released: FloatArray, total: float, rare: float) -> FirstStep:
     kept = np.clip(released, 0.5, total)
     smaller = float(kept.min())
     return FirstStep(smaller / kept, total, smaller / float(kept.sum()), 1.0 - rare)
-
-
-def public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
-    """Return what a record says about a fit that can take any of these ways."""
-    first = candidates[0]
-    maps = map(attrgetter("linear_map"), candidates)
-    return {
-        "relative_constant_column": first.constant_column,
-        "solver": first.solver,
-        "margins": list(map(attrgetter("margin"), candidates)),
-        "private_preconditioner": getattr(first.algorithm, "preconditioner", None) is not None,
-        "n_components": [None if drawn is None else drawn.n_components for drawn in maps],
-        **({"precision": "float32"} if first.is_single else {}),
-    }
 
 
 def asked_margin(training: LinearPlan, released: FloatArray) -> float:
@@ -342,46 +327,51 @@ def asked_margin(training: LinearPlan, released: FloatArray) -> float:
 
 def gradient_training(
     problem: Problem,
-    defaults: EngineDefaults,
     mu: float,
     linear_map: LinearMap | None = None,
     *,
+    defaults: EngineDefaults | None = None,
     counts_classes: bool = False,
 ) -> LinearPlan:
     """Private preconditioner and accelerated steps: no margin is needed.
 
-    A part of the budget counts the classes if `counts_classes`, where they are to be balanced, or
-    where this pays and an intercept can follow them.
+    Without `defaults` by those for the sizes. A part of the budget counts the classes if
+    `counts_classes`, where they are to be balanced, or where this pays and an intercept can follow
+    them.
     """
+    n_samples, n_classes = problem.n_samples, problem.n_classes
     counts, left = None, mu
-    sizes_counted = (problem.n_samples, problem.n_classes)
-    pays = problem.has_weights or counts_pay(*sizes_counted, mu)
+    pays = problem.has_weights or n_classes == 2 or n_samples * mu >= _COUNTS_OF_MANY
     if counts_classes and (problem.balances or (problem.intercept is not None and pays)):
-        counts, left = plan_class_counts(*sizes_counted, mu, are_weighed=problem.has_weights)
-    defaults = replace(defaults, tail_fraction=problem.tail_fraction(defaults.tail_fraction))
+        counts, left = plan_class_counts(n_samples, n_classes, mu, are_weighed=problem.has_weights)
     is_single = problem.is_single and linear_map is None
     sizes = problem.sizes(linear_map, is_single=is_single)
+    if defaults is None:
+        defaults = engine_defaults(n_samples, sizes["n_columns"], n_classes, mu)
+    if problem.tail_fraction is not None:
+        defaults = replace(defaults, tail_fraction=problem.tail_fraction)
     plan = plan_gradient(
         defaults,
-        n_classes=problem.n_classes,
+        n_classes=n_classes,
         mu=left,
         is_single=is_single,
         of_features=problem.of_features,
         largest_favour=0.0 if counts is None else LARGEST_FAVOUR,
         **sizes,
     )
-    constant_column = problem.constant(defaults.constant_column)
     pull = 0.0
     if problem.is_scale_stated and math.isfinite(mu):
         pull = _PULL * math.sqrt(min(sizes["n_columns"], EFFECTIVE_DIMENSION)) / mu
     return LinearPlan(
-        problem,
+        # Published steps count on longer rows being scaled down, these do not.
+        replace(problem, clips=False),
         "noisy_gd",
         None,
         defaults.margin_offset,
-        constant_column,
+        problem.constant(defaults.constant_column),
         linear_map,
         plan,
+        is_single=is_single,
         counts=counts,
         mu=mu,
         pull=pull,

@@ -160,6 +160,8 @@ _MAX_STRIDE = 8.0
 # Extra margin that the softmax asks for: it has no kink at which to stop.
 _SHIFT = 3.0
 _SMALLEST_DEFAULT = 0.01
+# Share of the last steps whose iterates are averaged.
+_TAIL_FRACTION = 0.5
 
 
 def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
@@ -414,11 +416,16 @@ def plan_single_record_steps(problem: Problem, margin: float | None, budget: Bud
         problem.n_columns(linear_map),
         margin=kept,
         budget=budget,
-        tail_fraction=problem.tail_fraction(0.5),
+        tail_fraction=_tail(problem),
     )
     return LinearPlan(
         problem, "noisy_sgd", margin, plan.threshold, constant_column, linear_map, plan
     )
+
+
+def _tail(problem: Problem) -> float:
+    """Return the share of the last steps whose iterates are averaged."""
+    return _TAIL_FRACTION if problem.tail_fraction is None else problem.tail_fraction
 
 
 def _margin(problem: Problem, margin: float | None, mu: float) -> float:
@@ -450,14 +457,13 @@ def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
     linear_map, constant_column, kept = _known(problem, margin, mu)
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
     sizes = problem.sizes(linear_map)
-    if problem.iterate == "mean" and n_outputs == 1:
+    if problem.tail_fraction == 1.0 and n_outputs == 1:
         plan = plan_mean_descent(**sizes, mu=mu, margin=kept)
     else:
-        tail = problem.tail_fraction(0.5)
         plan = plan_margin_descent(
-            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=tail
+            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=_tail(problem)
         )
-    steps = GradientPlan(plan, slopes=margin_slopes)
+    steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
     offset = plan.steps.margin_offset
     return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, linear_map, steps)
 

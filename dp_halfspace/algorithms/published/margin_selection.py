@@ -20,7 +20,7 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import kernel_engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan, GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, public_facts
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.published.known_margin import (
     default_margin,
@@ -69,6 +69,13 @@ _SHAPE = 2.0
 _POPULATION_BETA = 0.05
 
 
+def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
+    """Return what a record says about a fit that can take any of these ways."""
+    said = [candidate.public for candidate in candidates]
+    lists = {name: [one[name][0] for one in said] for name in ("margins", "n_components")}
+    return {**said[0], **lists}
+
+
 @dataclass(frozen=True, slots=True)
 class SelectionPlan(FitPlan):
     """The public numbers of a selection.
@@ -92,7 +99,7 @@ class SelectionPlan(FitPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """What a record says about it."""
-        return {**public_facts(self.candidates), **self.parameters}
+        return {**_public_facts(self.candidates), **self.parameters}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Train candidates and release the chosen one.
@@ -105,7 +112,7 @@ class SelectionPlan(FitPlan):
 
         def train(i: int, paid: Permit) -> tuple[FloatArray, float]:
             candidate = self.candidates[i]
-            released = candidate.algorithm.run(rows(i), classes, candidate.weights(data), paid)
+            released = candidate.algorithm.run(rows(i), classes, weights, paid)
             return released, -_errors(rows(i), classes, weights, released) - self.penalties[i]
 
         indices = list(range(len(self.candidates)))
@@ -242,7 +249,7 @@ class MarginPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return public_facts(self.candidates)
+        return _public_facts(self.candidates)
 
     @property
     def constant_column(self) -> float | None:
@@ -319,6 +326,6 @@ def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[Li
 def _training(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
     """Wrap the steps for one margin."""
     constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
-    steps = GradientPlan(plan, slopes=margin_slopes)
+    steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
     offset = plan.steps.margin_offset
     return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, None, steps)

@@ -234,7 +234,7 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     of what was released: ``[u, 1] @ map`` is the standardised row.
     """
     n, d = plan.n_samples, plan.n_columns
-    moment = rows.gram(rows.shares)
+    moment = rows.gram()
     sums = np.concatenate([moment[:d, d], np.diag(moment)[:d]])
     released = permit.release(sums, plan.mechanism) / n
     centre, squares = np.clip(released[:d], -1.0, 1.0), released[d:]
@@ -516,9 +516,8 @@ def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
     power, columns = _power(problem, budget), problem.n_columns()
     if not problem.is_pure:
         defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
-        training = gradient_training(
-            problem, replace(defaults, tail_fraction=_TAIL_FRACTION), left.mu
-        )
+        defaults = replace(defaults, tail_fraction=_TAIL_FRACTION)
+        training = gradient_training(problem, left.mu, defaults=defaults)
         return Ranker(training.algorithm, training.constant_column, power=power, mu=left.mu)
     wanted = objective_defaults(problem.n_samples, columns, 2, left.epsilon, 0.0)
     loss = shifted_logistic(wanted.margin_offset)

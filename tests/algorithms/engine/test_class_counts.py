@@ -9,7 +9,6 @@ import pytest
 from dp_halfspace.algorithms.engine import class_counts
 from dp_halfspace.algorithms.engine.class_counts import (
     balanced_weights,
-    counts_pay,
     plan_class_counts,
     rarity_of,
 )
@@ -21,6 +20,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_gradient,
 )
 from dp_halfspace.algorithms.engine.plan import noise_deviation
+from dp_halfspace.algorithms.engine.training import Problem, gradient_training
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
@@ -59,7 +59,7 @@ def test_brute_force_sees_a_record_that_is_counted_twice(monkeypatch):
 def test_counts_and_the_rest_make_the_whole(n_samples, n_classes):
     plan, left = plan_class_counts(n_samples, n_classes, 0.3)
     rest = replace(plan.noise, sensitivity=1.0, mu=left)
-    assert_costs([*plan.events, rest.event], 0.3)
+    assert_costs([plan.noise.event, rest.event], 0.3)
     share = (plan.noise.mu / 0.3) ** 2
     assert 0.02 - 1e-12 <= share <= 0.03 + 1e-12
 
@@ -69,20 +69,23 @@ def test_released_counts_are_those_of_the_classes(n_classes):
     codes = np.repeat(np.arange(n_classes), 100 * np.arange(1, n_classes + 1))
     plan, left = plan_class_counts(len(codes), n_classes, math.inf)
     assert math.isinf(left)
-    found = plan.run(codes, permit_for(*plan.events))
+    found, total = plan.run(codes, permit_for(plan.noise.event))
+    assert total == len(codes)
     np.testing.assert_array_equal(found, np.bincount(codes))
     # A record of nobody moves no count: any real numbers come back, and all of them are used.
     noisy, _ = plan_class_counts(len(codes), n_classes, 1e-4)
-    hostile = noisy.run(codes, permit_for(*noisy.events))
+    hostile, _ = noisy.run(codes, permit_for(noisy.noise.event))
     rarity = rarity_of(hostile, np.ones(n_classes), noise_deviation(noisy.noise), len(codes), 1e-4)
     assert 0.001 <= rarity.share <= 0.5
     assert 0.0 <= rarity.degree <= 1.0
 
 
 def test_few_records_of_many_classes_are_not_counted():
-    assert counts_pay(100, 2, 0.1)
-    assert not counts_pay(1000, 5, 0.12)
-    assert counts_pay(1000, 5, 0.13)
+    cases = (100, 2, 0.1, True), (1000, 5, 0.12, False), (1000, 5, 0.13, True)
+    for n_samples, n_classes, mu, are_counted in cases:
+        problem = Problem(n_samples, 3, n_classes, False, 1.0)
+        counts = gradient_training(problem, mu, counts_classes=True).counts
+        assert (counts is not None) == are_counted
 
 
 def test_the_more_records_of_a_rare_class_the_closer_to_the_fit_of_classes_of_like_size():

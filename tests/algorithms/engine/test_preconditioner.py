@@ -9,7 +9,6 @@ import pytest
 
 from dp_halfspace.algorithms.engine.preconditioner import (
     Preconditioner,
-    PreconditionerPlan,
     plan_preconditioner,
     release_preconditioner,
     shrunk_spectrum,
@@ -37,9 +36,8 @@ def worst_ratio(row_norm=1.0):
     rng = np.random.default_rng(0)
     worst = 0.0
     for X, _, other, _ in neighbouring_pairs(rng, 200, row_norm=row_norm):
-        plan = PreconditionerPlan(
-            *X.shape, plan_preconditioner(50, X.shape[1], 64, mu=1.0).mechanism, 1.0
-        )
+        plan = plan_preconditioner(50, X.shape[1], 64, mu=1.0)
+        plan = replace(plan, n_samples=len(X), edge=1.0)
         a, b = packed(X, plan), packed(other, plan)
         worst = max(worst, float(np.linalg.norm(a.value - b.value)) / a.mechanism.sensitivity)
     return worst

@@ -10,6 +10,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import descend
 from dp_halfspace.algorithms.published import known_margin as module
 from dp_halfspace.algorithms.published.known_margin import margin_slopes, plan_margin_descent
 from dp_halfspace.privacy import GaussianNoise
+from dp_halfspace.privacy.events import Repeated
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
@@ -95,7 +96,8 @@ def test_noise_test_sees_the_published_noise(monkeypatch, steps):
 
     def published(steps, **sizes):
         plan = honest(steps, **sizes)
-        return replace(plan, mechanism=GaussianNoise(plan.mechanism.sensitivity, 1.0 / n))
+        noise = GaussianNoise(plan.mechanism.sensitivity, 1.0 / n)
+        return replace(plan, mechanism=noise, event=Repeated(noise.event, plan.steps.n_steps))
 
     monkeypatch.setattr(module, "plan_descent", published)
     with pytest.raises(AssertionError):

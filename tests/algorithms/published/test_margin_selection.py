@@ -29,7 +29,7 @@ from tests.releases import record_releases
 from tests.support import RELEASED, Book
 
 MODULE = importlib.import_module("dp_halfspace.algorithms.published.margin_selection")
-PROBLEM = Problem(300, 4, 2, False, 1.0, None, None, True, None)
+PROBLEM = Problem(300, 4, 2, False, 1.0, None, None, None, None)
 FIXED = ("exponential", "gaussian")
 
 
