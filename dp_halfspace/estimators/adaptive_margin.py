@@ -51,9 +51,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         columns, two to seven classes, every other parameter that shapes the model at its default
         and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
         more; for pure epsilon in original units 1500), it is an exponential mechanism on listed
-        classifiers, or two of them, which spends no delta. ``"objective_perturbation"`` is one noisy objective,
-        exactly minimised, ``"phased_prox"`` one pass of proximal steps for two classes,
-        ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn in secret,
+        classifiers, or two of them, which spends no delta. ``"objective_perturbation"`` is one
+        noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
+        classes, ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn in secret,
         for two classes and at most 3,000 records. There is no pure DP ``"noisy_gd"``: for
         ``delta=0`` it stands for the exponential mechanism of `PureHalfspaceClassifier` with two
         classes, no known margin and ``n epsilon < 1500``, and else for
