@@ -18,7 +18,6 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
-    from dp_halfspace.algorithms.engine.outlook import Outlook
     from dp_halfspace.algorithms.fit_plan import FitPlan, LinearPrior, PublicFacts
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.optim.objectives import Adversary
@@ -53,10 +52,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         more; for pure epsilon in original units 1500), it is an exponential mechanism on listed
         classifiers, or two of them, which spends no delta. ``"objective_perturbation"`` is one
         noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
-        classes, ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn in secret,
-        for two classes and at most 3,000 records. There is no pure DP ``"noisy_gd"``: for
-        ``delta=0`` it stands for the exponential mechanism of `PureHalfspaceClassifier` with two
-        classes, no known margin and ``n epsilon < 1500``, and else for
+        classes, ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn
+        in secret, for two classes and at most 3,000 records. There is no pure DP ``"noisy_gd"``:
+        for ``delta=0`` it stands for the exponential mechanism of `PureHalfspaceClassifier` with
+        two classes, no known margin and ``n epsilon < 1500``, and else for
         ``"objective_perturbation"``.
     selection : str, default="none"
         How to choose from a grid of margins: ``"exponential"`` mechanism on error counts,
@@ -252,9 +251,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         public = super()._public_parameters(data)
         return public if self.prior is None else {**public, "prior": self._read_prior(data).text}
 
-    def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
+    @property
+    def _has_outlook(self) -> bool:
         # What is to be expected of a fit says little where a prior may be kept.
-        return super()._outlook(data, share) if self.prior is None else None
+        return self.prior is None
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         plan = self._small_plan(facts, budget)

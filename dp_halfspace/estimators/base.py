@@ -72,8 +72,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
-    # Whether the outlook of the default classifier tells about this one, too.
-    _has_outlook: ClassVar[bool] = True
     # Whether what a fit releases tells how rare the rarer of two classes is.
     _follows_counts: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -267,6 +265,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         sizes = (n_samples, n_features, len(data.classes))
         known: dict[str, Any] = {"is_scale_stated": self._is_scale_stated, "kind": kind}
         return outlook_of(*sizes, float(self.epsilon), delta, **known)
+
+    @property
+    def _has_outlook(self) -> bool:
+        """Whether the outlook of the default classifier tells about this one, too."""
+        return True
 
     @property
     def _is_scale_stated(self) -> bool:

@@ -4,6 +4,7 @@ Proofs: ``docs/proofs/prior.md``.
 """
 
 import pickle
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 
@@ -31,6 +32,8 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import _small_tables
 from dp_halfspace.estimators._small_tables import PriorPlan
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.privacy.exponential import TalliedChoice
 from tests.adversarial import neighbouring_pairs
 from tests.releases import record_releases
@@ -445,6 +448,16 @@ def test_copies_keep_what_the_prior_has_learnt(tmp_path):
     np.testing.assert_array_equal(clone(model).fit(X, y).coef_, fitted.coef_)
     search = PrivateSearchCV(classifier(prior=good()), {"fit_intercept": [True]}, epsilon=1.0)
     assert search.fit(X, y).score(X, y) > 0.5
+
+
+def test_nothing_is_expected_of_a_fit_that_may_keep_a_prior():
+    """Neither by a warning at the fit nor on the card."""
+    X, y = table(300)
+    with_prior = classifier(epsilon=0.1, prior=good())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        with_prior.plan(X[:30], y[:30])
+    assert outlook_for(with_prior.fit(X, y)) is None
 
 
 def test_a_fit_without_a_prior_is_what_it_was():
