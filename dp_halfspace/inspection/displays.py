@@ -129,8 +129,11 @@ def _rule(column: Column) -> Any:
 
 
 # Okabe and Ito's colours: readers with any colour vision can distinguish them.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FA3", "#8C564B")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_COLORS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FA3", "#8C564B"),
+    *("#7F7F00", "#B2182B"),
+)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p", "<")
 _DASHES = ((6, 2), (2, 2), (6, 2, 1, 2), (1, 1))
 # Panels beside each other.
 _COLUMNS = 3
@@ -356,8 +359,10 @@ class EpsilonAccuracyDisplay:
         for axis in axes[::_COLUMNS]:
             axis.set_ylabel("test accuracy")
         if ax is None:
-            below: dict[str, Any] = {"loc": "outside lower center", "ncols": 3, "frameon": False}
-            axes[0].figure.legend(legend.values(), legend, **below)
+            columns = 3 if len(axes) > 1 else 2
+            below: dict[str, Any] = {"loc": "outside lower center", "ncols": columns}
+            look: dict[str, Any] = {"frameon": False, "fontsize": "small"}
+            axes[0].figure.legend(legend.values(), legend, **below, **look)
         else:
             axes[-1].legend(legend.values(), legend)
         self.ax_ = np.array(axes, dtype=object)
@@ -398,7 +403,7 @@ def _axes(
                 "Drawing needs matplotlib, which is an optional dependency: "
                 f"{install_hint('plot')}."
             ) from error
-        inches = max(5.0, 4.0 * columns), 3.4 * rows + 0.8
+        inches = max(6.0, 4.0 * columns), 3.4 * rows + 0.8
         figure = pyplot.figure(figsize=inches, layout="constrained")
     return [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
 

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 from tests.conftest import separated
+from tests.instances import ESTIMATORS
 from tests.support import Book
 
 mpl.use("Agg")
@@ -62,6 +63,24 @@ def test_draws_what_it_holds():
     labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert labels == ["majority class", "A", "B"]
     display.figure_.canvas.draw()
+
+
+def test_the_legend_of_every_classifier_fits_and_no_two_look_alike():
+    rows = [row("first", name, 1.0, 0.9) for name in ESTIMATORS]
+    for found in rows:
+        if found["estimator"] == "LabelPrivateClassifier":
+            found["adjacency"] = "replace-one-label"
+    display = EpsilonAccuracyDisplay.from_results(rows).plot()
+    figure = display.figure_
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 <= box.x1 <= figure.bbox.width
+    looks = [
+        (line.get_color(), line.get_marker())
+        for line in display.ax_[0].get_lines()
+        if line.get_marker() != "None"
+    ]
+    assert len(set(looks)) == len(looks) == len(rows)
 
 
 def test_protection_of_labels_only_is_drawn_in_its_own_way():
