@@ -211,12 +211,12 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
         f"δ = {delta}. The unit of privacy is {escape(unit)}.</p>\n"
         "<p>Whatever the model shows could have come out as well if any one such unit had been "
         f"replaced by another: no outcome becomes more than {factor} times as likely{slack}. "
-        "Somebody who knows everything else, has two candidates for the unit and holds both for "
-        f"equally likely, guesses the right one from this model in at most {sure} % of the "
-        "cases; without the model in 50 %. Other releases about the same table add to this, and "
+        "Suppose an attacker knows everything else and has to decide which of two possible units "
+        f"was in the table. With this model the decision is right in at most {sure} % of the "
+        "cases; without it in 50 %. Other releases about the same table add to this, and "
         "what the table shows about people in general is not hidden. Numbers are rounded "
-        "up.</p>\n<p>A test whether it was one of the two candidates:</p>\n"
-        + table(("wrong when it was the other", "right when it was this one"), *rates)
+        "up.</p>\n<p>If the attacker tests for one of the two units:</p>\n"
+        + table(("false positive rate", "true positive rate"), *rates)
     )
 
 
