@@ -208,7 +208,7 @@ def _run_if_new(
     refreshed = options.refresh is not None and _named(options.refresh, name, key, options.methods)
     if found.get("digest") == digest and found["draws"] >= fits and not refreshed:
         return
-    cell = {**run_cell(problem, method, epsilon, fits), "digest": digest}
+    cell = {**run_cell(problem, method, epsilon, fits), "digest": digest, "commit": commit()}
     merge(path, "cells", name, key, label, value=cell)
     print(
         f"{name:10} {key:22} eps={label:4} {cell['mean']:.4f} sd {cell['sd']:.4f} "

@@ -5,10 +5,43 @@ import sys
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
 # The pages belong to the code beside them, whatever else is installed.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(ROOT))
 
 import dp_halfspace
+
+
+def addresses(project: str) -> dict[str, str]:
+    """Read the addresses that the text of pyproject.toml states: the one place to state them."""
+    return dict(re.findall(r'^(Repository|Documentation) = "(https://[^"]+?)/?"$', project, re.M))
+
+
+def links(found: dict[str, str]) -> dict[str, Any]:
+    """Return the settings that the addresses turn on; none without them.
+
+    A repository gives every page an "Edit on" button and the header its link; the address of the
+    documentation is the root of the links of the 404 page.
+    """
+    settings: dict[str, Any] = {}
+    if "Documentation" in found:
+        settings["html_baseurl"] = found["Documentation"] + "/"
+    if "Repository" in found:
+        host, owner, name = found["Repository"].removeprefix("https://").split("/", 2)
+        kind = "gitlab" if "gitlab" in host else "github"
+        settings["html_context"] = {
+            f"{kind}_url": f"https://{host}",
+            f"{kind}_user": owner,
+            f"{kind}_repo": name,
+            f"{kind}_version": "main",
+            "doc_path": "docs",
+        }
+        settings["html_theme_options"] = {
+            "use_edit_page_button": True,
+            f"{kind}_url": found["Repository"],
+        }
+    return settings
+
 
 project = "dp_halfspace"
 author = "the dp_halfspace developers"
@@ -20,6 +53,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx-mathjax-offline",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -30,10 +64,18 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "dp_halfspace"
-html_theme_options = {"header_links_before_dropdown": 7, "show_prev_next": True}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "show_prev_next": True,
+    "footer_start": ["copyright", "release"],
+}
 exclude_patterns = ["_build", "_templates", "examples"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "_templates" / "scorer.js")
+copybutton_exclude = ".linenos, .gp, .go"
+# What a block prints has no button.
+copybutton_selector = "div.highlight-python pre, div.highlight-bash pre"
 html_extra_path = ["llms.txt"]
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
@@ -45,6 +87,10 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "abort_on_example_error": True,
 }
+
+_linked = links(addresses((ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+html_theme_options |= _linked.pop("html_theme_options", {})
+globals().update(_linked)
 
 _REFERENCE = re.compile(r":ref:`([^`<]*?)\s*<[^`>]*>`")
 
