@@ -117,7 +117,7 @@ def _ours(
     return _method(
         fit,
         title + (", pure" if pure else ""),
-        f"`{name}`, {chosen}" + (", `delta=0`: pure epsilon" if pure else ""),
+        f"`{name}`, {chosen}" + (", `delta=0`: pure DP" if pure else ""),
         "ours",
         {"": {**given, **({"delta": 0.0} if pure else {})}},
         version=dp_halfspace.__version__,
@@ -230,7 +230,7 @@ METHODS: dict[str, Method] = {
     ),
     "diffprivlib": Method(
         "diffprivlib",
-        "diffprivlib 0.6.6 `LogisticRegression` (pure epsilon), the best of "
+        "diffprivlib 0.6.6 `LogisticRegression` (pure DP), the best of "
         f"{len(REGULARISERS)} C in each cell, chosen on the test set without being charged for",
         "others",
         diffprivlib_models,

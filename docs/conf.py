@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
 # The pages belong to the code beside them, whatever else is installed.
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import dp_halfspace
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def addresses(project: str) -> dict[str, str]:
