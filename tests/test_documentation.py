@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import runpy
 import shlex
 import textwrap
 from importlib import import_module
@@ -13,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dp_halfspace
+from benchmarks.default_path import executed_files
 from dp_halfspace._cli.arguments import UserError, parse_options
 from dp_halfspace.algorithms.engine.defaults import engine_defaults, kernel_engine_defaults
 from dp_halfspace.privacy import gdp_mu
@@ -260,6 +263,33 @@ def test_a_number_that_the_code_does_not_have_is_seen():
     assert wrong_numbers(DEFAULTS.replace("| `1500` |", "| `1000` |")) == [
         "directions instead of an objective below this n epsilon"
     ]
+
+
+def unnamed_files(table: str) -> set[str]:
+    """Files of a default fit that the text does not name."""
+    package = Path(dp_halfspace.__file__).parent
+    found = {path.relative_to(package).with_suffix("") for path in executed_files(None)}
+    return {path.as_posix() for path in found if f"`{path.as_posix()}`" not in table}
+
+
+def test_the_path_of_a_fit_names_every_file_that_it_executes():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.partition("## The path of a fit")[2].partition("A table of few rows")[0]
+    assert unnamed_files(table) == set()
+    assert unnamed_files(table.replace("privacy/noise", "privacy/sound")) == {"privacy/noise"}
+
+
+def test_one_place_turns_on_the_links_of_the_site():
+    settings = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    project = (ROOT / "pyproject.toml").read_text()
+    assert "use_edit_page_button" not in settings["html_theme_options"]
+    assert settings["addresses"](project) == {}
+    stated = re.sub(r"(?m)^# (?=\[project.urls\]|Repository|Documentation)", "", project)
+    found = settings["links"](settings["addresses"](stated))
+    assert found["html_context"]["github_user"] == "OWNER"
+    assert found["html_context"]["doc_path"] == "docs"
+    assert found["html_theme_options"]["use_edit_page_button"]
+    assert found["html_baseurl"].endswith("/dp_halfspace/")
 
 
 # Words of our own, and what the field says.

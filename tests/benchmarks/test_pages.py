@@ -133,7 +133,7 @@ PAGES = {
 
 def differences(text: str, head: str, rows: dict[str, list[str]]) -> list[str]:
     """Rows of the table below `head` that do not show the expected figures."""
-    shown = text[text.index(head) :].split("\n\n")[0].splitlines()[2:]
+    shown = text[text.index(head) :].split("\n\n", maxsplit=1)[0].splitlines()[2:]
     wrong = [line for line in shown if not any(line.startswith(f"| {start}") for start in rows)]
     for start, expected in rows.items():
         cells = [
