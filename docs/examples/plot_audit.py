@@ -1,6 +1,6 @@
 """
-An audit from outside
-=====================
+A black-box audit
+=================
 
 The noisy scores of many fits of two neighbours: how far apart they are bounds epsilon from below.
 """

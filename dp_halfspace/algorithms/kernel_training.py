@@ -182,7 +182,7 @@ def plan_kernel_training(
 ) -> LinearPlan:
     """Plan one fit on features of `problem`, dense and without a projection, within a budget.
 
-    Pure epsilon is that of a perturbed objective. The default steps make features in float32 if
+    Pure DP is that of a perturbed objective. The default steps make features in float32 if
     `in_single`, unless some of their columns have no moment.
     """
     columns = feature_map if isinstance(feature_map, AdditiveMap) else None

@@ -33,7 +33,7 @@ def plan_training(
 ) -> LinearPlan:
     """Plan one fit within a budget; no margin is asked for where it is None.
 
-    Pure epsilon comes from a search among directions where that is the better one and neither a
+    Pure DP comes from a search among directions where that is the better one and neither a
     margin nor a solver was asked for, else from a perturbed objective.
     """
     takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2

@@ -72,7 +72,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         covers what is returned.
     projection : str or None, default="auto"
         Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
-        ``"auto"`` projects for pure epsilon only, with more than 512 columns (64 before the
+        ``"auto"`` projects for pure DP only, with more than 512 columns (64 before the
         exponential mechanism). `coef_` is mapped back. By name a `PrivacyWarning` says where no map
         was drawn, or one with fewer than ``4 / margin^2`` components.
     n_components : int or "auto", default="auto"
@@ -81,7 +81,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it, but by the default steps, which
         bring rows to norm one from any length. None is for columns in their original units, with
@@ -153,7 +153,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     See Also
     --------
     ObjectivePerturbationClassifier : The minimiser of one noisy objective.
-    PureHalfspaceClassifier : Pure epsilon with few records.
+    PureHalfspaceClassifier : Pure DP with few records.
     OutputPerturbationClassifier : One noisy minimiser.
     dp_halfspace.theory.margin_risk_bound : What a margin buys, before any fit.
 

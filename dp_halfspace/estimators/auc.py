@@ -41,11 +41,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ``"noisy_gd"``: private preconditioner and noisy gradient steps, as in
         `AdaptiveMarginClassifier`, with the majority class weighted down, and shorter steps behind
         a weaker preconditioner where a noisy count says that noise drowns the smaller class (for
-        pure epsilon one perturbed objective of the same rows). ``"mean_difference"``: difference of
+        pure DP one perturbed objective of the same rows). ``"mean_difference"``: difference of
         the class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
         minimiser of a loss over all pairs, with a random linear term or with noise. ``"auto"`` is
         ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count bought or
-        given) among more than 40 columns: there, not for pure epsilon, it is the mean difference,
+        given) among more than 40 columns: there, not for pure DP, it is the mean difference,
         at the same price.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of a pair's difference of scores, for ``"objective"`` (``"logistic"`` or
@@ -67,11 +67,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         mechanism. A float is a PUBLIC threshold on ``X @ coef_.T``. Without an intercept it is
         zero, and nothing is spent on it.
     threshold_share : float, default=0.02
-        Share of the budget (of mu^2, or of a pure epsilon) for a private threshold.
+        Share of the budget (of mu^2, or of epsilon for pure DP) for a private threshold.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         original units, with missing values (NaN) or not: the budget then buys a centre and a width

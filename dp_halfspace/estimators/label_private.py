@@ -271,7 +271,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     ----------
     mechanism : {"statistic", "randomized_response", "net"}, default="statistic"
         ``"statistic"`` adds noise to the sum. ``"randomized_response"`` flips labels by chance
-        and corrects the sum for it; pure epsilon for every `delta`, and nobody but the owners
+        and corrects the sum for it; pure DP for every `delta`, and nobody but the owners
         of the labels needs to see them. ``"net"`` chooses among random linear classifiers by
         their errors, with the exponential mechanism.
     kernel : {"rbf", "linear"}, default="rbf"
@@ -297,7 +297,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     epsilon : float, default=1.0
         Budget of one label, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
     data_norm : float or None, default=None
         Longer rows are scaled down to it. None leaves the rows as they are: no privacy
         depends on their norms.

@@ -129,7 +129,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         original units, with missing values (NaN) or not: the budget then buys a centre and a width
@@ -144,7 +144,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         at most 512 columns where the noise leaves something of it; True insists.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
         Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
-        for pure epsilon with more than 512 columns, else none.
+        for pure DP with more than 512 columns, else none.
     n_components : int or "auto", default="auto"
         Columns after the projection; ``"auto"`` is 150. Never to as many as there are.
     fit_intercept : bool, default=True

@@ -25,7 +25,7 @@ from dp_halfspace.projection import PROJECTIONS
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
-    """A halfspace with few errors out of many that were fixed without the data: pure epsilon.
+    """A halfspace with few errors out of many that were fixed without the data: pure DP.
 
     Rows are brought to norm one. Every direction of a public stream is scored by the number of
     records that it gets wrong, and the exponential mechanism picks one, with a larger budget again
@@ -108,8 +108,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    AdaptiveMarginClassifier : Takes this mechanism for pure epsilon where it is the better one.
-    ObjectivePerturbationClassifier : Pure epsilon with many records, or many classes.
+    AdaptiveMarginClassifier : Takes this mechanism for pure DP where it is the better one.
+    ObjectivePerturbationClassifier : Pure DP with many records, or many classes.
     dp_halfspace.theory.pure_lower_bound : How many records any pure DP method needs.
 
     Notes

@@ -75,7 +75,7 @@ class _NetworkFit(WrappedPlan):
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PureNetworkClassifier(PrivateLinearClassifier):
-    """A small neural network out of many that were fixed without the data: pure epsilon.
+    """A small neural network out of many that were fixed without the data: pure DP.
 
     Tanh units behind a random projection, by default in one hidden layer. Every network of a
     public stream is scored by the number of records that it gets wrong, and the exponential

@@ -250,7 +250,7 @@ class PrivateTableClassifier(PrivateClassifier):
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the list ``"target"`` of `schema`, else it declares the labels
         seen to be public.

@@ -469,7 +469,7 @@ class PrivacyLedger:
         Parameters
         ----------
         delta : float or None, default=None
-            Of that fit: 0 for pure epsilon, positive for a Gaussian mechanism; None is that of
+            Of that fit: 0 for pure DP, positive for a Gaussian mechanism; None is that of
             the cap.
 
         Returns

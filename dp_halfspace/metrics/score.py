@@ -210,7 +210,7 @@ def private_score(
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
     groups : array-like of shape (n_samples,) or None, default=None
         Who each record belongs to; needs ``delta > 0``. The unit of privacy is then a person with
         all records, each of which weighs one over their number; n is the number of people.
@@ -415,7 +415,7 @@ def _jobs(
     epsilon: float,
     delta: float,
 ) -> list[_Job]:
-    """Divide a budget: equal parts of mu^2, beside what quartiles cost, or of a pure epsilon."""
+    """Divide a budget: equal parts of mu^2, beside what quartiles cost, or of epsilon (pure DP)."""
     tables: dict[Any, list[str]] = {}
     for name in metrics:
         # Metrics of the same counts of the same outcomes are decided by one release.

@@ -141,7 +141,7 @@ class PrivateSearchCV(WrappingClassifier):
         Budget of the whole search.
     delta : float or "auto", default="auto"
         ``"auto"`` is 0 if that is the `delta` of the estimator, else ``min(1/n^2, 1/4)``; 0 asks
-        for pure epsilon.
+        for pure DP.
     selection : str, default="auto"
         ``"random_stopping"``: the best of a random number of runs of random candidates, for
         estimators whose releases are Gaussian or pure; or perturbed objectives, if all candidates
@@ -150,7 +150,7 @@ class PrivateSearchCV(WrappingClassifier):
         candidates. ``"gaussian"``: every candidate is trained once, and noise is added to all
         scores, as published; needs ``delta > 0``. ``"auto"`` takes
         ``"exponential"`` where random stopping has no exact account and for up to four candidates
-        (two for perturbed objectives, three for pure epsilon).
+        (two for perturbed objectives, three for pure DP).
     scoring : str or callable, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"``, or ``"roc_auc"`` for two classes. A callable gets a
         fitted estimator, `X` and `y` and returns a number in [0, 1] for each record, the larger

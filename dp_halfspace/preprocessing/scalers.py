@@ -266,7 +266,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     epsilon : float, default=1.0
         Budget of one call of ``fit``, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
     clip : float, default=4.0
         Widths from the centre beyond which values are cut off.
     random_state : int or None, default=None

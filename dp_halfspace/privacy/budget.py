@@ -45,7 +45,7 @@ class Budget:
 
     @property
     def is_pure(self) -> bool:
-        """Whether pure epsilon is asked for."""
+        """Whether pure DP is asked for."""
         return self._mu is None and self.delta == 0 and not self.is_infinite
 
     @property
@@ -108,7 +108,7 @@ def additive_noise(
     epsilon : float
         Budget, positive; infinity means no noise.
     delta : float
-        0 for pure epsilon (L2-Laplace noise), positive for Gaussian noise.
+        0 for pure DP (L2-Laplace noise), positive for Gaussian noise.
 
     Returns
     -------

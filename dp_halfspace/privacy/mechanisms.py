@@ -142,7 +142,7 @@ class SampledGaussianNoise:
 
 @dataclass(frozen=True, slots=True)
 class L2LaplaceNoise(PureMechanism):
-    """Noise of density proportional to exp(-||z|| / scale), for pure epsilon.
+    """Noise of density proportional to exp(-||z|| / scale), for pure DP.
 
     Attributes
     ----------

@@ -143,7 +143,7 @@ def strongly_convex_excess_risk(
     epsilon : float
         Privacy budget, positive; ``inf`` means no noise.
     delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+        0 for gamma noise (pure DP), otherwise in (0, 1/2) for Gaussian noise.
     lipschitz : float
         Lipschitz constant of ``f(., x)``. For a margin loss with slope at most ``L`` on rows of
         norm at most ``r`` it is ``L * r``. May be ``inf`` when `sensitivity` and `smoothness` are

@@ -279,7 +279,7 @@ class RankingProblem(Problem):
 
     @property
     def is_pure(self) -> bool:
-        """Whether pure epsilon is asked for."""
+        """Whether pure DP is asked for."""
         return self.budget.is_pure
 
 
@@ -512,7 +512,7 @@ def plan_ranking(problem: RankingProblem, mechanism: str) -> RankingPlan:
 
 
 def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
-    """Plan a preconditioner and accelerated steps; for pure epsilon one perturbed objective."""
+    """Plan a preconditioner and accelerated steps; for pure DP one perturbed objective."""
     power, columns = _power(problem, budget), problem.n_columns()
     if not problem.is_pure:
         defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
@@ -547,7 +547,7 @@ def _power(problem: RankingProblem, budget: Budget) -> float:
 def _plan_perturbed(
     risk: MarginRisk | SoftmaxRisk, budget: Budget, strength: float, defaults: ObjectiveDefaults
 ) -> PreconditionedObjectivePlan:
-    """Plan a preconditioner if a pure epsilon suffices, else a regulariser for much noise."""
+    """Plan a preconditioner if pure DP suffices, else a regulariser for much noise."""
     affordable = budget.epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
     if affordable or strength >= _PRECONDITIONER_STRENGTH:
         return plan_preconditioned_objective(risk, budget)
