@@ -16,9 +16,9 @@ from dp_halfspace.inspection import TableEffectsDisplay
 rng = np.random.default_rng(0)
 table = pd.DataFrame({"age": rng.uniform(18, 95, 8000), "bmi": rng.normal(27, 5, 8000)})
 risk = 0.06 * (table["age"] - 55) + 0.004 * (table["bmi"] - 25) ** 2 + rng.logistic(size=8000)
-ill = np.where(risk > 0, "ill", "well")
+ill = np.where(risk > 0, "yes", "no")
 model = PrivateTableClassifier(
-    features="additive", schema={"age": [18, 100], "bmi": [10, 60]}, classes=["ill", "well"]
+    features="additive", schema={"age": [18, 100], "bmi": [10, 60]}, classes=["no", "yes"]
 )
 TableEffectsDisplay.from_estimator(model.fit(table, ill), n_noise_fits=4).plot()
 plt.show()
