@@ -89,6 +89,7 @@ def scale_rows() -> dict[str, list[str]]:
             figure(found["boosting"]),
         ]
         for name, found in stored("tables_raw").items()
+        if name != "versions"
     }
 
 
