@@ -397,3 +397,19 @@ def test_lists_have_no_dtypes():
 def encoded_list(rows):
     table = read_frame(rows)
     return Encoding(resolved_columns(table, {"2": "text"}), False).coded(table).dense(np.float64)
+
+
+def test_durations_of_months_and_years_have_average_lengths():
+    years = np.array([0, 1, -4, "NaT"], dtype="m8[Y]")
+    np.testing.assert_array_equal(days_of_array(years), [0.0, 365.2425, -1460.97, np.nan])
+    np.testing.assert_array_equal(days_of_array(np.array([12], dtype="m8[M]")), [365.2425])
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_numbers_of_arrow_are_those_of_numpy(kind):
+    """Half precision, too, which Arrow fills and casts in ways of its own."""
+    values, missing = np.array([0.5, -1.75, 64.0], dtype=kind), np.array([False, True, False])
+    ones = np.arange(3.0)
+    stored = encoded(pa.table({"i": ones, "c": pa.array(values, mask=missing)}), "number")
+    expected = encoded(pd.DataFrame({"i": ones, "c": np.where(missing, np.nan, values)}), "number")
+    np.testing.assert_array_equal(stored, expected)

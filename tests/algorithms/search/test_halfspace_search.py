@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from dp_halfspace.algorithms.search import directions as margin_counts
 from dp_halfspace.algorithms.search import halfspace_search as direction_search
 from dp_halfspace.algorithms.search.directions import DirectionStream, unit_length
-from dp_halfspace.algorithms.search.halfspace_search import plan_directions
+from dp_halfspace.algorithms.search.halfspace_search import direction_defaults, plan_directions
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
@@ -122,3 +122,9 @@ def test_what_is_too_large_is_refused():
         plan_directions(13, epsilon=1.0, n_directions=10**6, n_stages=1, lattice=True)
     with pytest.raises(ValueError, match="project"):
         plan_directions(2**16 + 1, epsilon=1.0, n_directions=10, n_stages=1)
+
+
+def test_stages_are_those_of_the_pages():
+    """One for each 350 of n epsilon, at least one and at most eight."""
+    stages = [direction_defaults(n, 5, 1.0).n_stages for n in (10, 500, 700, 1050, 2800, 10**6)]
+    assert stages == [1, 1, 2, 3, 8, 8]
