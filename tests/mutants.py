@@ -306,8 +306,8 @@ MUTANTS = [
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._planned",
-            "share * rule.mean / (1.0 - share)",
-            "rule.mean",
+            "share * rule.least_missed / (1.0 - share)",
+            "rule.least_missed",
             "test_the_fewest_records_are_those_of_the_proof",
         ),
     ),
@@ -2800,14 +2800,26 @@ MUTANTS = [
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._planned",
+            "sensitivity = (1.0 + steepness) * share",
             "sensitivity = 2.0 * share",
-            "sensitivity = share",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
             "PrivateConformalClassifier._released",
-            "excess[:, -1] = data.n",
-            "excess[:, -1] = inside[:, -1] * 3.0",
+            "2.0 * (data.n + 1.0 + plan.few + plan.lacking)",
+            "inside[:, -1] * 3.0",
+            "test_no_record_moves_utilities_by_more_than_is_charged_for",
+        ),
+        (
+            "PrivateConformalClassifier._released",
+            "0.5 * (plan.steepness - 1.0)",
+            "0.0",
+            "test_no_record_moves_utilities_by_more_than_is_charged_for",
+        ),
+        (
+            "PrivateConformalClassifier._released",
+            "plan.few_rate * (wanted - plan.few)",
+            "2.0 * (wanted - plan.few)",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
