@@ -438,8 +438,14 @@ MUTANTS = [
         ),
     ),
     *of(
-        "inspection/pipeline.py",
+        "_pipelines.py",
         "tests/inspection/test_pipeline.py",
+        (
+            "findings_in_front",
+            "() if is_step else steps[:-1]",
+            "steps[:-1]",
+            "test_a_model_inside_a_step_has_nothing_in_front",
+        ),
         (
             "",
             'step.handle_unknown in ("error", "warn") or step.drop is not None',
