@@ -3299,6 +3299,12 @@ MUTANTS = [
         "data/cells.py",
         "tests/data/test_cells.py",
         (
+            "_in_digits",
+            "whole.zfill(n_whole)",
+            "whole",
+            "test_a_format_of_digits_reads_the_same_from_numbers_and_from_texts",
+        ),
+        (
             "_read_text",
             "_parse_number(text, decimal)",
             "None",

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from functools import cache
 from numbers import Integral, Rational
 from typing import Any
 
@@ -101,33 +102,34 @@ Cell = None | bool | int | float | Decimal | Moment | Duration | str
 def canonical(value: Any, decimal: str | None = None) -> Cell:
     """Return the canonical value of a cell; whatever cannot be read is missing.
 
-    Parameters
-    ----------
-    value : object
-        A cell, as a reader has stored it.
-    decimal : {".", ",", "either"} or None, default=None
-        PUBLIC decimal sign of numbers among texts; the other one then groups digits. With
-        ``"either"`` both are decimal signs. None also takes 1,234 and 1.234.567 for groups.
+        Parameters
+        ----------
+        value : object
+            A cell, as a reader has stored it.
+        decimal : {".", ",", "either"} or None, default=None
+            PUBLIC decimal sign of numbers among texts; the other one then groups digits. With
+            ``"either"`` both are decimal signs. None also takes 1,234 and 1.234.567 for groups.
 
-    Returns
-    -------
-    None, bool, int, float, Decimal, Moment, Duration or str
-        A whole number is an int whatever its type was. A Decimal is one that no float equals.
+        Returns
+        -------
+        None, bool, int, float, Decimal, Moment, Duration or str
+            A whole number is an int whatever its type was. A Decimal is one that no float equals.
 
-    Notes
-    -----
-    **Privacy.** A function of the cell and of `decimal`, so that no other row can change it.
+        Notes
+        -----
+        **Privacy.** A function of the cell and of `decimal`, so that no other row can change it.
 
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> from dp_halfspace.data.cells import canonical
-    >>> [canonical(value) for value in (1, 1.0, "01", "+1", "1e0", Decimal("1.00"))]
-    [1, 1, 1, 1, 1, 1]
-    >>> [canonical(value) for value in (True, "TRUE", None, "", float("nan"))]
-    [True, True, None, None, None]
-    >>> canonical("31.12.2026 12:00") == canonical("2026-12-31T12:00:00Z")
-    True
+        Examples
+        --------
+        >>> from decimal import Decimal
+    from functools import cache
+        >>> from dp_halfspace.data.cells import canonical
+        >>> [canonical(value) for value in (1, 1.0, "01", "+1", "1e0", Decimal("1.00"))]
+        [1, 1, 1, 1, 1, 1]
+        >>> [canonical(value) for value in (True, "TRUE", None, "", float("nan"))]
+        [True, True, None, None, None]
+        >>> canonical("31.12.2026 12:00") == canonical("2026-12-31T12:00:00Z")
+        True
     """
     try:
         return _read_cell(value, decimal)
@@ -352,10 +354,30 @@ def date_in_format(value: Any, form: str) -> float:
         cell = canonical(value)
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)
-        text = value if isinstance(value, str) else text_of(cell)
+        text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
         return number_of(_read_time(datetime.strptime(str(text).strip(), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
         return math.nan
+
+
+def _in_digits(cell: Cell, form: str) -> str | None:
+    """Write a number with all digits of a format that spells one, such as %d%m%Y or %m.%Y.
+
+    A reader that takes such a column for numbers drops zeros at the ends of all its cells.
+    """
+    digits = _digits_of_format(form)
+    if digits is None or isinstance(cell, bool) or not isinstance(cell, int | float | Decimal):
+        return None
+    n_whole, sign, n_part = digits
+    whole, _, part = str(text_of(cell)).partition(".")
+    return whole.zfill(n_whole) + (sign + part.ljust(n_part, "0") if sign or part else "")
+
+
+@cache
+def _digits_of_format(form: str) -> tuple[int, str, int] | None:
+    """Return the digits before and after the decimal sign of what a format writes, if a number."""
+    found = re.fullmatch(r"([0-9]+)(?:([.,])([0-9]+))?", datetime(2001, 1, 1).strftime(form))
+    return None if found is None else (len(found[1]), found[2] or "", len(found[3] or ""))
 
 
 def truth_of(cell: Cell) -> bool | None:

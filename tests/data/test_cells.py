@@ -298,6 +298,25 @@ def test_stated_formats_of_dates():
         assert np.isnan(date_in_format(value, "%d/%m/%Y"))
 
 
+@pytest.mark.parametrize(
+    ("form", "seen"),
+    [
+        ("%d%m%Y", ["01022024", "31122024"]),
+        ("%d%m%y", ["010224", "100324"]),
+        ("%m.%Y", ["01.2024", "10.2020"]),
+        ("%Y.%m", ["2020.10", "2021.01"]),
+        ("%Y%m%d", ["20240102", "20201010"]),
+        ("%d.%m.%Y", ["01.02.2024", "10.10.2020"]),
+    ],
+)
+def test_a_format_of_digits_reads_the_same_from_numbers_and_from_texts(form, seen):
+    """One text among them turns a column of numbers, without their zeros, into one of texts."""
+    wanted = [number_of(canonical(datetime.strptime(text, form))) for text in seen]
+    for others in ([], ["unknown"], [""]):
+        column = pd.read_csv(io.StringIO("\n".join(["seen", *seen, *others]) + "\n"))["seen"]
+        assert [date_in_format(cell, form) for cell in column[: len(seen)]] == wanted
+
+
 # ------------------------------------------------------------------ whole fits
 
 
