@@ -102,34 +102,33 @@ Cell = None | bool | int | float | Decimal | Moment | Duration | str
 def canonical(value: Any, decimal: str | None = None) -> Cell:
     """Return the canonical value of a cell; whatever cannot be read is missing.
 
-        Parameters
-        ----------
-        value : object
-            A cell, as a reader has stored it.
-        decimal : {".", ",", "either"} or None, default=None
-            PUBLIC decimal sign of numbers among texts; the other one then groups digits. With
-            ``"either"`` both are decimal signs. None also takes 1,234 and 1.234.567 for groups.
+    Parameters
+    ----------
+    value : object
+        A cell, as a reader has stored it.
+    decimal : {".", ",", "either"} or None, default=None
+        PUBLIC decimal sign of numbers among texts; the other one then groups digits. With
+        ``"either"`` both are decimal signs. None also takes 1,234 and 1.234.567 for groups.
 
-        Returns
-        -------
-        None, bool, int, float, Decimal, Moment, Duration or str
-            A whole number is an int whatever its type was. A Decimal is one that no float equals.
+    Returns
+    -------
+    None, bool, int, float, Decimal, Moment, Duration or str
+        A whole number is an int whatever its type was. A Decimal is one that no float equals.
 
-        Notes
-        -----
-        **Privacy.** A function of the cell and of `decimal`, so that no other row can change it.
+    Notes
+    -----
+    **Privacy.** A function of the cell and of `decimal`, so that no other row can change it.
 
-        Examples
-        --------
-        >>> from decimal import Decimal
-    from functools import cache
-        >>> from dp_halfspace.data.cells import canonical
-        >>> [canonical(value) for value in (1, 1.0, "01", "+1", "1e0", Decimal("1.00"))]
-        [1, 1, 1, 1, 1, 1]
-        >>> [canonical(value) for value in (True, "TRUE", None, "", float("nan"))]
-        [True, True, None, None, None]
-        >>> canonical("31.12.2026 12:00") == canonical("2026-12-31T12:00:00Z")
-        True
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> from dp_halfspace.data.cells import canonical
+    >>> [canonical(value) for value in (1, 1.0, "01", "+1", "1e0", Decimal("1.00"))]
+    [1, 1, 1, 1, 1, 1]
+    >>> [canonical(value) for value in (True, "TRUE", None, "", float("nan"))]
+    [True, True, None, None, None]
+    >>> canonical("31.12.2026 12:00") == canonical("2026-12-31T12:00:00Z")
+    True
     """
     try:
         return _read_cell(value, decimal)
