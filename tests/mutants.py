@@ -3296,6 +3296,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "data/validation.py",
+        "tests/test_persons.py",
+        (
+            "_owners",
+            "name(value)",
+            "value",
+            "test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column",
+        ),
+    ),
+    *of(
         "data/cells.py",
         "tests/data/test_cells.py",
         (
