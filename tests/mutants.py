@@ -3309,6 +3309,12 @@ MUTANTS = [
         "data/cells.py",
         "tests/data/test_cells.py",
         (
+            "_parse_number",
+            "_ONE_GROUP[other].fullmatch(text)",
+            "True",
+            "test_signs_of_decimals",
+        ),
+        (
             "_in_digits",
             "whole.zfill(n_whole)",
             "whole",

@@ -47,6 +47,13 @@ _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 _GROUPED_BY_DOTS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]*|(?:\.[0-9]{3}){2,})")
 
+# The sign that groups digits beside a stated decimal sign, and a number with one group.
+_GROUPING = {".": ",", ",": "."}
+_ONE_GROUP = {
+    ",": re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}(?:\.[0-9]*)?"),
+    ".": re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}(?:,[0-9]*)?"),
+}
+
 _TIME = (
     r"(?:[T ]\s*(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9})[0-9]*)?)?)?"
@@ -209,8 +216,10 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
     if not (text[0] in "+-.," or text[0].isdigit() or _INFINITE.fullmatch(text)):
         return None
     if decimal is not None:
-        if decimal != "either":
-            text = text.replace("," if decimal == "." else ".", "")
+        other = _GROUPING.get(decimal, "")
+        # One sign that groups no three digits is a decimal sign, whatever is stated: 1.5 is 1.5.
+        if other and (text.count(other) > 1 or _ONE_GROUP[other].fullmatch(text)):
+            text = text.replace(other, "")
         text = text.replace(",", ".")
     elif "," in text:
         if _GROUPED.fullmatch(text):

@@ -214,7 +214,13 @@ def test_every_way_to_write_a_value_has_one_reading_under_each_rule():
 @pytest.mark.parametrize(
     ("text", "readings"),
     [
-        ("1,5", {None: 1.5, ".": 15.0, ",": 1.5, "either": 1.5}),
+        ("1,5", dict.fromkeys((None, ".", ",", "either"), 1.5)),
+        # As a reader of numbers has it, where no text in another row made a text of it.
+        ("1.5", dict.fromkeys((None, ".", ",", "either"), 1.5)),
+        ("1.5e3", dict.fromkeys((None, ".", ",", "either"), 1500.0)),
+        ("0.125", dict.fromkeys((None, ".", ",", "either"), 0.125)),
+        ("1,00,000", {".": 100_000.0}),
+        ("1.234,5", {".": np.nan, ",": 1234.5}),
         ("1,000", {None: 1000.0, ".": 1000.0, ",": 1.0, "either": 1.0}),
         ("0,125", {None: 0.125, ",": 0.125, "either": 0.125}),
         ("1.000", {None: 1.0, ".": 1.0, ",": 1000.0, "either": 1.0}),
