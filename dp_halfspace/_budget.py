@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
+from dp_halfspace._sklearn_compat import (
+    HasMethods,
+    Interval,
+    Options,
+    StrOptions,
+    calls_of_sklearn,
+)
 from dp_halfspace.exceptions import BudgetError, warn_caller
 
 if TYPE_CHECKING:
@@ -156,7 +162,8 @@ def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
 
 
 def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
-    """Warn that a guarantee is weaker than it sounds; of public numbers alone, once a fit."""
+    """Warn that a guarantee is weaker than it sounds; of public facts alone, once a fit."""
+    _warn_of_calls_around(record)
     epsilon, delta, n = record.epsilon, record.delta, dict(record.public)["n_samples"]
     if _WEAK_EPSILON <= epsilon < math.inf:
         warn_caller(
@@ -168,6 +175,36 @@ def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
         warn_caller(
             f"delta={delta:g} is more than 1/n for {n} records: it would allow to publish one of "
             'them in full. Give a delta far below 1/n, or "auto"'
+        )
+
+
+def _warn_of_calls_around(record: PrivacyRecord) -> None:
+    """Warn of what scikit-learn does around a fit: steps in front that read the records, groups.
+
+    Decided from the calls that are running, their parameters and which arguments were given.
+    """
+    calls = list(calls_of_sklearn())
+    if any(name.startswith(("sklearn.pipeline", "imblearn.pipeline")) for name, _ in calls):
+        from dp_halfspace._pipelines import findings_in_front  # noqa: PLC0415
+
+        found = [
+            f"{f.step} reads {f.reads}; use instead {f.instead}" for f in findings_in_front(calls)
+        ]
+        if found:
+            warn_caller(
+                "steps in front of this fit learn from the records, which its record does not "
+                f"cover: {'. '.join(found)}. A step that was fitted to public data belongs in a "
+                "FrozenEstimator"
+            )
+    is_split = any(
+        name == "sklearn.model_selection._validation.cross_validate" and held["groups"] is not None
+        for name, held in calls
+    )
+    if is_split and record.adjacency == "replace-one":
+        warn_caller(
+            "cross_validate hands groups to the splitter alone: this fit protects one row, and "
+            "not a person with several. Enable metadata routing, set_fit_request(groups=True), "
+            'and give params={"groups": ...}'
         )
 
 

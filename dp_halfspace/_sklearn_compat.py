@@ -7,7 +7,8 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -30,6 +31,7 @@ __all__ = [
     "Options",
     "StrOptions",
     "ThreadpoolController",
+    "calls_of_sklearn",
     "column_names",
     "rows_of",
     "single_blas_thread",
@@ -50,6 +52,20 @@ def without_callbacks(estimator: Any) -> None:
         # Before scikit-learn 1.8 there are none.
         if hasattr(type(held), "set_callbacks") and not isinstance(held, type):
             held.set_callbacks()
+
+
+def calls_of_sklearn() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Name the functions of scikit-learn that are running, the innermost first, and their names.
+
+    A fit is handed rows and not what made them; only the calls around it tell. None is found in a
+    process that has received a fit from another one.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] in ("sklearn", "imblearn"):
+            yield f"{module}.{frame.f_code.co_name}", frame.f_locals
+        frame = frame.f_back  # type: ignore[assignment]
 
 
 @cache

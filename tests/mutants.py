@@ -306,8 +306,8 @@ MUTANTS = [
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._planned",
-            "share * rule.mean / (1.0 - share)",
-            "rule.mean",
+            "share * rule.least_missed / (1.0 - share)",
+            "rule.least_missed",
             "test_the_fewest_records_are_those_of_the_proof",
         ),
     ),
@@ -438,8 +438,14 @@ MUTANTS = [
         ),
     ),
     *of(
-        "inspection/pipeline.py",
+        "_pipelines.py",
         "tests/inspection/test_pipeline.py",
+        (
+            "findings_in_front",
+            "() if is_step else steps[:-1]",
+            "steps[:-1]",
+            "test_a_model_inside_a_step_has_nothing_in_front",
+        ),
         (
             "",
             'step.handle_unknown in ("error", "warn") or step.drop is not None',
@@ -2800,14 +2806,26 @@ MUTANTS = [
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._planned",
+            "sensitivity = (1.0 + steepness) * share",
             "sensitivity = 2.0 * share",
-            "sensitivity = share",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
             "PrivateConformalClassifier._released",
-            "excess[:, -1] = data.n",
-            "excess[:, -1] = inside[:, -1] * 3.0",
+            "2.0 * (data.n + 1.0 + plan.few + plan.lacking)",
+            "inside[:, -1] * 3.0",
+            "test_no_record_moves_utilities_by_more_than_is_charged_for",
+        ),
+        (
+            "PrivateConformalClassifier._released",
+            "0.5 * (plan.steepness - 1.0)",
+            "0.0",
+            "test_no_record_moves_utilities_by_more_than_is_charged_for",
+        ),
+        (
+            "PrivateConformalClassifier._released",
+            "plan.few_rate * (wanted - plan.few)",
+            "2.0 * (wanted - plan.few)",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
@@ -3278,8 +3296,30 @@ MUTANTS = [
         ),
     ),
     *of(
+        "data/validation.py",
+        "tests/test_persons.py",
+        (
+            "_owners",
+            "name(value)",
+            "value",
+            "test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column",
+        ),
+    ),
+    *of(
         "data/cells.py",
         "tests/data/test_cells.py",
+        (
+            "_parse_number",
+            "_ONE_GROUP[other].fullmatch(text)",
+            "True",
+            "test_signs_of_decimals",
+        ),
+        (
+            "_in_digits",
+            "whole.zfill(n_whole)",
+            "whole",
+            "test_a_format_of_digits_reads_the_same_from_numbers_and_from_texts",
+        ),
         (
             "_read_text",
             "_parse_number(text, decimal)",

@@ -26,6 +26,7 @@ RANKS = {
     "_html": 0,
     "_lazy": 0,
     "_rounding": 0,
+    "_pipelines": 0,
     "_silence": 0,
     "_sklearn_compat": 0,
     "_params": 1,

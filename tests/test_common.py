@@ -380,8 +380,8 @@ NUMBERS = (FunctionTransformer(np.negative, feature_names_out="one-to-one"), ["a
 @one_of_each
 def test_pipeline_of_columns(estimator, frame, margin_data):
     """Public rules: ranges and categories that are stated, not learnt."""
-    words = (OneHotEncoder(categories=[["u", "w"]]), ["colour"])
-    columns = make_column_transformer(NUMBERS, words)
+    words = (OneHotEncoder(categories=[["u", "w"]], handle_unknown="ignore"), ["colour"])
+    columns = make_column_transformer(NUMBERS, words, sparse_threshold=0)
     model = make_pipeline(columns, clone(estimator).set_params(epsilon=20.0, classes=[0, 1]))
     assert model.fit(frame, margin_data[1]).predict(frame).shape == (400,)
     assert model[-1].privacy_.epsilon == 20.0
@@ -398,7 +398,9 @@ SEARCH = PrivateSearchCV(OutputPerturbationClassifier(classes=[0, 1]), {"alpha":
 )
 def test_pandas_output_keeps_the_names_of_columns(estimator, frame, margin_data):
     with sklearn.config_context(transform_output="pandas"):
-        columns = make_column_transformer(NUMBERS, verbose_feature_names_out=False)
+        columns = make_column_transformer(
+            NUMBERS, verbose_feature_names_out=False, sparse_threshold=0
+        )
         model = make_pipeline(columns, clone(estimator)).fit(frame, margin_data[1])
         assert set(model.predict(frame)) <= {0, 1}
     assert list(model[-1].feature_names_in_) == ["a", "b", "c"]

@@ -4,6 +4,7 @@ Proofs: ``docs/proofs/persons.md``.
 """
 
 import inspect
+import io
 import math
 import pickle
 import re
@@ -44,6 +45,7 @@ from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
 from dp_halfspace.audit import replay
 from dp_halfspace.data import people as people_module
+from dp_halfspace.data import validation
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
@@ -677,6 +679,17 @@ def test_routing_carries_groups_through_pipelines_and_cross_validation():
             pipeline, X, y, cv=GroupKFold(5), params={"groups": groups}, error_score="raise"
         )
     assert scores.shape == (5,)
+
+
+@pytest.mark.parametrize("other", ["9", "A9"])
+def test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column(other):
+    """A letter in one name turns the others from numbers into texts with zeros in front."""
+    names = ["007", "7", "8", "8.0", other, "10"]
+    column = pd.read_csv(io.StringIO("\n".join(["who", *names]) + "\n"))["who"]
+    owners = validation._owners(column, 6)
+    assert owners.tolist() == [0, 0, 1, 1, 2, 3]
+    assert validation._owners(names, 6).tolist() == owners.tolist()
+    assert validation._owners(["", "NA", "na ", ("7",), 7, b"7"], 6).tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_groups_of_another_length_are_named_without_numbers():

@@ -255,8 +255,8 @@ def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
     add(
         "--decimal",
         choices=(".", ","),
-        help="decimal sign of a CSV; the other one separates thousands (default: . and, where the "
-        "separator is no comma, also a comma)",
+        help="decimal sign of a CSV; the other one separates thousands (default: both are decimal "
+        "signs; where the separator is a comma, 1,234 is 1234)",
     )
     add("--encoding", default="utf-8-sig", help="of a CSV (default: UTF-8)")
 

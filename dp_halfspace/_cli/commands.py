@@ -49,7 +49,9 @@ from dp_halfspace.metrics import METRICS, PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 # Parts of a name that say that a column tells rows or persons apart.
-_KEYS = frozenset(("id", "ids", "uuid", "guid", "mrn", "ssn", "identifier"))
+_KEYS = frozenset(
+    ("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed")
+)
 # Ends of words: signs that are no letters or digits, and capitals after small letters.
 _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
 

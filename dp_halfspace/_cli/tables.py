@@ -7,6 +7,7 @@ a line, never a cell.
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import io
@@ -170,6 +171,12 @@ class Cells:
     n_before: int = 0
 
 
+def _likely_encoding(path: Path) -> str:
+    """Name the encoding by the mark at the start of a file, as Excel writes Unicode text."""
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn a failure to read a file into one sentence."""
@@ -177,8 +184,8 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except UnicodeError as error:
         raise UserError(
-            f"cannot read {path}: it is not text of that encoding; say --encoding cp1252, or "
-            "what else it is"
+            f"cannot read {path}: it is not text of that encoding; say --encoding "
+            f"{_likely_encoding(path)}, or what else it is"
         ) from error
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
@@ -366,8 +373,8 @@ def _read_excel(path: Path) -> Any:
 
 def _read_csv(
     options: Any, wanted: set[str], is_verbatim: Callable[[str], bool], *, whole: bool
-) -> Iterator[tuple[Any, str]]:
-    """Read frames of texts and floats, each with the decimal sign, or "either".
+) -> Iterator[tuple[Any, str | None]]:
+    """Read frames of texts and floats, each with the decimal sign as `canonical` has it.
 
     Floats, or categories of pandas in any order; columns that are verbatim stay texts, whatever
     they hold. A row is a line: a quote that is not closed would join two of them, and the number of
@@ -390,13 +397,14 @@ def _read_csv(
             yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
 
 
-def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], str, str]:
-    """Return names of columns, separator of fields, and the decimal sign."""
+def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], str, str | None]:
+    """Return names of columns, separator of fields, and the decimal sign as `canonical` has it."""
     header = next((line for line in file if line.strip()), None)
     if header is None:
         raise UserError(f"{options.table} is empty")
     separator = options.separator or _separator(header, wanted)
-    decimal = options.decimal or ("." if separator == "," else "either")
+    # Beside commas a quoted 1,5 is 1.5 and 1,234 is 1234.
+    decimal = options.decimal or (None if separator == "," else "either")
     return fields(header, separator, options.table, 1), separator, decimal
 
 

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from functools import cache
 from numbers import Integral, Rational
 from typing import Any
 
@@ -45,6 +46,13 @@ _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 # 1,234,567.8 and 1.234.567,8; 1,234 is read as the first of them.
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 _GROUPED_BY_DOTS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]*|(?:\.[0-9]{3}){2,})")
+
+# The sign that groups digits beside a stated decimal sign, and a number with one group.
+_GROUPING = {".": ",", ",": "."}
+_ONE_GROUP = {
+    ",": re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}(?:\.[0-9]*)?"),
+    ".": re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}(?:,[0-9]*)?"),
+}
 
 _TIME = (
     r"(?:[T ]\s*(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
@@ -208,8 +216,10 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
     if not (text[0] in "+-.," or text[0].isdigit() or _INFINITE.fullmatch(text)):
         return None
     if decimal is not None:
-        if decimal != "either":
-            text = text.replace("," if decimal == "." else ".", "")
+        other = _GROUPING.get(decimal, "")
+        # One sign that groups no three digits is a decimal sign, whatever is stated: 1.5 is 1.5.
+        if other and (text.count(other) > 1 or _ONE_GROUP[other].fullmatch(text)):
+            text = text.replace(other, "")
         text = text.replace(",", ".")
     elif "," in text:
         if _GROUPED.fullmatch(text):
@@ -352,10 +362,30 @@ def date_in_format(value: Any, form: str) -> float:
         cell = canonical(value)
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)
-        text = value if isinstance(value, str) else text_of(cell)
+        text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
         return number_of(_read_time(datetime.strptime(str(text).strip(), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
         return math.nan
+
+
+def _in_digits(cell: Cell, form: str) -> str | None:
+    """Write a number with all digits of a format that spells one, such as %d%m%Y or %m.%Y.
+
+    A reader that takes such a column for numbers drops zeros at the ends of all its cells.
+    """
+    digits = _digits_of_format(form)
+    if digits is None or isinstance(cell, bool) or not isinstance(cell, int | float | Decimal):
+        return None
+    n_whole, sign, n_part = digits
+    whole, _, part = str(text_of(cell)).partition(".")
+    return whole.zfill(n_whole) + (sign + part.ljust(n_part, "0") if sign or part else "")
+
+
+@cache
+def _digits_of_format(form: str) -> tuple[int, str, int] | None:
+    """Return the digits before and after the decimal sign of what a format writes, if a number."""
+    found = re.fullmatch(r"([0-9]+)(?:([.,])([0-9]+))?", datetime(2001, 1, 1).strftime(form))
+    return None if found is None else (len(found[1]), found[2] or "", len(found[3] or ""))
 
 
 def truth_of(cell: Cell) -> bool | None:

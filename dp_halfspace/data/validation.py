@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -456,8 +457,12 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
         owners = [number.setdefault(value, len(number)) for value in values]
         has_missing = any(map(_has_missing_part, number))
+        person: dict[Any, int] = {}
+        # Among numbers alone equal ones are one value already, which is faster.
+        name = _name_of if any(isinstance(value, str) for value in number) else _as_it_is
+        same = [person.setdefault(name(value), len(person)) for value in number]
     except (TypeError, ValueError, ArithmeticError):
-        values, has_missing = None, False
+        values, has_missing, same = None, False, []
     # Outside, so that no other message is a context.
     if values is None:
         raise ValueError(rule)
@@ -468,7 +473,23 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         )
     if has_missing:
         raise ValueError("groups contains a missing value: every row needs a person")
-    return np.array(owners, dtype=np.intp)
+    return np.array(same, dtype=np.intp)[owners]
+
+
+def _as_it_is(owner: Any) -> Any:
+    return owner
+
+
+def _name_of(owner: Any) -> Any:
+    """Return the one text of all ways to write who a row belongs to: 7, 7.0, "7" and "007".
+
+    One name with a letter turns a column of numbers into texts, zeros in front of them included.
+    """
+    from dp_halfspace.data.cells import category_of  # noqa: PLC0415 (for persons alone)
+
+    is_cell = isinstance(owner, str | Number | np.generic)
+    text = category_of(owner) if is_cell else None
+    return owner if text is None else text
 
 
 def _has_missing_part(owner: Any) -> bool:

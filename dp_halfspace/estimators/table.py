@@ -362,7 +362,7 @@ class PrivateTableClassifier(PrivateClassifier):
     def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
         """Encode the table and check the labels."""
         table = as_chunks(X) if is_chunked(X) else None
-        frame = read_frame(X if table is None else table.sample)
+        frame = _with_rows(X) if table is None else read_frame(table.sample)
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
         unstated = unstated_kinds(encoding.columns)
@@ -503,7 +503,7 @@ class PrivateTableClassifier(PrivateClassifier):
         """
         check_is_fitted(self)
         as_is = _as_they_are(self.encoding_, self.model_)
-        rows = _rows_in_scales(_encoded(read_frame(X), self.encoding_), self.units_, as_is)
+        rows = _rows_in_scales(_encoded(_with_rows(X), self.encoding_), self.units_, as_is)
         scores = self.model_.decision_function(rows)
         if isinstance(self.model_, AdaptiveMarginClassifier):
             scores = _surety(scores)
@@ -612,6 +612,14 @@ def _target(threshold: dict[str, Any]) -> tuple[str, float]:
         f"threshold must be None or a dict of one of {', '.join(TARGETS)} and a number "
         'between 0 and 1, such as {"recall": 0.9}'
     )
+
+
+def _with_rows(X: Any) -> Frame:
+    """Read a table that has rows, before its columns are counted as they are encoded."""
+    frame = read_frame(X)
+    if not frame.n_rows:
+        raise ValueError("X has no rows")
+    return frame
 
 
 def _encoded(table: Any, encoding: Encoding) -> NDArray[np.float64]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dp_halfspace._pipelines import PipelineFinding as PipelineFinding
+    from dp_halfspace._pipelines import check_pipeline as check_pipeline
     from dp_halfspace.algorithms.engine.outlook import Outlook as Outlook
     from dp_halfspace.inspection.accuracy_plan import AccuracyPlan as AccuracyPlan
     from dp_halfspace.inspection.accuracy_plan import outlook as outlook
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.displays import EpsilonAccuracyDisplay as EpsilonAccuracyDisplay
     from dp_halfspace.inspection.displays import TableEffectsDisplay as TableEffectsDisplay
     from dp_halfspace.inspection.onnx_export import to_onnx as to_onnx
-    from dp_halfspace.inspection.pipeline import PipelineFinding as PipelineFinding
-    from dp_halfspace.inspection.pipeline import check_pipeline as check_pipeline
     from dp_halfspace.inspection.removal import RemovalCurve as RemovalCurve
     from dp_halfspace.inspection.removal import removal_curve as removal_curve
     from dp_halfspace.theory.bounds import RiskBound as RiskBound

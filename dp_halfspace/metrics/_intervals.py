@@ -77,10 +77,15 @@ def classes_of_bins(released: Released) -> Released:
 
 
 def majority_share(by_class: Released) -> Estimate:
-    """Estimate the share of the records that the class with the largest noisy count has."""
+    """Estimate the share of the records that the class with the largest noisy count has.
+
+    Of K classes the largest has a share of 1/K at least, whatever the noise says.
+    """
     classes = by_class.counts.sum(axis=1)
     whole = replace(by_class, variance=by_class.variance * by_class.counts.shape[1])
-    return _share_of_n(float(classes.max()), whole)
+    share, low, high = _share_of_n(float(classes.max()), whole)
+    least = 1.0 / len(classes)
+    return max(share, least), max(low, least), max(high, least)
 
 
 def counts_of_records(released: Released) -> Estimate:

@@ -258,6 +258,10 @@ def events_of(*mechanisms: Any) -> tuple[Event, ...]:
 COUNT_GRID = 2**12
 # Natural logarithm of the weight of a candidate over that of the one before it.
 _STEP = 0.1
+# Up to this rate two candidates that meet a target are counted; beyond, slacks are below a record.
+_LARGEST_RATE_OF_TWO = 1.25
+# In means of what choices that miss the target cost.
+_LEAST_MISSED = 1.25
 
 
 def rounded_up(number: float) -> float:
@@ -270,14 +274,16 @@ def rounded_down(number: float) -> float:
     return math.floor(number * COUNT_GRID) / COUNT_GRID
 
 
-def crossing_utilities(excess: NDArray[np.float64]) -> NDArray[np.float64]:
+def crossing_utilities(
+    excess: NDArray[np.float64], *, steepness: float = 1.0
+) -> NDArray[np.float64]:
     """Return utilities that are nonnegative for the first candidate with an excess of zero.
 
-    A candidate is as good as its own excess and as what all candidates before it lack: each
-    utility is a minimum of numbers that move as much as the excesses do. Candidates stand along
-    the last axis, the preferred ones first.
+    A candidate is as good as its own excess and as what all candidates before it lack, times the
+    `steepness`: with one, each utility is a minimum of numbers that move as much as the excesses
+    do. Candidates stand along the last axis, the preferred ones first.
     """
-    before = np.maximum.accumulate(excess, axis=-1)[..., :-1]
+    before = steepness * np.maximum.accumulate(excess, axis=-1)[..., :-1]
     utilities = excess.copy()
     np.minimum(utilities[..., 1:], -before, out=utilities[..., 1:])
     return utilities
@@ -350,14 +356,24 @@ class MeanSlack:
         """Records that the target is raised by: the mean cost of choices that miss it."""
         if math.isinf(self.rate):
             return 0.0
-        if self.rate > 1.0:
+        if self.rate > _LARGEST_RATE_OF_TWO:
             return rounded_up(math.log1p(self.odds) / self.rate)
         # The record that is left out moves the weights of others by this factor at most.
         moved = math.exp(self.rate)
-        return rounded_up(moved * float(lambertw(self.odds / (math.e * moved)).real) / self.rate)
+        meeting = math.exp(self.rate * self.step) + 1.0 / moved
+        odds = self.odds / (meeting * math.e * moved)
+        return rounded_up(moved * float(lambertw(odds).real) / self.rate)
 
-    def for_failure(self, beta: float) -> float:
-        """Return what all but the last must lack, to be chosen with probability `beta` at most."""
+    @property
+    def least_missed(self) -> float:
+        """Records that the target must leave out, or the last candidate is to be chosen."""
+        return _LEAST_MISSED * self.mean
+
+    def for_failure(self, beta: float, steepness: float) -> float:
+        """Return what all but the last must lack, to be chosen with probability `beta` at most.
+
+        The last one has what they lack, times the steepness.
+        """
         if math.isinf(self.rate):
             return 0.0
-        return rounded_up(max(math.log(self.odds / beta), 0.0) / self.rate)
+        return rounded_up(max(math.log(self.odds / beta), 0.0) / ((1.0 + steepness) * self.rate))

@@ -22,13 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from dp_halfspace._budget import SharedLedger
+from dp_halfspace._pipelines import check_pipeline, library_of
 from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import without_callbacks
 from dp_halfspace.data.chunks import is_own
 from dp_halfspace.data.validation import class_indices
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.inspection.pipeline import check_pipeline, library_of
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.interception import Mechanism, draw_release

@@ -44,6 +44,9 @@ __all__ = ["PrivateConformalClassifier"]
 # Public candidates for the smallest probability of a class in a set: quarters of log-odds in the
 # middle, few where sets hold nearly all classes or none.
 _LOG_ODDS = expit([-8.0, -6.0, -5.0, -4.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
+# By class, where the coverage is at least this, utilities fall faster behind the target than before
+# it. What it takes to be few then counts half: it moves utilities no more than the rest does.
+_LEAST_STEEP_COVERAGE, _STEEPNESS, _STEEP_FEW_RATE = 0.6, 1.5, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,9 @@ class _Plan:
     slack: float
     step: float
     few: float
+    few_rate: float
+    lacking: float
+    steepness: float
     by_class: bool
 
     @property
@@ -168,34 +174,42 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
             raise ValueError("thresholds of PrivateConformalClassifier must be between 0 and 1")
         epsilon, share = float(self.epsilon), rounded_up(float(self.coverage))
         choice: ExponentialChoice | ParallelChoice | NoNoise = NoNoise()
-        sensitivity = 1.0
+        sensitivity, steepness, few_rate = 1.0, 1.0, 1.0
         if self.by_class:
-            # A record that moves from one class to another changes two, each by the coverage.
-            sensitivity = 2.0 * share
+            if share >= _LEAST_STEEP_COVERAGE:
+                steepness, few_rate = _STEEPNESS, _STEEP_FEW_RATE
+            # A record that moves from one class to another changes two, each by half of this.
+            sensitivity = (1.0 + steepness) * share
         if math.isfinite(epsilon):
             kind = ParallelChoice if self.by_class else ExponentialChoice
             choice = kind(sensitivity, epsilon)
         rule = MeanSlack(epsilon / (2.0 * sensitivity))
-        # A class of fewer records than the mean cost of failures is given sets of everything.
-        few = rounded_up(share * rule.mean / (1.0 - share)) + rule.for_failure(1.0 - share)
-        return _Plan(borders, choice, share, rule.mean, rule.step, few, self.by_class)
+        # A class of so few records that failures cost more is given sets of everything.
+        few = rounded_up(share * rule.least_missed / (1.0 - share))
+        lacking = rule.for_failure(1.0 - share, steepness)
+        numbers = (rule.mean, rule.step, few, few_rate, lacking, steepness)
+        return _Plan(borders, choice, share, *numbers, self.by_class)
 
     def _released(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
         """Count the true classes above every candidate, and choose one."""
         data, plan = ready.data, ready.plan
         n_classes = len(data.classes)
-        cells = Cells(n_classes, plan.borders, data.people, largest=COUNT_GRID)
+        cells = Cells(n_classes, plan.borders, data.people, largest=16 * COUNT_GRID)
         table = sum_over_chunks(_counted, values, data.codes, cells)
         if not plan.by_class:
             table = table.sum(axis=0, keepdims=True)
         # From the highest probability, the smallest sets, down to all classes.
         inside = np.cumsum(table[:, ::-1], axis=1)
         wanted = plan.coverage * (inside[:, -1:] + 1.0)
-        excess = np.minimum(inside - wanted - plan.slack, wanted - plan.few)
-        excess[:, -1] = data.n
-        # The last candidate, beside the borders, is "all classes".
+        enough = plan.few_rate * (wanted - plan.few) - plan.lacking
+        excess = np.minimum(inside - wanted - plan.slack, enough)
+        # The last candidate, beside the borders, is "all classes": it has more than others lack.
+        excess[:, -1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
         steps = np.arange(excess.shape[1] - 1.0, -1.0, -1.0)
-        utilities = crossing_utilities(excess) - plan.step * steps
+        utilities = crossing_utilities(excess, steepness=plan.steepness) - plan.step * steps
+        # The same for all candidates of a class, so nothing to the choice: changes to both sides
+        # are as large then.
+        utilities -= 0.5 * (plan.steepness - 1.0) * plan.coverage * inside[:, -1:]
         released = permit.release(utilities if plan.by_class else utilities[0], plan.choice)
         smallest = np.append(plan.borders[::-1], 0.0)[chosen_places(released, plan.choice)]
         self.thresholds_ = np.broadcast_to(smallest, (n_classes,)).copy()

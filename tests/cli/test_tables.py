@@ -79,12 +79,23 @@ def test_separators_with_and_without_a_schema(tmp_path, separator, schema):
         ("1.000,5", ";", ["--decimal", ","]),
         ("1,000.5", ",", []),
         ("1,5", ",", ["--decimal", ","]),
+        ("1,5", ",", []),
+        ("1.000,5", ",", []),
     ],
 )
 def test_decimal_signs(tmp_path, cell, separator, more):
     lines = written([[cell, "a"], ["2", "b"]], separator, ["x", "y"])
     table = read(write(tmp_path, lines), *more)
     assert table.frame["x"].tolist() == [1000.5 if "0" in cell else 1.5, 2.0]
+
+
+@pytest.mark.parametrize(("encoding", "named"), [("utf-16", "utf-16"), ("latin-1", "cp1252")])
+def test_a_file_of_another_encoding_is_refused_with_the_one_to_state(tmp_path, encoding, named):
+    path = tmp_path / "t.csv"
+    path.write_bytes("ort,y\nKöln,a\nBonn,b\n".encode(encoding))
+    with pytest.raises(UserError, match=f"say --encoding {named}"):
+        read(path)
+    assert read(path, "--encoding", named).y.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("cell", ["2026-01-31", "31.01.2026", "01/31/2026", "2026-01-31T00:00:00Z"])
@@ -297,7 +308,7 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
     assert "'patient_id' may tell rows" in note_on_keys(table.frame.columns, table.rules)
     assert "no column 'other'" in refusal(path, "--drop", "other")
     assert "--target or --groups" in refusal(path, "--drop", "y")
-    keys = ["id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2"]
+    keys = ["id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2", "Unnamed: 0"]
     assert all(map(looks_like_key, keys))
     assert not any(map(looks_like_key, ["age", "acid", "lipid_ratio", "idle", "hybrid"]))
 

@@ -214,7 +214,13 @@ def test_every_way_to_write_a_value_has_one_reading_under_each_rule():
 @pytest.mark.parametrize(
     ("text", "readings"),
     [
-        ("1,5", {None: 1.5, ".": 15.0, ",": 1.5, "either": 1.5}),
+        ("1,5", dict.fromkeys((None, ".", ",", "either"), 1.5)),
+        # As a reader of numbers has it, where no text in another row made a text of it.
+        ("1.5", dict.fromkeys((None, ".", ",", "either"), 1.5)),
+        ("1.5e3", dict.fromkeys((None, ".", ",", "either"), 1500.0)),
+        ("0.125", dict.fromkeys((None, ".", ",", "either"), 0.125)),
+        ("1,00,000", {".": 100_000.0}),
+        ("1.234,5", {".": np.nan, ",": 1234.5}),
         ("1,000", {None: 1000.0, ".": 1000.0, ",": 1.0, "either": 1.0}),
         ("0,125", {None: 0.125, ",": 0.125, "either": 0.125}),
         ("1.000", {None: 1.0, ".": 1.0, ",": 1000.0, "either": 1.0}),
@@ -296,6 +302,25 @@ def test_stated_formats_of_dates():
     assert date_in_format(311226, "%d%m%y") == date_in_format("311226", "%d%m%y") == 20818.0
     for value in ("2026-12-31", None, 1.5, True, object()):
         assert np.isnan(date_in_format(value, "%d/%m/%Y"))
+
+
+@pytest.mark.parametrize(
+    ("form", "seen"),
+    [
+        ("%d%m%Y", ["01022024", "31122024"]),
+        ("%d%m%y", ["010224", "100324"]),
+        ("%m.%Y", ["01.2024", "10.2020"]),
+        ("%Y.%m", ["2020.10", "2021.01"]),
+        ("%Y%m%d", ["20240102", "20201010"]),
+        ("%d.%m.%Y", ["01.02.2024", "10.10.2020"]),
+    ],
+)
+def test_a_format_of_digits_reads_the_same_from_numbers_and_from_texts(form, seen):
+    """One text among them turns a column of numbers, without their zeros, into one of texts."""
+    wanted = [number_of(canonical(datetime.strptime(text, form))) for text in seen]
+    for others in ([], ["unknown"], [""]):
+        column = pd.read_csv(io.StringIO("\n".join(["seen", *seen, *others]) + "\n"))["seen"]
+        assert [date_in_format(cell, form) for cell in column[: len(seen)]] == wanted
 
 
 # ------------------------------------------------------------------ whole fits

@@ -458,3 +458,16 @@ def test_the_replay_sees_a_weight_above_one(monkeypatch):
 
     monkeypatch.setattr(training, "rarity_settings", heavy)
     assert worst_of_rare(FOLLOWED) > 1.0
+
+
+def test_a_table_without_rows_is_refused_by_a_sentence():
+    table = pd.DataFrame({"age": [50.0, 60.0] * 20, "ward": ["a", "b"] * 20})
+    schema = {"age": [0, 100], "ward": ["a", "b"]}
+    model = PrivateTableClassifier(classes=[0, 1], schema=schema, epsilon=100.0)
+    with pytest.raises(ValueError, match=r"^X has no rows$"):
+        model.fit(table[:0], [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model.fit(table, [0, 1] * 20)
+    with pytest.raises(ValueError, match=r"^X has no rows$"):
+        model.predict(table[:0])

@@ -132,6 +132,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     ],
     ids=["labels", "no noise", "rbf", "additive", "pipeline"],
 )
+@pytest.mark.filterwarnings("ignore:steps in front of this fit")
 def test_every_kind_of_model_has_a_card(model, words, tmp_path):
     _, text = text_of(model_card(model.fit(*separated(1500, 3))), tmp_path)
     assert words in text

@@ -82,6 +82,7 @@ def test_every_variant_has_them_or_says_why_not(estimator):
     test_every_class_has_them_or_says_why_not(estimator)
 
 
+@pytest.mark.filterwarnings("ignore:steps in front of this fit")
 def test_where_there_are_none_it_is_said():
     y = (X[:, 0] > 55).astype(int)
     small = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X[:200], y[:200])

@@ -7,18 +7,22 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn import model_selection
+from sklearn import config_context, model_selection
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_selector
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils import all_estimators
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
+from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateSearchCV
+from dp_halfspace import _pipelines as table
 from dp_halfspace.inspection import PipelineFinding, check_pipeline
-from dp_halfspace.inspection import pipeline as table
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
 
 sk = types.SimpleNamespace(**dict(all_estimators()), make_column_selector=make_column_selector)
@@ -295,6 +299,13 @@ def test_parameters_of_ours_that_give_something_away():
 class Scaler(TransformerMixin, BaseEstimator):
     """Somebody's own step."""
 
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X
+
 
 def test_what_is_not_known_is_said_to_be(monkeypatch):
     assert [f.reads for f in check_pipeline(make_pipeline(Scaler(), OURS))] == ["not known"]
@@ -306,3 +317,64 @@ def test_what_is_not_known_is_said_to_be(monkeypatch):
     (finding,) = check_pipeline(pipeline([("resample", sampler), ("model", OURS)]))
     assert finding.step == "resample (SMOTE)"
     assert "invent records" in finding.reads
+
+
+ROWS = np.random.default_rng(0).normal(size=(400, 3))
+LABELS = (ROWS[:, 0] > 0).astype(int)
+SCALED = {"data_norm": 4.0, "classes": [0, 1]}
+
+
+def said_by(run):
+    """Messages of what a call warns of around a fit."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrivacyWarning)
+        run()
+    texts = [str(found.message) for found in caught]
+    return [text for text in texts if "in front of this fit" in text or "to the splitter" in text]
+
+
+def test_a_fit_says_which_steps_in_front_of_it_learn_from_the_records():
+    model = AdaptiveMarginClassifier(**SCALED)
+    filled = make_pipeline(SimpleImputer(), make_pipeline(StandardScaler(), model))
+    (text,) = said_by(lambda: filled.fit(ROWS, LABELS))
+    assert "standardscaler (StandardScaler) reads means" in text
+    assert "simpleimputer (SimpleImputer) reads which entries are missing" in text
+    # A search and a cross-validation fit the pipeline, too.
+    search = GridSearchCV(make_pipeline(StandardScaler(), model), {}, cv=KFold(2))
+    assert len(said_by(lambda: search.fit(ROWS, LABELS))) == 3
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (),
+        (Normalizer(),),
+        (PublicScaler([(-4, 4)] * 3),),
+        (FrozenEstimator(StandardScaler().fit(ROWS)),),
+        (SimpleImputer(strategy="constant", keep_empty_features=True),),
+        (Scaler(),),
+    ],
+    ids=["none", "stateless", "public", "frozen", "constant", "unknown"],
+)
+def test_a_fit_says_nothing_of_other_steps(steps):
+    whole = make_pipeline(*steps, AdaptiveMarginClassifier(**SCALED))
+    assert not said_by(lambda: whole.fit(ROWS, LABELS))
+
+
+def test_a_model_inside_a_step_has_nothing_in_front():
+    inner = SelectFromModel(AdaptiveMarginClassifier(**SCALED))
+    whole = make_pipeline(StandardScaler(), inner, GaussianNB())
+    assert not said_by(lambda: whole.fit(ROWS, LABELS))
+
+
+def test_groups_that_reach_the_splitter_alone_are_named():
+    model, groups = AdaptiveMarginClassifier(**SCALED), np.arange(400) // 2
+    folds = GroupKFold(2, shuffle=True, random_state=0)
+    texts = said_by(lambda: cross_val_score(model, ROWS, LABELS, groups=groups, cv=folds))
+    assert len(texts) == 2
+    assert "protects one row" in texts[0]
+    assert not said_by(lambda: cross_val_score(model, ROWS, LABELS, cv=KFold(2)))
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(groups=True)
+        routed = {"params": {"groups": groups}, "cv": folds}
+        assert not said_by(lambda: cross_val_score(model, ROWS, LABELS, **routed))

@@ -20,6 +20,7 @@ def lines_of(estimator):
     return privacy_report(clone(estimator).fit(X, Y)).splitlines()
 
 
+@pytest.mark.filterwarnings("ignore:steps in front of this fit")
 def test_steps_that_see_private_rows_are_named():
     lines = lines_of(make_pipeline(MaxAbsScaler(), make_pipeline(Normalizer(), PRIVATE)))
     notes = [line.split(".")[0] for line in lines if line.startswith("Not covered")]

@@ -637,6 +637,10 @@ def test_the_majority_class_stands_beside_a_score():
         assert (found is None) == (metric in LOSSES)
         assert found is None or found[0] == pytest.approx(np.mean(Y == 0))
     assert private_score(Known(), X[:40], Y[:40] * 0 + 1, epsilon=math.inf).majority[0] == 1.0
+    # Of two classes one has half of the records, whatever the noise says.
+    for _ in range(5):
+        noisy = private_score(Known(), X[:4], Y[:4], epsilon=1e-3).majority
+        assert min(noisy) >= 0.5
 
 
 def test_a_score_is_a_sentence_and_says_when_it_knows_nothing():

@@ -233,7 +233,12 @@ def test_shares_and_slacks_are_exact_multiples():
         assert up - down == 1.0 / _prefit.COUNT_GRID
     for rate in (0.013, 0.37, 1.0, 5.1):
         mean = _prefit.MeanSlack(rate)
-        slacks = [mean.step, mean.mean, mean.for_failure(1e-3), Slack(7, rate).for_failure(0.03)]
+        slacks = [
+            mean.step,
+            mean.mean,
+            mean.for_failure(1e-3, 1.5),
+            Slack(7, rate).for_failure(0.03),
+        ]
         assert all((slack * _prefit.COUNT_GRID).is_integer() for slack in slacks)
 
 

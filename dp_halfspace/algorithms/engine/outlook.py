@@ -25,7 +25,10 @@ HARDLY_BETTER = 1.0 / 3.0
 _LARGEST_EPSILON = 1e6
 # How messages begin that follow from what a fit has counted.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
-_NO_BETTER = ", so that its ranking is hardly better than chance: do not rely on it"
+_NO_BETTER = (
+    ", so that its ranking may be no better than chance: do not rely on it unless a private score "
+    "of other records says more"
+)
 
 
 @dataclass(frozen=True, slots=True)

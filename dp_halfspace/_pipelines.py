@@ -7,7 +7,7 @@ fitted, and no data are read.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -236,6 +236,29 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
     """
     outer = () if cv is None else _check_splits("cv", cv)
     return (*_walk("", estimator), *outer)
+
+
+def findings_in_front(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[PipelineFinding]:
+    """Check the steps in front of the fit that is running, by the calls around it.
+
+    Of steps of other libraries nothing is known, and those of this package warn themselves.
+    """
+    found: list[PipelineFinding] = []
+    is_step = False
+    for name, held in calls:
+        module, _, function = name.rpartition(".")
+        steps = getattr(held.get("self"), "steps", None)
+        if module not in ("sklearn.pipeline", "imblearn.pipeline") or not steps:
+            continue
+        if function == "_fit":
+            # What is running belongs to a step in front: nothing stands in front of it for sure.
+            is_step = True
+        elif function.startswith("fit"):
+            for path, step in () if is_step else steps[:-1]:
+                if library_of(type(step)) != "dp_halfspace":
+                    found += [f for f in _walk(path, step) if f.reads != "not known"]
+            is_step = False
+    return found
 
 
 def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
