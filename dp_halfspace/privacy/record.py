@@ -148,8 +148,10 @@ class PrivacyRecord:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        _check_choice("adjacency", self.adjacency, NEIGHBOURS)
-        _check_choice("noise", self.noise, _NOISES)
+        for name, choices in (("adjacency", NEIGHBOURS), ("noise", _NOISES)):
+            given, known = getattr(self, name), sorted(choices)
+            if given not in known:
+                raise ValueError(f"{name} must be one of {known}, got {given!r}")
         proved = smallest_delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
@@ -346,22 +348,17 @@ class PrivacyRecord:
         return cls(**{**data, "events": events})
 
 
-def _check_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise unless `value` is one of `choices`."""
-    known = sorted(choices)
-    if value not in known:
-        raise ValueError(f"{name} must be one of {known}, got {value!r}")
-
-
 def _freeze_pairs(
     public: Mapping[str, Any] | Iterable[tuple[str, Any]],
 ) -> tuple[tuple[str, Any], ...]:
     """Pairs of names and immutable plain values."""
     pairs = public.items() if isinstance(public, Mapping) else public
-    frozen = tuple((str(name), _freeze(value)) for name, value in pairs)
-    if len(dict(frozen)) < len(frozen):
-        raise ValueError("public must not name a fact twice")
-    return frozen
+    frozen: dict[str, Any] = {}
+    for name, value in pairs:
+        if str(name) in frozen:
+            raise ValueError("public must not name a fact twice")
+        frozen[str(name)] = _freeze(value)
+    return tuple(frozen.items())
 
 
 def _freeze(value: Any) -> Any:
@@ -375,10 +372,8 @@ def _freeze(value: Any) -> Any:
     if isinstance(value, Real):
         return number_to_json(float(value))
     if isinstance(value, Mapping):
-        return tuple((_freeze(key), _freeze(item)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(_freeze(item) for item in value)
-    return str(value)
+        value = tuple(value.items())
+    return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _thaw(value: Any) -> Any:
