@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from numbers import Integral, Real
@@ -140,11 +140,16 @@ class PrivacyRecord:
     public: Mapping[str, Any] | tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        public: dict[str, Any] = {}
+        for name, value in self.public.items() if isinstance(self.public, Mapping) else self.public:
+            if str(name) in public:
+                raise ValueError("public must not name a fact twice")
+            public[str(name)] = _freeze(value)
         checked = {
             "epsilon": check_nonnegative("epsilon", self.epsilon),
             "delta": check_delta(self.delta),
             "events": tuple(self.events),
-            "public": _freeze_pairs(self.public),
+            "public": tuple(public.items()),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -255,7 +260,7 @@ class PrivacyRecord:
     def summary(self) -> str:
         """Text for an auditor: the guarantee, its assumptions and its limits."""
         claim = f"({self.epsilon!r}, {self.delta!r})-differential privacy"
-        if dict(_freeze_pairs(self.public)).get("classes_source") == LABELS_SEEN:
+        if dict(self.public).get("classes_source") == LABELS_SEEN:
             claim += ", given the label set: it was taken from the data and is declared public"
         lines = [
             "Guarantee: "
@@ -280,7 +285,7 @@ class PrivacyRecord:
             f"  - true positive rate {found} (false positive rate)",
         ]
         lines.append("Assumed public, besides every parameter:")
-        lines += [f"  - {name} = {value!r}" for name, value in _freeze_pairs(self.public)]
+        lines += [f"  - {name} = {value!r}" for name, value in dict(self.public).items()]
         lines.append(
             "Out of scope: running time and other side channels, what steps in front of the model "
             "have learnt from the records (inspection.check_pipeline names them), and further fits "
@@ -296,7 +301,7 @@ class PrivacyRecord:
             "adjacency": self.adjacency,
             "events": [event.to_dict() for event in self.events],
             "noise": self.noise,
-            "public": {name: _thaw(value) for name, value in _freeze_pairs(self.public)},
+            "public": {name: _thaw(value) for name, value in dict(self.public).items()},
         }
 
     def to_dp_events(self) -> list[dict[str, Any]]:
@@ -346,19 +351,6 @@ class PrivacyRecord:
             raise ValueError(f"a record has the fields {sorted(expected)}, got {sorted(data)}")
         events = tuple(event_from_dict(event) for event in data["events"])
         return cls(**{**data, "events": events})
-
-
-def _freeze_pairs(
-    public: Mapping[str, Any] | Iterable[tuple[str, Any]],
-) -> tuple[tuple[str, Any], ...]:
-    """Pairs of names and immutable plain values."""
-    pairs = public.items() if isinstance(public, Mapping) else public
-    frozen: dict[str, Any] = {}
-    for name, value in pairs:
-        if str(name) in frozen:
-            raise ValueError("public must not name a fact twice")
-        frozen[str(name)] = _freeze(value)
-    return tuple(frozen.items())
 
 
 def _freeze(value: Any) -> Any:
