@@ -1075,13 +1075,13 @@ MUTANTS = [
         "privacy/mechanisms.py",
         "tests/privacy/test_mechanisms.py",
         (
-            "GaussianNoise.sigma",
+            "GaussianNoise.__post_init__",
             "mu * FAR_UP",
             "mu / 2.0",
             "test_gaussian_scale_is_on_the_safe_side",
         ),
         (
-            "GaussianNoise.sigma",
+            "GaussianNoise.__post_init__",
             "mu *",
             "mu /",
             "test_gaussian_scale_is_on_the_safe_side",
@@ -1099,7 +1099,7 @@ MUTANTS = [
             "test_laplace_scale_is_on_the_safe_side",
         ),
         (
-            "GaussianNoise.event",
+            "GaussianNoise.__post_init__",
             "(self.mu)",
             "(0.5 *self.mu)",
             "test_each_charged_release_happens_once",
@@ -1403,7 +1403,7 @@ MUTANTS = [
         "privacy/mechanisms.py",
         "tests/algorithms/published/test_single_records.py",
         (
-            "SampledGaussianNoise.sigma",
+            "SampledGaussianNoise.__post_init__",
             "mu * FAR_UP",
             "mu / 2.0",
             "test_all_steps_spend_the_budget_and_no_more",

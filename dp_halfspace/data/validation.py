@@ -112,7 +112,11 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
         raise ValueError("Complex data not supported: labels must be real numbers or text")
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     # numpy turns a missing label among texts in a list into a text.
-    if _has_missing(labels) or (isinstance(y, list | tuple) and any(map(is_missing, y))):
+    entries = list(y) if isinstance(y, list | tuple) else []
+    if labels.dtype.kind in "OT":
+        entries += labels.tolist()
+    is_number = labels.dtype.kind in "fmM"
+    if any(map(is_missing, entries)) or (is_number and not np.isfinite(labels).all()):
         rule = "every record needs a label"
         raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
     return labels
@@ -124,15 +128,6 @@ def _array_or_none(values: Any) -> NDArray[Any] | None:
         return np.asarray(values)
     except (TypeError, ValueError):
         return None
-
-
-def _has_missing(labels: NDArray[Any]) -> bool:
-    """Return whether a label is missing."""
-    if labels.dtype.kind == "f":
-        return not np.isfinite(labels).all()
-    if labels.dtype.kind in "mM":
-        return bool(np.isnat(labels).any())
-    return labels.dtype.kind in "OT" and any(map(is_missing, labels.tolist()))
 
 
 def is_missing(value: Any) -> bool:
@@ -170,7 +165,8 @@ def check_features(
     refuse_mask("X", X)
     refuse_chunks("X", X)
     check_two_dimensional(X)
-    _check_sparse_structure(X)
+    if sparse.issparse(X):
+        _check_sparse_structure(X)
     _refuse_dates(X)
     if hides_rows and not (X if hasattr(X, "shape") else np.asarray(X)).shape[1]:
         raise ValueError("X has no columns: at least one is required")
@@ -243,7 +239,7 @@ def refuse_chunks(name: str, values: Any) -> None:
 def refuse_mask(name: str, values: Any) -> None:
     """Refuse a masked array by its type: which entries are masked is private."""
     rows = values if isinstance(values, list | tuple) else ()
-    if any(isinstance(part, np.ma.MaskedArray) for part in (values, *rows)):
+    if any(map(np.ma.isMaskedArray, (values, *rows))):
         raise ValueError(
             f"{name} is a masked array, and its mask would be lost: fill it first, {_RULE}, for "
             "example by filled(0)"
@@ -253,11 +249,10 @@ def refuse_mask(name: str, values: Any) -> None:
 def _refuse_dates(X: Any) -> None:
     """Refuse columns of dates and durations, whose unit would decide what they mean."""
     if hasattr(X, "dtypes"):
-        dtypes = list(X.dtypes)
+        bad = [j for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     else:
         array = X if hasattr(X, "dtype") else np.asarray(X)
-        dtypes = [array.dtype] * array.shape[1] if array.dtype.kind in "mM" else []
-    bad = [j for j, dtype in enumerate(dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
+        bad = list(range(array.shape[1])) if array.dtype.kind in "mM" else []
     if bad:
         raise ValueError(
             f"X holds dates or durations in {_name_columns(getattr(X, 'columns', None), bad)}: "
@@ -267,7 +262,7 @@ def _refuse_dates(X: Any) -> None:
 
 def _check_sparse_structure(X: Any) -> None:
     """Refuse a compressed matrix whose indices point outside: reading it would be a crash."""
-    if not sparse.issparse(X) or X.format not in {"csr", "csc", "bsr"}:
+    if X.format not in {"csr", "csc", "bsr"}:
         return
     try:
         X.check_format(full_check=X.format != "csr")

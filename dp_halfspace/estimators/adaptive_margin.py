@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dp_halfspace import algorithms
 from dp_halfspace._params import explains_foreign_parameters
@@ -27,6 +26,18 @@ if TYPE_CHECKING:
 _SMOOTHING = 1e-3
 # Share of the last steps whose iterates are averaged, None for that of the algorithm.
 _TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
+# Parameters at these values leave it to public sizes how a small table is fitted.
+_OF_SMALL_TABLES = {
+    "margin": "auto",
+    "solver": "auto",
+    "selection": "none",
+    "iterate": "averaged",
+    "projection": "auto",
+    "n_components": "auto",
+    "adversary_radius": 0.0,
+    "fit_intercept": True,
+    "intercept_scaling": 1.0,
+}
 
 
 @explains_foreign_parameters
@@ -238,18 +249,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         twin.prior = self.prior
         return twin
 
-    def _facts(self, data: TrainingData) -> PublicFacts:
-        facts = super()._facts(data)
-        return facts if self.prior is None else replace(facts, prior=self._read_prior(data))
-
-    def _read_prior(self, data: TrainingData) -> LinearPrior:
+    def _public_prior(self, data: TrainingData) -> LinearPrior | None:
+        if self.prior is None:
+            return None
         from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
 
         return read_prior(self.prior, data)
-
-    def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
-        public = super()._public_parameters(data)
-        return public if self.prior is None else {**public, "prior": self._read_prior(data).text}
 
     @property
     def _has_outlook(self) -> bool:
@@ -257,39 +262,24 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return self.prior is None
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        plan = self._small_plan(facts, budget)
-        return self._prior_plan(facts, budget) if plan is None and facts.prior is not None else plan
-
-    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        # Parameters at these values leave it to public sizes how a small table is fitted.
-        asked = {
-            "margin": "auto",
-            "solver": "auto",
-            "selection": "none",
-            "iterate": "averaged",
-            "projection": "auto",
-            "n_components": "auto",
-            "adversary_radius": 0.0,
-            "fit_intercept": True,
-            "intercept_scaling": 1.0,
-        }
-        if facts.balances:
-            return None
-        for name, value in asked.items():
+        is_open = not facts.balances
+        for name, value in _OF_SMALL_TABLES.items():
             # An array is at no value.
             given = getattr(self, name)
-            if not isinstance(given, type(value) | int) or given != value:
-                return None
-        from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
+            is_open = is_open and isinstance(given, type(value) | int) and given == value
+        plan: FitPlan | None = None
+        if is_open:
+            from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
-        return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
+            plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
+        return self._prior_plan(facts, budget) if plan is None and facts.prior is not None else plan
 
     def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
         from dp_halfspace.estimators._small_tables import plan_with_prior  # noqa: PLC0415
 
         has_defaults = (
-            self._solver == "noisy_gd"
+            self.solver in {"auto", "noisy_gd"}
             and isinstance(self.margin, str)
             and self.selection == "none"
             and self.adversary_radius == 0.0
@@ -307,14 +297,18 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         return plan_with_prior(planned, facts, budget)
 
-    @property
-    def _solver(self) -> str:
-        """The solver of tables that are not small."""
-        return "noisy_gd" if self.solver == "auto" else self.solver
-
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | SelectionPlan:
-        """Fix the public numbers of a fit."""
-        margins = self._checked_margins(facts.n_classes, is_pure=budget.is_pure)
+        """Fix the public numbers of a fit of a table that is not small."""
+        is_pure, is_single = budget.is_pure, self.selection == "none"
+        algorithms.check_hinge_solver(self.solver, facts.n_classes, is_pure=is_pure)
+        if not is_single and (is_pure or self.solver in {"objective_perturbation", "noisy_sgd"}):
+            raise ValueError(
+                f"selection={self.selection!r} needs a Gaussian solver: delta > 0 and "
+                "solver='noisy_gd' or 'phased_prox'"
+            )
+        solver = "noisy_gd" if self.solver == "auto" else self.solver
+        is_known = not isinstance(self.margin, str)
+        margins = _checked_margins(self.margin, is_grid=not is_single) if is_known else []
         problem = algorithms.Problem(
             n_samples=facts.n_privacy_units,
             n_features=facts.n_features,
@@ -325,7 +319,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
-            attack=self._adversary(facts, is_pure=budget.is_pure),
+            attack=self._adversary(facts, is_pure=is_pure) if self.adversary_radius else None,
             is_single=algorithms.reads_single(facts, float(self.intercept_scaling)),
             class_weights=facts.class_weights,
             data_norm=facts.data_norm,
@@ -339,26 +333,27 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             "adversary_radius": float(self.adversary_radius),
             "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
         }
-        if self.selection == "none":
+        plan: LinearPlan | SelectionPlan
+        if is_single:
             margin = margins[0] if margins else None
-            plan = algorithms.plan_training(problem, self._solver, margin, budget)
-            self._warn_of_projection([plan], facts)
-            return replace(plan, parameters=parameters)
-        selection = algorithms.plan_selection(
-            problem,
-            self._solver,
-            self.selection,
-            margins or algorithms.margin_grid(problem, budget),
-            budget,
-            population=self.selection_score == "population",
-        )
-        self._warn_of_projection(selection.candidates, facts)
-        return replace(selection, parameters=parameters)
+            plan = algorithms.plan_training(problem, solver, margin, budget)
+            candidates: Sequence[LinearPlan] = [plan]
+        else:
+            plan = algorithms.plan_selection(
+                problem,
+                solver,
+                self.selection,
+                margins or algorithms.margin_grid(problem, budget),
+                budget,
+                population=self.selection_score == "population",
+            )
+            candidates = plan.candidates
+        if self.projection not in {"auto", None}:
+            self._warn_of_projection(candidates, facts)
+        return replace(plan, parameters=parameters)
 
     def _warn_of_projection(self, plans: Sequence[LinearPlan], facts: PublicFacts) -> None:
         """Say where the map that was asked for is none, or too small for the smallest margin."""
-        if self.projection in {"auto", None}:
-            return
         from dp_halfspace.estimators._options import warn_of_projection  # noqa: PLC0415
 
         worst = min(plans, key=lambda plan: plan.margin or 1.0)
@@ -370,53 +365,20 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             margin=worst.margin,
         )
 
-    def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
-        """Return the margins given, none for the automatic ones; refuse what cannot be done."""
-        algorithms.check_hinge_solver(self.solver, n_classes, is_pure=is_pure)
-        if self.selection == "none":
-            if isinstance(self.margin, str):
-                return []
-            margins = _checked_numbers(self.margin)
-            if margins.ndim != 0:
-                raise ValueError(
-                    "margin is a grid, but selection='none': choose a selection, or one margin"
-                )
-            return [float(margins)]
-        if is_pure or self.solver in {"objective_perturbation", "noisy_sgd"}:
-            raise ValueError(
-                f"selection={self.selection!r} needs a Gaussian solver: delta > 0 and "
-                "solver='noisy_gd' or 'phased_prox'"
-            )
-        if isinstance(self.margin, str):
-            return []
-        grid = _checked_numbers(self.margin)
-        if grid.ndim != 1 or grid.size == 0:
-            raise ValueError("margin must be 'auto' or a list of numbers when there is a selection")
-        return [float(margin) for margin in grid]
-
-    def _adversary(self, facts: PublicFacts, *, is_pure: bool) -> Adversary | None:
-        """Return the adversary in units of the public scale of a row, or None without one."""
-        if self.adversary_radius == 0.0:
-            return None
+    def _adversary(self, facts: PublicFacts, *, is_pure: bool) -> Adversary:
+        """Return the adversary in units of the public scale of a row."""
         from dp_halfspace.estimators._options import planned_attack  # noqa: PLC0415
         from dp_halfspace.optim.losses import LOGISTIC  # noqa: PLC0415
 
-        norm = facts.data_norm
-        attack = planned_attack(
-            self.adversary_radius,
-            self.adversary_norm,
-            _SMOOTHING,
-            loss=LOGISTIC,
-            facts=facts,
-        )
-        if attack is None:
-            return None
+        radius, norm = self.adversary_radius, self.adversary_norm
+        attack = planned_attack(radius, norm, _SMOOTHING, loss=LOGISTIC, facts=facts)
+        assert attack is not None  # the radius is not 0
         if facts.n_classes > 2:
             raise ValueError(
                 "Only binary classification is supported with adversary_radius: for more classes "
                 "use OutputPerturbationClassifier"
             )
-        is_default = self._solver == "noisy_gd" and isinstance(self.margin, str)
+        is_default = self.solver in {"auto", "noisy_gd"} and isinstance(self.margin, str)
         if is_pure or not is_default or self.selection != "none":
             raise ValueError(
                 "adversary_radius needs solver='noisy_gd', margin='auto', selection='none' and "
@@ -427,11 +389,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "adversary_radius needs projection='auto' or None: a projection changes the size "
                 "of a change of a row"
             )
-        return replace(attack, radius=attack.radius / norm, smoothing=_SMOOTHING)
+        return replace(attack, radius=attack.radius / facts.data_norm, smoothing=_SMOOTHING)
 
 
-def _checked_numbers(margin: Any) -> NDArray[np.float64]:
-    """Return one margin or a grid of them as an array, if all are margins."""
+def _checked_margins(margin: Any, *, is_grid: bool) -> list[float]:
+    """Return one known margin, or a grid of them."""
     try:
         numbers = np.asarray(float(margin) if isinstance(margin, Real) else margin)
     except ValueError:
@@ -439,4 +401,10 @@ def _checked_numbers(margin: Any) -> NDArray[np.float64]:
     is_number = numbers.dtype.kind in "iuf"
     if not is_number or not ((numbers >= algorithms.SMALLEST_MARGIN) & (numbers <= 1)).all():
         raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
-    return numbers.astype(np.float64)
+    if not is_grid and numbers.ndim != 0:
+        raise ValueError(
+            "margin is a grid, but selection='none': choose a selection, or one margin"
+        )
+    if is_grid and (numbers.ndim != 1 or numbers.size == 0):
+        raise ValueError("margin must be 'auto' or a list of numbers when there is a selection")
+    return [float(number) for number in np.atleast_1d(numbers)]

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dp_halfspace.algorithms.engine.outlook import Outlook, Ranking, Table
-    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
+    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -263,18 +263,14 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if share is not None and kind is not None:
             kind = replace(kind, share=share)
         sizes = (n_samples, n_features, len(data.classes))
-        known: dict[str, Any] = {"is_scale_stated": self._is_scale_stated, "kind": kind}
-        return outlook_of(*sizes, float(self.epsilon), delta, **known)
+        is_stated = getattr(self, "data_norm", None) is not None
+        spent = float(self.epsilon), delta
+        return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind)
 
     @property
     def _has_outlook(self) -> bool:
         """Whether the outlook of the default classifier tells about this one, too."""
         return True
-
-    @property
-    def _is_scale_stated(self) -> bool:
-        """Whether the scale of rows is public, as the outlook asks."""
-        return getattr(self, "data_norm", None) is not None
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
@@ -372,7 +368,13 @@ class PrivateLinearClassifier(PrivateClassifier):
             has_people=data.people is not None,
             balances=balances,
             has_weights=data.weights is not None,
+            prior=self._public_prior(data),
         )
+
+    def _public_prior(self, data: TrainingData) -> LinearPrior | None:
+        """Read the public model that a fit may fall back to, if there is one."""
+        del data
+        return None
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
@@ -473,10 +475,12 @@ class PrivateLinearClassifier(PrivateClassifier):
         return float(self.intercept_scaling) if self.fit_intercept else None
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
+        prior = self._public_prior(data)
         return {
             **super()._public_parameters(data),
             "data_norm": None if self.data_norm is None else float(self.data_norm),
             "constant_column": self._constant_column(),
+            **({} if prior is None else {"prior": prior.text}),
         }
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:

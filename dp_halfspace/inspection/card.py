@@ -165,7 +165,7 @@ def outlook_for(model: Any) -> Outlook | None:
     n_samples = int(dict(record.public)["n_samples"])
     n_features, kind = model._judged_as(n_samples)
     sizes = (n_samples, n_features, len(model.classes_))
-    spent, is_stated = (record.epsilon, record.delta), model._is_scale_stated
+    spent, is_stated = (record.epsilon, record.delta), getattr(model, "data_norm", None) is not None
     return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind)
 
 

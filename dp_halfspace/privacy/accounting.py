@@ -49,7 +49,6 @@ from dp_halfspace.privacy.profiles import (
     Term,
     check_delta,
     check_nonnegative,
-    check_not_nan,
     gdp_mu,
     log_gdp_delta,
     log_gdp_excess,
@@ -302,7 +301,10 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
     >>> f"{delta([Gaussian(0.2), Exponential(0.1)], 1.0):.5e}"
     '4.47224e-08'
     """
-    return _smallest_delta(tuple(events), float(check_not_nan("epsilon", epsilon)))
+    epsilon = float(epsilon)
+    if math.isnan(epsilon):
+        raise ValueError("epsilon must not be NaN")
+    return _smallest_delta(tuple(events), epsilon)
 
 
 def epsilon(events: Iterable[Event], delta: float) -> float:
@@ -349,10 +351,8 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
         high *= 2.0
         if high > min(2.0 * ceiling, _FURTHEST):
             return ceiling
-    found = step_up(
-        root(excess, 0.0 if high == 1.0 else 0.5 * high, high), lambda value: excess(value) <= 0.0
-    )
-    return min(found, ceiling)
+    found = root(excess, 0.0 if high == 1.0 else 0.5 * high, high)
+    return min(step_up(found, excess), ceiling)
 
 
 def calibrate(

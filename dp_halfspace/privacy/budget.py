@@ -15,9 +15,9 @@ from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 class Budget:
     """What may be spent: (epsilon, delta), or the part mu of a Gaussian budget.
 
-    Made by `of` or `gaussian`. Epsilons of pure parts add up, so do the squares of mu
-    (``docs/proofs/accounting.md``, section 5): whatever the roundings, the parts of `split` and
-    `equal_parts` stay together within the whole.
+    Made by `of` or `gaussian`; an infinite one means no noise and no guarantee. Epsilons of pure
+    parts add up, so do the squares of mu (``docs/proofs/accounting.md``, section 5): whatever the
+    roundings, the parts of `split` and `equal_parts` stay together within the whole.
 
     >>> part, rest = Budget.of(1.0, 0.0).split(0.25)
     >>> part.epsilon, rest.epsilon < 0.75, rest.is_pure
@@ -25,28 +25,21 @@ class Budget:
     """
 
     delta: float
+    is_infinite: bool
+    is_pure: bool
     _epsilon: float | None = None
     _mu: float | None = None
 
     @classmethod
     def of(cls, epsilon: float, delta: float) -> Budget:
         """Return the budget of a guarantee; an infinite `epsilon` means no noise."""
-        return cls(delta, _epsilon=epsilon)
+        is_infinite = math.isinf(epsilon)
+        return cls(delta, is_infinite, delta == 0 and not is_infinite, _epsilon=epsilon)
 
     @classmethod
     def gaussian(cls, mu: float, delta: float = 0.0) -> Budget:
         """Return a part of a Gaussian budget; `delta` matters where its epsilon is asked for."""
-        return cls(delta, _mu=mu)
-
-    @property
-    def is_infinite(self) -> bool:
-        """Whether there is no noise, and no guarantee."""
-        return math.isinf(self._epsilon or self._mu or 0.0)
-
-    @property
-    def is_pure(self) -> bool:
-        """Whether pure DP is asked for."""
-        return self._mu is None and self.delta == 0 and not self.is_infinite
+        return cls(delta, math.isinf(mu), is_pure=False, _mu=mu)
 
     @property
     def mu(self) -> float:

@@ -56,8 +56,9 @@ class _Plain:
     """What all events have in common: checked fields, numbers >= 0, and plain data for files."""
 
     def __post_init__(self) -> None:
-        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
-        self._store(**{name: check_nonnegative(name, x) for name, x in numbers.items()})
+        for field in fields(self):
+            number = check_nonnegative(field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, number)
 
     def _store(self, **values: object) -> None:
         """Replace fields by their checked values."""
@@ -345,7 +346,7 @@ class Repeated(_Plain):
 
     def __post_init__(self) -> None:
         check_event(self.event)
-        self._store(count=_count("count", self.count))
+        object.__setattr__(self, "count", _count("count", self.count))
 
     def describe(self) -> str:
         """One line for an auditor."""

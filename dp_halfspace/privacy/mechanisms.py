@@ -11,8 +11,7 @@ import math
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +41,6 @@ from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
 
 _NO_GUARANTEE = Pure(math.inf)
-# The event of a mechanism is read at every release, so it is checked once.
-_gaussian_event = lru_cache(maxsize=64, typed=True)(Gaussian)
-_sampled_event = lru_cache(maxsize=64, typed=True)(SampledGaussian)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,10 @@ class GaussianNoise:
         Bound on the Euclidean distance of the values of two neighbouring data sets.
     mu : float
         Signal to noise ratio that is charged.
+    sigma : float
+        Standard deviation of every coordinate.
+    event : Gaussian
+        What the release costs: ``Gaussian(mu)``.
 
     Notes
     -----
@@ -71,20 +71,14 @@ class GaussianNoise:
 
     sensitivity: float
     mu: float
+    sigma: float = field(init=False, repr=False, compare=False)
+    event: Gaussian = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A scale is refused here, where everything is public and nothing is charged yet.
-        check_scale(self.sigma, "sigma")
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of every coordinate."""
-        return self.sensitivity / self.mu * FAR_UP
-
-    @property
-    def event(self) -> Gaussian:
-        """What the release costs: ``Gaussian(mu)``."""
-        return _gaussian_event(self.mu)
+        sigma = check_scale(self.sensitivity / self.mu * FAR_UP, "sigma")
+        object.__setattr__(self, "sigma", sigma)
+        object.__setattr__(self, "event", Gaussian(self.mu))
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
@@ -103,6 +97,10 @@ class SampledGaussianNoise:
         Bound on the Euclidean distance of the rows of any two records.
     mu : float
         Distance to noise ratio that is charged.
+    sigma : float
+        Standard deviation of every coordinate.
+    event : SampledGaussian
+        What the release costs: ``SampledGaussian(n_records, mu)``.
 
     Notes
     -----
@@ -117,20 +115,14 @@ class SampledGaussianNoise:
     n_records: int
     sensitivity: float
     mu: float
+    sigma: float = field(init=False, repr=False, compare=False)
+    event: SampledGaussian = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # As for Gaussian noise.
-        check_scale(self.sigma, "sigma")
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of every coordinate."""
-        return self.sensitivity / self.mu * FAR_UP
-
-    @property
-    def event(self) -> SampledGaussian:
-        """What the release costs: ``SampledGaussian(n_records, mu)``."""
-        return _sampled_event(self.n_records, self.mu)
+        sigma = check_scale(self.sensitivity / self.mu * FAR_UP, "sigma")
+        object.__setattr__(self, "sigma", sigma)
+        object.__setattr__(self, "event", SampledGaussian(self.n_records, self.mu))
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Draw a row with exactly equal chances and add the noise, rounded to a public grid."""
@@ -207,12 +199,9 @@ class ExponentialChoice(ExponentialMechanism):
 
 @dataclass(frozen=True, slots=True)
 class NoNoise:
-    """The identity, for an infinite epsilon."""
+    """The identity, for an infinite epsilon: its event has no guarantee."""
 
-    @property
-    def event(self) -> Pure:
-        """An event without any guarantee."""
-        return _NO_GUARANTEE
+    event: ClassVar[Pure] = _NO_GUARANTEE
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the value as it is."""

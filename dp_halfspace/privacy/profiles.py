@@ -56,14 +56,6 @@ def check_delta(delta: float) -> float:
     return number + 0.0
 
 
-def check_not_nan(name: str, values: ArrayLike) -> FloatArray:
-    """Return `values` as a float array without NaN or raise naming `name`."""
-    array = np.asarray(values, dtype=np.float64)
-    if np.isnan(array).any():
-        raise ValueError(f"{name} must not be NaN")
-    return array
-
-
 def _mills_slope(z: FloatArray) -> FloatArray:
     """Minus the derivative of the Mills ratio, 1 - z M(z), for z > -1."""
     far = z > 30.0
@@ -155,11 +147,11 @@ def root(
     return value
 
 
-def step_up(epsilon: float, holds: Callable[[float], bool]) -> float:
-    """Raise a root in relative steps from 2^-40 on until `holds` is true of it."""
+def step_up(epsilon: float, function: Callable[[float], float], level: float = 0.0) -> float:
+    """Raise a root in relative steps from 2^-40 on until the function is at most `level` there."""
     step = 2.0**-40
     raised = epsilon * (1.0 + step)
-    while not holds(raised):
+    while not function(raised) <= level:
         step *= 2.0
         raised = max(epsilon, 1e-300) * (1.0 + step)
     return raised
@@ -201,7 +193,9 @@ def gdp_delta(mu: float, epsilon: ArrayLike) -> Any:
     '1.754633e-08'
     """
     mu = check_nonnegative("mu", mu)
-    values = check_not_nan("epsilon", epsilon)
+    values = np.asarray(epsilon, dtype=np.float64)
+    if np.isnan(values).any():
+        raise ValueError("epsilon must not be NaN")
     bare = math.isinf(mu)
     deltas = np.where(values == np.inf, 0.0, 1.0) if bare else np.exp(log_gdp_delta(mu, values))
     return deltas if deltas.ndim else float(deltas)
@@ -242,8 +236,8 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         return math.inf
     if log_gdp_upper(mu, 0.0) <= log_delta:
         return 0.0
-    epsilon = root(partial(log_gdp_upper, mu), 0.0, high, log_delta)
-    return step_up(epsilon, lambda e: log_gdp_upper(mu, e) <= log_delta)
+    upper = partial(log_gdp_upper, mu)
+    return step_up(root(upper, 0.0, high, log_delta), upper, log_delta)
 
 
 def gdp_mu(epsilon: float, delta: float) -> float:

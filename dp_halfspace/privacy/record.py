@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from numbers import Integral, Real
@@ -140,16 +140,23 @@ class PrivacyRecord:
     public: Mapping[str, Any] | tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        public: dict[str, Any] = {}
+        for name, value in self.public.items() if isinstance(self.public, Mapping) else self.public:
+            if str(name) in public:
+                raise ValueError("public must not name a fact twice")
+            public[str(name)] = _freeze(value)
         checked = {
             "epsilon": check_nonnegative("epsilon", self.epsilon),
             "delta": check_delta(self.delta),
             "events": tuple(self.events),
-            "public": _freeze_pairs(self.public),
+            "public": tuple(public.items()),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        _check_choice("adjacency", self.adjacency, NEIGHBOURS)
-        _check_choice("noise", self.noise, _NOISES)
+        for name, choices in (("adjacency", NEIGHBOURS), ("noise", _NOISES)):
+            given, known = getattr(self, name), sorted(choices)
+            if given not in known:
+                raise ValueError(f"{name} must be one of {known}, got {given!r}")
         proved = smallest_delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
@@ -253,7 +260,7 @@ class PrivacyRecord:
     def summary(self) -> str:
         """Text for an auditor: the guarantee, its assumptions and its limits."""
         claim = f"({self.epsilon!r}, {self.delta!r})-differential privacy"
-        if dict(_freeze_pairs(self.public)).get("classes_source") == LABELS_SEEN:
+        if dict(self.public).get("classes_source") == LABELS_SEEN:
             claim += ", given the label set: it was taken from the data and is declared public"
         lines = [
             "Guarantee: "
@@ -278,7 +285,7 @@ class PrivacyRecord:
             f"  - true positive rate {found} (false positive rate)",
         ]
         lines.append("Assumed public, besides every parameter:")
-        lines += [f"  - {name} = {value!r}" for name, value in _freeze_pairs(self.public)]
+        lines += [f"  - {name} = {value!r}" for name, value in dict(self.public).items()]
         lines.append(
             "Out of scope: running time and other side channels, what steps in front of the model "
             "have learnt from the records (inspection.check_pipeline names them), and further fits "
@@ -294,7 +301,7 @@ class PrivacyRecord:
             "adjacency": self.adjacency,
             "events": [event.to_dict() for event in self.events],
             "noise": self.noise,
-            "public": {name: _thaw(value) for name, value in _freeze_pairs(self.public)},
+            "public": {name: _thaw(value) for name, value in dict(self.public).items()},
         }
 
     def to_dp_events(self) -> list[dict[str, Any]]:
@@ -346,24 +353,6 @@ class PrivacyRecord:
         return cls(**{**data, "events": events})
 
 
-def _check_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise unless `value` is one of `choices`."""
-    known = sorted(choices)
-    if value not in known:
-        raise ValueError(f"{name} must be one of {known}, got {value!r}")
-
-
-def _freeze_pairs(
-    public: Mapping[str, Any] | Iterable[tuple[str, Any]],
-) -> tuple[tuple[str, Any], ...]:
-    """Pairs of names and immutable plain values."""
-    pairs = public.items() if isinstance(public, Mapping) else public
-    frozen = tuple((str(name), _freeze(value)) for name, value in pairs)
-    if len(dict(frozen)) < len(frozen):
-        raise ValueError("public must not name a fact twice")
-    return frozen
-
-
 def _freeze(value: Any) -> Any:
     """Immutable plain form of a public value."""
     if isinstance(value, np.generic | np.ndarray):
@@ -375,10 +364,8 @@ def _freeze(value: Any) -> Any:
     if isinstance(value, Real):
         return number_to_json(float(value))
     if isinstance(value, Mapping):
-        return tuple((_freeze(key), _freeze(item)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(_freeze(item) for item in value)
-    return str(value)
+        value = tuple(value.items())
+    return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _thaw(value: Any) -> Any:

@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections import deque
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -628,10 +629,10 @@ def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
 
     def release(self, value, mechanism):
         self.consume(mechanism.event)
-        fields = {f: getattr(mechanism, f) for f in mechanism.__dataclass_fields__}
+        fields = mechanism.__dataclass_fields__
         name = next(f for f in ("sensitivity", "change", "epsilon") if f in fields)
         follows = 1.0 + float(np.ravel(value).astype(float) ** 2 @ np.arange(value.size)) / 1e3
-        other = type(mechanism)(**{**fields, name: fields[name] * follows})
+        other = replace(mechanism, **{name: getattr(mechanism, name) * follows})
         return interception.draw_release(value, other, self._source)
 
     monkeypatch.setattr(Permit, "release", release)

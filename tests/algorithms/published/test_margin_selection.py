@@ -139,10 +139,14 @@ def test_score_noise_test_sees_the_published_slips(monkeypatch, bug):
     """Planted: the variance used as standard deviation, the sensitivity of the mean, of one."""
 
     class Cheat(GaussianNoise):
-        @property
-        def sigma(self):
-            right = self.sensitivity / self.mu
-            return {"variance": right**2, "average": right / 300, "one score": 1 / self.mu}[bug]
+        def __post_init__(self):
+            super().__post_init__()
+            wrong = {
+                "variance": self.sigma**2,
+                "average": self.sigma / 300,
+                "one score": 1 / self.mu,
+            }
+            object.__setattr__(self, "sigma", wrong[bug])
 
     monkeypatch.setattr(MODULE, "GaussianNoise", Cheat)
     with pytest.raises(AssertionError):
