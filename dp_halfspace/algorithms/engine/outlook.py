@@ -188,8 +188,8 @@ def outlook_of(
 ) -> Outlook:
     """Say what to expect of the default classifier, or of another `kind` of fit.
 
-    Whether scales are stated is asked for three to seven classes alone: selections end earlier
-    then, as they do for tables. Two classes have one curve for both.
+    Selections end earlier where scales are stated, as they do for tables. The steps of three to
+    seven classes have a curve of their own then, those of two classes one for both.
     """
     is_table = isinstance(kind, Table)
     is_small_table = not isinstance(kind, Ranking) and small_table_rule(

@@ -98,9 +98,12 @@ def test_several_classes_in_stated_scales_have_a_curve_of_their_own():
         stated, learnt = (outlook_of(*sizes, is_scale_stated=k) for k in (True, False))
         assert (stated.improvement != learnt.improvement) == is_other
         assert outlook(*sizes[:4], is_scale_stated=True) == stated
-    assert outlook_of(800, 10, 2, 1.0, 1e-6) == outlook_of(
-        800, 10, 2, 1.0, 1e-6, is_scale_stated=True
-    )
+    # Two classes have one curve for both, but where selections end.
+    for n_samples, is_other in ((599, False), (600, True), (899, True), (900, False)):
+        stated, learnt = (
+            outlook_of(n_samples, 10, 2, 1.0, 1e-6, is_scale_stated=k) for k in (True, False)
+        )
+        assert (stated != learnt) == is_other
 
 
 @pytest.mark.parametrize("norm", [None, 2.0])
