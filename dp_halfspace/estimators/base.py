@@ -383,12 +383,13 @@ class PrivateLinearClassifier(PrivateClassifier):
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
         plan = self._special_plan(facts, budget)
+        plan_fit = self._plan_balanced if facts.balances else self._plan
         if plan is None and (facts.is_scale_stated or not self._learns_scales):
-            plan = self._planned(facts, budget)
+            plan = plan_fit(facts, budget)
         elif plan is None:
             from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
 
-            plan = scaled = plan_scaled(self._planned, facts, budget)
+            plan = scaled = plan_scaled(plan_fit, facts, budget)
             if scaled.scales is None and facts.is_sparse:
                 warn_of_sparse_columns()
             elif scaled.scales is None:
@@ -404,10 +405,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         del facts, budget
         return None
 
-    def _planned(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        """Plan a fit and, where they are to balance its classes, counts of these."""
-        if not facts.balances:
-            return self._plan(facts, budget)
+    def _plan_balanced(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        """Plan noisy counts of the classes, and a fit with weights that follow them."""
         from dp_halfspace.algorithms.wrapped_plans import plan_balanced  # noqa: PLC0415
 
         return plan_balanced(self._plan, facts, budget)

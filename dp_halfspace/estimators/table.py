@@ -463,7 +463,8 @@ class PrivateTableClassifier(PrivateClassifier):
             is_ranged=not (learnt.any() or budget.is_pure),
         )
         facts = model._facts(data)
-        inner = model._planned(facts, left)
+        plan_fit = model._plan_balanced if facts.balances else model._plan
+        inner = plan_fit(facts, left)
         parameters = model._public_parameters(data)
         made = (model, inner, parameters, learnt, scales, calibration)
         plan = _TableFit(data.encoding, *made)
