@@ -113,7 +113,7 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
-def refusing(**reasons: str) -> Callable[[type], type]:
+def refuse_parameters(**reasons: str) -> Callable[[type], type]:
     """Let a class answer to parameters that others have by a sentence; they stay unknown to it."""
 
     def decorate(kind: Any) -> Any:
@@ -224,4 +224,6 @@ def explains_foreign_parameters(kind: type) -> type:
     own = signature(kind).parameters
     hint = "dp_halfspace.from_sklearn turns an estimator of scikit-learn into a private one"
     reasons = {name: f"{why}. {hint}" for name, why in _OF_A_CLASS.items()} | {"prior": _PRIOR}
-    return refusing(**{name: why for name, why in reasons.items() if name not in own})(kind)
+    return refuse_parameters(**{name: why for name, why in reasons.items() if name not in own})(
+        kind
+    )

@@ -305,7 +305,7 @@ MUTANTS = [
         "model_selection/conformal.py",
         "tests/model_selection/test_conformal.py",
         (
-            "PrivateConformalClassifier._planned",
+            "PrivateConformalClassifier._plan_release",
             "share * rule.least_missed / (1.0 - share)",
             "rule.least_missed",
             "test_the_fewest_records_are_those_of_the_proof",
@@ -695,7 +695,7 @@ MUTANTS = [
             "test_parts_that_are_left_out_cost_no_more",
         ),
         (
-            "_listed",
+            "_list_events",
             "Repeated(event, n) if n > 1 else",
             "",
             "tests/privacy/test_balance.py::test_no_interruption_leaves_more_than_the_entries_do",
@@ -977,7 +977,7 @@ MUTANTS = [
             "test_an_interrupt_after_the_charge",
         ),
         (
-            "_Booking._charged",
+            "_Booking._charged_records",
             "[record for record in self._asked if record in entries]",
             "self._asked",
             "test_a_refused_charge_is_not_called_charged",
@@ -1820,8 +1820,8 @@ MUTANTS = [
         ),
         (
             "MeanDifferencePlan.run",
-            "rows.apply_to_classes(_signed, classes, weights)",
-            "_signed(classes, weights[classes])",
+            "rows.apply_to_classes(_signed_weights, classes, weights)",
+            "_signed_weights(classes, weights[classes])",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
         (
@@ -1858,7 +1858,7 @@ MUTANTS = [
         "tests/algorithms/engine/test_whitening.py",
         (
             "WhiteningPlan.run",
-            "rows = rows.leading(self.n_curved)",
+            "rows = rows.first_columns(self.n_curved)",
             "pass",
             "test_sensitivity_against_brute_force",
         ),
@@ -2001,7 +2001,7 @@ MUTANTS = [
             "test_stages_look_round_the_winner_and_share_the_budget",
         ),
         (
-            "_chosen",
+            "_choose_direction",
             "permit.choose(np.concatenate(costs), choice, is_cost=True)",
             "int(np.concatenate(costs).argmin())",
             "test_law_is_the_definition",
@@ -2217,7 +2217,7 @@ MUTANTS = [
             "tests/algorithms/published/test_kernel_margin.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
-            "_phased",
+            "_plan_phased_prox",
             "margin, mu)",
             "margin, mu / margin)",
             "tests/algorithms/published/test_kernel_margin.py::test_every_candidate_costs_what_is_charged",
@@ -2259,13 +2259,13 @@ MUTANTS = [
         "algorithms/margin_training.py",
         "tests/algorithms/test_margin_training.py",
         (
-            "_attacked",
+            "_plan_against_adversary",
             "DOWN,\n        attack=scaled",
             "DOWN",
             "test_the_noise_against_an_attack_is_that_of_moved_rows",
         ),
         (
-            "_attacked",
+            "_plan_against_adversary",
             "attack.radius / math.hypot(1.0, constant_column or 0.0)",
             "2.0 * attack.radius",
             "test_the_noise_against_an_attack_is_that_of_moved_rows",
@@ -2418,7 +2418,7 @@ MUTANTS = [
         "tests/test_chunks.py",
         (
             "_scores_of_all",
-            "travelling(model)",
+            "without_ledger_and_seed(model)",
             "model",
             "test_no_seed_and_no_account_travels_with_a_model",
         ),
@@ -2531,32 +2531,32 @@ MUTANTS = [
         "data/chunked_data.py",
         "tests/test_chunks.py",
         (
-            "travelling",
-            "type(model)(map(travelling, model))",
+            "without_ledger_and_seed",
+            "type(model)(map(without_ledger_and_seed, model))",
             "model",
             "test_nothing_that_could_release_travels",
         ),
         (
-            "travelling",
+            "without_ledger_and_seed",
             'in {"ledger", "random_state"}',
             '== "ledger"',
             "test_no_seed_and_no_account_travels_with_a_model",
         ),
         (
-            "travelling",
+            "without_ledger_and_seed",
             'in {"ledger", "random_state"}',
             '== "random_state"',
             "test_no_seed_and_no_account_travels_with_a_model",
         ),
         (
-            "travelling",
-            "travelling(value)",
+            "without_ledger_and_seed",
+            "without_ledger_and_seed(value)",
             "value",
             "test_no_seed_and_no_account_travels_with_a_model",
         ),
         (
             "mapped_by_chunks",
-            "travelling(estimator)",
+            "without_ledger_and_seed(estimator)",
             "estimator",
             "test_no_seed_and_no_account_travels_with_a_model",
         ),
@@ -2576,7 +2576,7 @@ MUTANTS = [
         "tests/metrics/test_score.py",
         (
             "HeldOut.outcomes",
-            "travelling(model)",
+            "without_ledger_and_seed(model)",
             "model",
             "tests/test_chunks.py::test_no_seed_and_no_account_travels_with_a_model",
         ),
@@ -2659,7 +2659,7 @@ MUTANTS = [
         "metrics/_tallies.py",
         "tests/metrics/test_score.py",
         (
-            "_shaped",
+            "_answers_in_shape",
             "dtype=object if isinstance(given, list | tuple) else None",
             "dtype=None",
             "test_a_list_of_predictions_has_no_common_type",
@@ -2725,7 +2725,7 @@ MUTANTS = [
             "test_classes_of_a_model_may_be_in_any_order",
         ),
         (
-            "_shaped",
+            "_answers_in_shape",
             "answers.shape != shape",
             "False",
             "test_refusals_cost_nothing",
@@ -2777,19 +2777,19 @@ MUTANTS = [
         "model_selection/threshold.py",
         "tests/model_selection/test_threshold.py",
         (
-            "PrivateThresholdClassifier._planned",
+            "PrivateThresholdClassifier._plan_release",
             "ExponentialChoice(1.0, epsilon)",
             "ExponentialChoice(0.5, epsilon)",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
         ),
         (
-            "PrivateThresholdClassifier._planned",
+            "PrivateThresholdClassifier._plan_release",
             "DiscreteLaplaceNoise(1, first.epsilon)",
             "DiscreteLaplaceNoise(1, 2.0 * first.epsilon)",
             "test_a_fit_pays_before_anything_is_drawn",
         ),
         (
-            "PrivateThresholdClassifier._released",
+            "PrivateThresholdClassifier._release",
             "np.floor(positive[-1:])",
             "2.0 * positive[-1:]",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
@@ -2805,31 +2805,31 @@ MUTANTS = [
         "model_selection/conformal.py",
         "tests/model_selection/test_conformal.py",
         (
-            "PrivateConformalClassifier._planned",
+            "PrivateConformalClassifier._plan_release",
             "sensitivity = (1.0 + steepness) * share",
             "sensitivity = 2.0 * share",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
-            "PrivateConformalClassifier._released",
+            "PrivateConformalClassifier._release",
             "2.0 * (data.n + 1.0 + plan.few + plan.lacking)",
             "inside[:, -1] * 3.0",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
-            "PrivateConformalClassifier._released",
+            "PrivateConformalClassifier._release",
             "0.5 * (plan.steepness - 1.0)",
             "0.0",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
-            "PrivateConformalClassifier._released",
+            "PrivateConformalClassifier._release",
             "plan.few_rate * (wanted - plan.few)",
             "2.0 * (wanted - plan.few)",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
         (
-            "PrivateConformalClassifier._released",
+            "PrivateConformalClassifier._release",
             "plan.step * steps",
             "plan.step * steps * inside / data.n",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
@@ -3255,7 +3255,7 @@ MUTANTS = [
             "test_words_of_a_row_depend_on_its_own_cell",
         ),
         (
-            "Encoding._coded",
+            "Encoding._encode_columns",
             "np.clip(values, column.low, column.high)",
             "values",
             "test_any_object_has_a_number_and_a_text_silently",
@@ -3381,7 +3381,7 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_table.py",
         (
-            "PrivateTableClassifier._validated",
+            "PrivateTableClassifier._validate",
             "warn_caller(unstated)",
             "pass",
             "test_kinds_that_dtypes_say_are_declared_once",
@@ -3881,7 +3881,7 @@ MUTANTS = [
         "algorithms/engine/training.py",
         "tests/estimators/test_table.py",
         (
-            "LinearPlan.following",
+            "LinearPlan.follow_counts",
             "self.counts.run(data.class_indices, permit, data.people, data.weights)",
             "1.0 * np.bincount(data.class_indices, minlength=problem.n_classes), self.counts.run(data.class_indices, permit, data.people, data.weights)[1]",
             "test_a_fit_that_follows_counts_is_a_function_of_its_releases",

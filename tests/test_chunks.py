@@ -113,7 +113,7 @@ def test_minimisers_are_certified_in_chunks(name):
     options, labels = MINIMISERS[name]
     how = {**PUBLIC, "epsilon": math.inf, "data_norm": 6000, "preconditioner": False, **options}
     model = OutputPerturbationClassifier(**how).fit(X, labels)
-    plan = model._fit_plan(model._validated(X, labels, None)).plan
+    plan = model._fit_plan(model._validate(X, labels, None)).plan
     apart = 2.0 * plan.tolerance.certified / plan.risk.total(plan.ridge)
     want = np.c_[model.coef_, model.intercept_]
     for cut in (local(1), local(2), local(7), of_dask(2)):

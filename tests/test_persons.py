@@ -53,7 +53,7 @@ from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.projection import draw_additive
 from dp_halfspace.rows import blocks
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
-from dp_halfspace.rows.rows import Rows, normalised_rows, preconditioned
+from dp_halfspace.rows.rows import Rows, normalised_rows, precondition_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
 
@@ -305,7 +305,7 @@ def own_bits(X, people, kind):
     root = np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
     thin = Preconditioner(150.0, np.ascontiguousarray(turn[:, :2]), np.array([0.25, 3.0]))
     found += [rows._scale, rows.margins_over_constant(turn[:-1, 0])]
-    found += [preconditioned(rows, m, row_bound=4.0)._scale for m in (root, thin)]
+    found += [precondition_rows(rows, m, row_bound=4.0)._scale for m in (root, thin)]
     return found
 
 
@@ -428,7 +428,7 @@ def test_sums_of_many_rows_are_as_exact_as_those_of_few(monkeypatch):
             add(block, total)
         return total
 
-    monkeypatch.setattr(Rows, "_summed", plain)
+    monkeypatch.setattr(Rows, "_sum_blocks", plain)
     assert sum_error(10_000) > 7
 
 

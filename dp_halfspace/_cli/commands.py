@@ -27,9 +27,9 @@ from dp_halfspace._cli.tables import (
     labels_of,
     read_cells,
     read_training_table,
+    read_typed_columns,
     readable,
     stream_cells,
-    typed,
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
@@ -459,7 +459,7 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
     """Return the rows of a table as the fit read them, if this version can predict them."""
     features = _features(model)
     # Kinds are those of the fit, whatever this table holds.
-    frame = typed(cells, features)
+    frame = read_typed_columns(cells, features)
     for column in model.encoding_.columns:
         if column.name not in features:
             frame[column.name] = ""
@@ -559,7 +559,7 @@ class _Booking:
 
     def _describe_charged(self, lost: str) -> str:
         """Return the end of a sentence; it is empty if nothing was charged."""
-        charged = self._charged()
+        charged = self._charged_records()
         if not charged:
             return ""
         sizes = " and ".join(
@@ -568,7 +568,7 @@ class _Booking:
         )
         return f"; {sizes} stay charged to the ledger {self._path}, and {lost}"
 
-    def _charged(self) -> list[PrivacyRecord]:
+    def _charged_records(self) -> list[PrivacyRecord]:
         """List what was asked and is in the ledger: Ctrl-C may come after it was charged."""
         if self._ledger is None or not self._asked:
             return []

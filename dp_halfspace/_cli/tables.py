@@ -383,7 +383,7 @@ def _read_csv(
     import pandas  # noqa: PLC0415 (optional dependency)
 
     path = options.table
-    with _opened(path, options.encoding) as file:
+    with _open_text(path, options.encoding) as file:
         names, separator, decimal = _read_header(file, options, wanted)
         stay = [decimal == "," or is_verbatim(name) for name in names]
         blocks = _row_blocks(file, separator, path, len(names))
@@ -409,7 +409,7 @@ def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], 
 
 
 @contextmanager
-def _opened(path: Path, encoding: str) -> Iterator[Any]:
+def _open_text(path: Path, encoding: str) -> Iterator[Any]:
     """Open a text file that may be compressed."""
     text: dict[str, Any] = {"encoding": encoding, "newline": ""}
     kind = path.suffix.lower()
@@ -494,7 +494,7 @@ def _kind_of_texts(texts: Any, decimal: str | None) -> str:
     return "date" if all(isinstance(value, Moment) for value in there) else "text"
 
 
-def typed(cells: Cells, columns: Mapping[str, Column]) -> Any:
+def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:
     """Return the columns, numbers among texts read by the sign of decimals of this file."""
     frame = cells.frame[list(columns)]
     if not cells.is_text:
@@ -592,7 +592,7 @@ def read_training_table(options: Any) -> TrainingTable:
     if absent:
         raise UserError(f"--drop: there is no column {', '.join(absent)} in {options.table}")
     columns = declared_columns(features, rules)
-    frame = typed(features, columns)
+    frame = read_typed_columns(features, columns)
     found = [column for column in columns.values() if not column.is_stated]
     if features.is_text:
         rules |= {column.name: {"kind": word_of(column), "stated": False} for column in found}

@@ -64,11 +64,11 @@ def plan_training(
 
         return plan_known_margin(problem, solver, margin, mu)
     if problem.attack is not None:
-        return _attacked(problem, problem.attack, mu)
-    return gradient_training(problem, mu, problem.drawn(None), counts_classes=True)
+        return _plan_against_adversary(problem, problem.attack, mu)
+    return gradient_training(problem, mu, problem.draw_map(None), counts_classes=True)
 
 
-def _attacked(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
+def _plan_against_adversary(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
     """Accelerated steps on rows that keep their lengths, against an adversary."""
     defaults = engine_defaults(problem.n_samples, problem.n_columns(), problem.n_classes, mu)
     constant_column = problem.constant(defaults.constant_column)

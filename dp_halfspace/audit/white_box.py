@@ -222,7 +222,7 @@ def replay(
     source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
     named = {"groups": groups, "sample_weight": sample_weight}
     others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}
-    pair = (X, y, _given(named)), (X_neighbour, y_neighbour, _given(others))
+    pair = (X, y, _without_none(named)), (X_neighbour, y_neighbour, _without_none(others))
     histories = []
     with _LOCK:
         for number in range(n_histories):
@@ -235,7 +235,7 @@ def replay(
     return _conclude(histories)
 
 
-def _given(named: dict[str, Any]) -> dict[str, Any]:
+def _without_none(named: dict[str, Any]) -> dict[str, Any]:
     """Return what is not None."""
     return {name: value for name, value in named.items() if value is not None}
 

@@ -248,22 +248,24 @@ def by_chunks(method: Method) -> Method:
     return cast("Method", mapped)
 
 
-def travelling(model: Any) -> Any:
+def without_ledger_and_seed(model: Any) -> Any:
     """Return a copy of a fitted model, parts included, without what stays: ledger and seed."""
     if type(model) in {list, tuple}:
-        return type(model)(map(travelling, model))
+        return type(model)(map(without_ledger_and_seed, model))
     if not isinstance(model, BaseEstimator):
         return model
     twin = copy.copy(model)
     for name, value in vars(twin).items():
-        vars(twin)[name] = None if name in {"ledger", "random_state"} else travelling(value)
+        vars(twin)[name] = (
+            None if name in {"ledger", "random_state"} else without_ledger_and_seed(value)
+        )
     return twin
 
 
 def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     """Call a method of a fitted estimator on every chunk; see `by_chunks`."""
     check_is_fitted(estimator)
-    twin, given = travelling(estimator), as_chunks(X)
+    twin, given = without_ledger_and_seed(estimator), as_chunks(X)
     # The result for the sample has the columns of all results, and the errors of wrong names.
     like = np.asarray(method(twin, given.sample))
     images = given.each(_map_chunk, method, twin, like[:0])

@@ -67,7 +67,7 @@ class Encoding:
         """Root of the number of columns that are used: about the length of an encoded row."""
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
 
-    def coded(self, frame: Frame) -> CodedRows:
+    def to_coded_rows(self, frame: Frame) -> CodedRows:
         """Return numbers within their ranges, NaN where missing, and lists of categories.
 
         Columns are found by name, or by position where this table or that of the fit has none.
@@ -76,9 +76,9 @@ class Encoding:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             # A warning of Python about an odd entry would show that the entry is there.
             warnings.simplefilter("ignore")
-            return self._coded(frame, positions)
+            return self._encode_columns(frame, positions)
 
-    def _coded(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
+    def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
         """Encode column by column."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks: list[Coded] = []

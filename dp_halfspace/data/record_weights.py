@@ -53,14 +53,14 @@ def weights_of(classes: FloatArray, data: TrainingData) -> Weights:
     return classes if data.weights is None else RecordWeights(classes, data.weights)
 
 
-def reweighed(weights: Weights, classes: FloatArray) -> Weights:
+def with_class_weights(weights: Weights, classes: FloatArray) -> Weights:
     """Return weights with those of the classes replaced."""
     if isinstance(weights, RecordWeights):
         return replace(weights, classes=classes)
     return classes
 
 
-def weighed(data: TrainingData, sample_weight: ArrayLike | None) -> TrainingData:
+def with_sample_weight(data: TrainingData, sample_weight: ArrayLike | None) -> TrainingData:
     """Return a training set whose records have weights; an error never shows one of them."""
     if sample_weight is None:
         return data

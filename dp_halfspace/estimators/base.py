@@ -31,7 +31,7 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.data.record_weights import weighed
+from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.validation import (
     TrainingData,
     are_chunks,
@@ -121,7 +121,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 
-        data = weighed(self._validated(X, y, groups), sample_weight)
+        data = with_sample_weight(self._validate(X, y, groups), sample_weight)
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_weak_guarantee(record)
@@ -166,13 +166,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        data = weighed(self._validated(X, y, groups), sample_weight)
+        data = with_sample_weight(self._validate(X, y, groups), sample_weight)
         record = self._record(self._fit_plan(data), data)
         self._warn_of_a_poor_outlook(data)
         return record
 
     @abstractmethod
-    def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
+    def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
         """Check what is handed in, and gather the rows of each person."""
 
     @abstractmethod
@@ -331,7 +331,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         "intercept_scaling": public_number(),
     }
 
-    def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
+    def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
         how: dict[str, Any] = {
             "classes": self.classes,
             "allow_missing": self.data_norm is None and self._learns_scales,

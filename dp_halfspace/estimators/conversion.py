@@ -151,7 +151,7 @@ def from_sklearn(
         "epsilon": epsilon, "delta": delta, "classes": classes, "data_norm": data_norm,
         "ledger": ledger,
     }  # fmt: skip
-    own, weight = _shared(given)
+    own, weight = _keep_shared_parameters(given)
     kept = {**kept, **own}
     private = made(common | weight | {"fit_intercept": given.get("fit_intercept", True)})
     found = [*steps]
@@ -199,7 +199,9 @@ def _without_steps(estimator: Any, data_norm: float | None) -> tuple[list[KeptPa
     return steps, model
 
 
-def _shared(given: dict[str, Any]) -> tuple[dict[str, tuple[str, str]], dict[str, Any]]:
+def _keep_shared_parameters(
+    given: dict[str, Any],
+) -> tuple[dict[str, tuple[str, str]], dict[str, Any]]:
     """Return what is kept of parameters that all models have, and the class weights."""
     kept = {}
     if "fit_intercept" in given:

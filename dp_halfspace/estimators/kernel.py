@@ -25,7 +25,7 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     draw_whitened_features,
     n_features_wanted,
     plan_whitening,
-    projected,
+    project_features,
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
@@ -249,7 +249,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             balances=facts.balances,
             has_weights=facts.has_weights,
         )
-        whitened = self._whitened(problem, facts, budget, seed)
+        whitened = self._plan_whitened(problem, facts, budget, seed)
         if whitened is None:
             whitening, left = None, budget
             feature_map = self._drawn_map(problem, facts, budget, seed)
@@ -352,7 +352,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             size += size % 2 if self.kernel != "polynomial" else 0
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
             drawn = draw_features(kernel, problem, size, seed)
-        behind = projected(drawn, self.projection, self._margin(), problem.n_samples, seed + 1)
+        behind = project_features(
+            drawn, self.projection, self._margin(), problem.n_samples, seed + 1
+        )
         warn_of_projection(
             self.projection,
             None if behind is drawn else behind.n_components,
@@ -362,7 +364,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
         return behind
 
-    def _whitened(
+    def _plan_whitened(
         self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
     ) -> tuple[AdditiveMap, WhiteningPlan, Budget] | None:
         """Plan Fourier features in whitened columns, and what they leave of a budget.

@@ -91,11 +91,11 @@ class LabelFeatures:
         reduced = np.empty((X.shape[0], self.transform.shape[1]))
         for lo in range(0, X.shape[0], _BLOCK_ROWS):
             part = X[lo : lo + _BLOCK_ROWS]
-            scaled = _scaled(part, self.data_norm, self.unit)
+            scaled = _scale_rows(part, self.data_norm, self.unit)
             features = _features(scaled, self.matrix, is_fourier=self.is_fourier)
             reduced[lo : lo + _BLOCK_ROWS] = (features - self.mean) @ self.transform
         rows = Rows(reduced, None, self.constant)
-        return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+        return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
 def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator) -> LabelFeatures:
@@ -104,26 +104,28 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
     if X.shape[0] > _FITTED_ROWS:
         # At random: evenly spaced rows of a series may all be at the same phase of a period.
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
-    unit = _largest_entry(_clipped(sample, options.data_norm))
+    unit = _largest_entry(_clip_rows(sample, options.data_norm))
     d = X.shape[1]
     is_fourier = options.kernel == "rbf"
     matrix: FloatArray | None = None
     if is_fourier:
         wanted = options.length_scale
         if wanted is None:
-            wanted = _median_distance(_scaled(sample, options.data_norm, unit), rng) / 2.0 * unit
+            wanted = (
+                _median_distance(_scale_rows(sample, options.data_norm, unit), rng) / 2.0 * unit
+            )
         unit = max(wanted, _SMALLEST)
         scales = np.ones(options.n_fourier // 2)
         matrix = draw_fourier(Spectrum("rbf"), d, scales, rng).frequencies.astype(np.float64)
     elif d > _MOST_COLUMNS:
         matrix = draw_rademacher(d, _MOST_COLUMNS, rng).to_array().T
-    sample = _scaled(sample, options.data_norm, unit)
+    sample = _scale_rows(sample, options.data_norm, unit)
     mean, transform, size = _principal(sample, matrix, options)
     constant = None if options.constant is None else options.constant * size
     return LabelFeatures(options.data_norm, unit, matrix, is_fourier, mean, transform, constant)
 
 
-def _clipped(X: Any, data_norm: float | None) -> Any:
+def _clip_rows(X: Any, data_norm: float | None) -> Any:
     """Scale rows down to a norm, in float64."""
     if data_norm is None:
         return X.astype(np.float64)
@@ -134,9 +136,9 @@ def _clipped(X: Any, data_norm: float | None) -> Any:
     return X.astype(np.float64) * factor[:, None]
 
 
-def _scaled(X: Any, data_norm: float | None, unit: float) -> Any:
+def _scale_rows(X: Any, data_norm: float | None, unit: float) -> Any:
     """Scale rows down to a norm and divide them by a number; nothing overflows."""
-    rows = _clipped(X, data_norm)
+    rows = _clip_rows(X, data_norm)
     values = rows.data if sparse.issparse(rows) else rows
     values /= unit
     np.clip(values, -_LARGEST, _LARGEST, out=values)

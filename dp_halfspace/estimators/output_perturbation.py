@@ -329,7 +329,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
         """Fix the public numbers of a fit, behind a preconditioner where one is worth its price."""
-        mapped = self._mapped(facts, budget) if self._is_mapped(budget) else None
+        mapped = self._plan_mapped(facts, budget) if self._is_mapped(budget) else None
         plan = self._clipped(facts, budget) if mapped is None else mapped
         parameters = {
             "loss": self.loss,
@@ -358,7 +358,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             )
         return bool(self.preconditioner)
 
-    def _mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
+    def _plan_mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
         """Plan a fit of mapped rows of norm one, or return None where it is not worth it."""
         is_shifted = self.loss == "logistic" and facts.n_classes == 2
         loss = shifted_logistic(OUTPUT_SHIFT) if is_shifted else get_loss(self.loss)

@@ -36,7 +36,12 @@ from dp_halfspace.algorithms.engine.column_scales import (
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
-from dp_halfspace.data.chunked_data import as_chunks, by_chunks, check_chunks, travelling
+from dp_halfspace.data.chunked_data import (
+    as_chunks,
+    by_chunks,
+    check_chunks,
+    without_ledger_and_seed,
+)
 from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.encoding import CodedRows, Encoding, numbers_of, written_out
 from dp_halfspace.data.frame import Frame, read_frame
@@ -359,7 +364,7 @@ class PrivateTableClassifier(PrivateClassifier):
         "threshold": [dict, None],
     }
 
-    def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
+    def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
         """Encode the table and check the labels."""
         table = as_chunks(X) if is_chunked(X) else None
         frame = _with_rows(X) if table is None else read_frame(table.sample)
@@ -368,7 +373,7 @@ class PrivateTableClassifier(PrivateClassifier):
         unstated = unstated_kinds(encoding.columns)
         if unstated:
             warn_caller(unstated)
-        rows = _encoded(frame, encoding)
+        rows = _encode_table(frame, encoding)
         classes = label_set(target, y) if self.classes is None else self.classes
         if table is not None:
             chunks = replace(table.each(_coded, encoding), sample=rows)
@@ -504,7 +509,7 @@ class PrivateTableClassifier(PrivateClassifier):
         """
         check_is_fitted(self)
         as_is = _as_they_are(self.encoding_, self.model_)
-        rows = _rows_in_scales(_encoded(_with_rows(X), self.encoding_), self.units_, as_is)
+        rows = _rows_in_scales(_encode_table(_with_rows(X), self.encoding_), self.units_, as_is)
         scores = self.model_.decision_function(rows)
         if isinstance(self.model_, AdaptiveMarginClassifier):
             scores = _surety(scores)
@@ -623,13 +628,13 @@ def _with_rows(X: Any) -> Frame:
     return frame
 
 
-def _encoded(table: Any, encoding: Encoding) -> NDArray[np.float64]:
+def _encode_table(table: Any, encoding: Encoding) -> NDArray[np.float64]:
     """Return rows of numbers, those that have units first."""
     return _coded(table, encoding).dense(np.float64)
 
 
 def _coded(table: Any, encoding: Encoding) -> CodedRows:
-    return encoding.coded(table if isinstance(table, Frame) else read_frame(table))
+    return encoding.to_coded_rows(table if isinstance(table, Frame) else read_frame(table))
 
 
 def _bytes_of(X: Any, encoding: Encoding, size: int) -> int:
@@ -696,7 +701,7 @@ def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArr
 def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single: bool) -> Any:
     """Score the rows that were fitted, each at its place."""
     if data.people is None:
-        return apply_to_chunks(_scores, data.X, travelling(model), in_single)
+        return apply_to_chunks(_scores, data.X, without_ledger_and_seed(model), in_single)
     return data.people.gather_blocks(
         len(data.people), lambda *where: model.decision_function(place_rows(data.X, *where))
     )

@@ -416,16 +416,16 @@ def privacy_report(estimator: BaseEstimator) -> str:
     lines = [type(inner).__name__, inner.privacy_.summary(), *uncovered, "Parameters (all public):"]
     for name, value in sorted(inner.get_params(deep=False).items()):
         hidden = name in _WITHHELD and value is not None
-        lines.append(f"  {name}: {'given, not shown' if hidden else _shown(value)}")
+        lines.append(f"  {name}: {'given, not shown' if hidden else _parameter_text(value)}")
     return "\n".join(lines)
 
 
-def _shown(value: Any) -> str:
+def _parameter_text(value: Any) -> str:
     """Write a parameter; of an estimator what a search uses of it."""
     if not hasattr(value, "get_params"):
         return repr(value)
     params = {
-        name: _shown(part)
+        name: _parameter_text(part)
         for name, part in value.get_params().items()
         if name.rsplit("__", 1)[-1] not in _UNUSED and not hasattr(part, "get_params")
     }

@@ -770,7 +770,7 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
     elif column.labels:
         step = -(-len(column.labels) // _MOST_LABELS)
         shown = [plain_label(label) for label in column.labels[::step]]
-        axis.set_xticks(column.values[::step], [_shortened(label) for label in shown])
+        axis.set_xticks(column.values[::step], [_shorten_label(label) for label in shown])
         if sum(map(len, shown)) > _MOST_LETTERS:
             axis.tick_params("x", rotation=90, labelsize="xx-small")
     else:
@@ -778,7 +778,7 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
         axis.xaxis.set_major_formatter(ticker.FuncFormatter(_short_number))
 
 
-def _shortened(label: str) -> str:
+def _shorten_label(label: str) -> str:
     """Return a label that leaves room for the picture."""
     return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}\u2026"
 

@@ -50,7 +50,9 @@ class Cap:
 
     def holds(self, events: Sequence[Event]) -> bool:
         """Whether a list of events is within the cap."""
-        cost = accounting.delta(self._compared(events), self.epsilon * (1.0 + _EPSILON_SLACK))
+        cost = accounting.delta(
+            self._events_to_compare(events), self.epsilon * (1.0 + _EPSILON_SLACK)
+        )
         return cost <= self.delta * (1.0 + _DELTA_SLACK)
 
     def spent(self, events: Sequence[Event], delta: float) -> float:
@@ -66,7 +68,7 @@ class Cap:
         def further(size: float) -> Sequence[Event]:
             return [*spent, Gaussian(size) if delta > 0.0 else Pure(size)]
 
-        if accounting.delta(self._compared(spent), self.epsilon) > self.delta:
+        if accounting.delta(self._events_to_compare(spent), self.epsilon) > self.delta:
             return 0.0
         if math.isinf(self.epsilon):
             return math.inf
@@ -77,7 +79,7 @@ class Cap:
         while self.holds(further(upper)):
             upper *= 2.0
         left = accounting.calibrate(
-            lambda size: self._compared(further(size)),
+            lambda size: self._events_to_compare(further(size)),
             self.epsilon,
             self.delta,
             lower=0.0,
@@ -99,7 +101,7 @@ class Cap:
         refused = range(min(most, MOST_FITS + 1))
         return bisect_left(refused, True, lo=most // 2 + 1, key=lambda n: not fits(n)) - 1
 
-    def _compared(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _events_to_compare(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return what is compared with the cap: events that are no better than those given."""
         if not self.adaptive:
             return events
@@ -240,7 +242,7 @@ class Spending:
         """
         example = part or self.example
         if example is None:
-            return [_listed(self.whole)]
+            return [_list_events(self.whole)]
         _check_rule(self.example, example)
         others = [name for name in self.parts if part is None or name != part.name]
         fixed = () if part is None else (part.name,)
@@ -254,7 +256,7 @@ class Spending:
                 total.update(self.parts.get(name, {}))
             cases.append(total)
         # Many parts often hold the same events.
-        return [_listed(case) for case in {frozenset(c.items()): c for c in cases}.values()]
+        return [_list_events(case) for case in {frozenset(c.items()): c for c in cases}.values()]
 
     def describe(self) -> str:
         """Say in a sentence how parts are added up; empty if there are none."""
@@ -275,7 +277,7 @@ class Spending:
 
 def _costliest(names: list[str], parts: Mapping[str, Counter[Event]], count: int) -> list[str]:
     """Leave out parts that cost no more than `count` others that are kept, whatever is added."""
-    runs = {name: single_runs(_listed(parts[name])) for name in names}
+    runs = {name: single_runs(_list_events(parts[name])) for name in names}
     kept: list[str] = []
     for name in sorted(names, key=lambda name: -_squares(runs[name])):
         if sum(_is_no_costlier(runs[name], runs[other]) for other in kept) < count:
@@ -323,6 +325,6 @@ def _describe_rule(part: Part) -> str:
     return f"the cells of each of {part.n_records} records"
 
 
-def _listed(counts: Counter[Event]) -> list[Event]:
+def _list_events(counts: Counter[Event]) -> list[Event]:
     """List events, equal ones together."""
     return [Repeated(event, n) if n > 1 else event for event, n in counts.items()]

@@ -72,7 +72,7 @@ class Annotation:
 
     def to_json(self) -> str:
         """Write what is stated as JSON."""
-        return json.dumps(_stated(asdict(self)))
+        return json.dumps(_without_none(asdict(self)))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Annotation:
@@ -84,10 +84,10 @@ class Annotation:
         return cls(**{**data, "part": None if part is None else Part(**part)})
 
 
-def _stated(data: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what is None, also inside."""
     return {
-        name: _stated(value) if isinstance(value, Mapping) else value
+        name: _without_none(value) if isinstance(value, Mapping) else value
         for name, value in data.items()
         if value is not None
     }

@@ -301,7 +301,9 @@ class PrivacyLedger:
         [('triage model', 'A. Weber')]
         """
         stated = {"purpose": purpose, "responsible": responsible}
-        return self._stating(**{name: text for name, text in stated.items() if text is not None})
+        return self._with_annotation(
+            **{name: text for name, text in stated.items() if text is not None}
+        )
 
     def for_estimator(self, name: str) -> PrivacyLedger:
         """Return a handle whose entries name the class or function that makes a release.
@@ -318,7 +320,7 @@ class PrivacyLedger:
         PrivacyLedger
             A further handle on the same account.
         """
-        return self._stating(estimator=name)
+        return self._with_annotation(estimator=name)
 
     def part(
         self, name: str, *, fixed_by: str | None = None, n_records: int | None = None
@@ -375,9 +377,9 @@ class PrivacyLedger:
         >>> ledger.spent(), [entry.part for entry in ledger.entries()]
         (1.0, ['north', 'south', 'west', None])
         """
-        return self._stating(part=Part(name, fixed_by, n_records))
+        return self._with_annotation(part=Part(name, fixed_by, n_records))
 
-    def _stating(self, **about: Any) -> PrivacyLedger:
+    def _with_annotation(self, **about: Any) -> PrivacyLedger:
         """Return a handle on the same account, and on what was read of it, that states more."""
         other = PrivacyLedger.__new__(type(self))
         other._reading, other._about = self._reading, replace(self._about, **about)

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
-from dp_halfspace.data.chunked_data import labelled_chunks, travelling
+from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
 from dp_halfspace.data.frame import as_cells, read_column
 from dp_halfspace.data.people import People
@@ -59,7 +59,7 @@ class HeldOut:
     def outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
         """Return what the model makes of each record, by itself, which stays beside it."""
         if isinstance(self.X, Chunks):
-            model = travelling(model)
+            model = without_ledger_and_seed(model)
             # What is wrong with the columns is said before anything travels.
             codes = np.zeros(len(self.X.sample), dtype=np.intp)
             outcome(model, self.X.sample, codes, self.classes)

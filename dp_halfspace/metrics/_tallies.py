@@ -119,7 +119,7 @@ def predicted_classes(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.intp]:
     """Return the class index that the model predicts for each record; `classes` are sorted."""
-    return _coded_labels(_shaped(model, "predict", X, codes.shape), codes, classes)
+    return _coded_labels(_answers_in_shape(model, "predict", X, codes.shape), codes, classes)
 
 
 def scores_of(
@@ -128,7 +128,9 @@ def scores_of(
     """Return the score of each record for the second of two classes: a probability, if it has."""
     if hasattr(model, "predict_proba"):
         return np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])
-    scores = _numbers(_shaped(model, "decision_function", X, codes.shape), "decision_function")
+    scores = _numbers(
+        _answers_in_shape(model, "decision_function", X, codes.shape), "decision_function"
+    )
     # A positive score is one for the second class of the model, which need not be sorted.
     is_sorted = np.argsort(np.asarray(model.classes_))[1] == 1
     return np.nan_to_num(scores if is_sorted else -scores)
@@ -161,11 +163,11 @@ def _probabilities(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return probabilities in the order of the sorted classes."""
-    answers = _shaped(model, "predict_proba", X, (len(codes), len(classes)))
+    answers = _answers_in_shape(model, "predict_proba", X, (len(codes), len(classes)))
     return _numbers(answers, "predict_proba")[:, np.argsort(np.asarray(model.classes_))]
 
 
-def _shaped(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return what a method of the model answers, in its shape; one label or score may be a row."""
     given = getattr(model, method)(X)
     # Of a list numpy would choose one type by all answers: one text makes texts of all numbers.

@@ -276,7 +276,7 @@ def private_score(
     metrics = [metric] if isinstance(metric, str) else list(metric)
     for name in metrics or [""]:
         check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
-    data = _checked(model, X, y, metrics, groups)
+    data = _check_held_out(model, X, y, metrics, groups)
     if by is not None or by_values is not None:
         group = _groups_of(by, by_values, X, data, metrics)
         # Behind the public values stands the group of all others.
@@ -341,7 +341,7 @@ class _Job:
             borders = cells_between(self._quartiles(values, data, permit))
         cells = Cells(len(data.classes), borders, data.people, data.n_groups)
         if data.group is None:
-            exact = sum_over_chunks(_counted, values, data.codes, metric.tally, cells)
+            exact = sum_over_chunks(_count_values, values, data.codes, metric.tally, cells)
         else:
             exact = count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
@@ -402,7 +402,7 @@ def _groups_of(
     return codes if data.order is None else codes[data.order]
 
 
-def _counted(values: Any, codes: Any, tally: Callable[..., Any], cells: Cells) -> Any:
+def _count_values(values: Any, codes: Any, tally: Callable[..., Any], cells: Cells) -> Any:
     return tally(values, codes, cells)
 
 
@@ -447,7 +447,9 @@ def _jobs(
     return jobs
 
 
-def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: Any) -> HeldOut:
+def _check_held_out(
+    model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: Any
+) -> HeldOut:
     """Check what the metrics need of the model, then the schema of the records."""
     n_classes = len(known_classes(model))
     for name in metrics:

@@ -157,14 +157,14 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
-        ready = self._prepared(X, y, groups)
+        ready = self._prepare(X, y, groups)
         warn_of_weak_guarantee(ready.record)
         # What the model says of the records, before anything is charged: its errors are its own.
         values = ready.data.outcomes(self._outcome, self.estimator)
         source = noise_source(self.random_state)
         ledger = opened_ledger(self.ledger, type(self).__name__)
         permit = authorise(ready.record, source, ledger)
-        self._released(ready, values, permit)
+        self._release(ready, values, permit)
         self.classes_ = ready.data.classes
         self.privacy_ = ready.record
         return self
@@ -196,14 +196,14 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        return self._prepared(X, y, groups).record
+        return self._prepare(X, y, groups).record
 
-    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared[AnyPlan]:
+    def _prepare(self, X: Any, y: ArrayLike, groups: Any) -> Prepared[AnyPlan]:
         """Check the records and fix every public number of a fit."""
         classes = self._check_model()
         self._check_classes(classes)
         data = held_out(self.estimator, X, y, groups)
-        plan = self._planned(data)
+        plan = self._plan_release(data)
         record = PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=0.0,
@@ -223,11 +223,11 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         """A function of model, rows, class indices and classes: what is made of each record."""
 
     @abstractmethod
-    def _planned(self, data: HeldOut) -> AnyPlan:
+    def _plan_release(self, data: HeldOut) -> AnyPlan:
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
 
     @abstractmethod
-    def _released(self, ready: Prepared[AnyPlan], values: Any, permit: Permit) -> None:
+    def _release(self, ready: Prepared[AnyPlan], values: Any, permit: Permit) -> None:
         """Count, release and set the fitted attributes."""
 
     @property

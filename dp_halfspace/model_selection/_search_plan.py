@@ -226,14 +226,14 @@ class _Search:
                     "selection='gaussian' needs delta > 0: use 'exponential' or 'random_stopping'"
                 )
             return "noisy_scores"
-        way, refusal = self._stopping()
+        way, refusal = self._name_stopping()
         if selection == "auto":
             return "exponential" if refusal or len(self.grid) <= _FEW[way] else way
         if refusal:
             raise ValueError(f"selection='random_stopping' needs {refusal}")
         return way
 
-    def _stopping(self) -> tuple[str, str]:
+    def _name_stopping(self) -> tuple[str, str]:
         """Name the account of random stopping, or say what it needs."""
         if self.delta == 0:
             return "pure", ""

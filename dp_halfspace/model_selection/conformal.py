@@ -167,7 +167,7 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         """What the model makes of a record: the probability of its class."""
         return chances_of_truth
 
-    def _planned(self, data: HeldOut) -> _Plan:
+    def _plan_release(self, data: HeldOut) -> _Plan:
         """Fix the candidates, the noise and the slack: all of it is public."""
         borders = _LOG_ODDS if self.thresholds is None else checked_borders(self.thresholds)
         if not (borders[0] > 0.0 and borders[-1] < 1.0):
@@ -190,12 +190,12 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         numbers = (rule.mean, rule.step, few, few_rate, lacking, steepness)
         return _Plan(borders, choice, share, *numbers, self.by_class)
 
-    def _released(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
+    def _release(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
         """Count the true classes above every candidate, and choose one."""
         data, plan = ready.data, ready.plan
         n_classes = len(data.classes)
         cells = Cells(n_classes, plan.borders, data.people, largest=16 * COUNT_GRID)
-        table = sum_over_chunks(_counted, values, data.codes, cells)
+        table = sum_over_chunks(_count_values, values, data.codes, cells)
         if not plan.by_class:
             table = table.sum(axis=0, keepdims=True)
         # From the highest probability, the smallest sets, down to all classes.
@@ -247,5 +247,5 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         return np.asarray(self.estimator.predict(X))
 
 
-def _counted(values: Any, codes: Any, cells: Cells) -> Any:
+def _count_values(values: Any, codes: Any, cells: Cells) -> Any:
     return count_scores(values, codes, cells)

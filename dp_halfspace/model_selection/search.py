@@ -17,7 +17,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_guarantee
-from dp_halfspace._params import fit_context, refusing, require, resolved_delta
+from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.exceptions import PrivacyWarning
@@ -51,7 +51,7 @@ _KEPT = ("n_samples", "classes", "classes_source", "data_norm")
 _OWN = ("epsilon", "delta", "ledger", "random_state")
 
 
-def _taken(plan: SearchPlan) -> str:
+def _name_selection(plan: SearchPlan) -> str:
     """Name the selection that a plan takes."""
     if plan.distribution is not None:
         return "random_stopping"
@@ -102,7 +102,7 @@ def confidence_repeats(beta: float) -> int:
     return math.ceil(math.log(2.0 / beta))
 
 
-@refusing(
+@refuse_parameters(
     cv=(
         "candidates are compared on the training rows, not on folds. Each fold would cost a fit of "
         "its own, and a private score of a linear model on its own rows differs little from one on "
@@ -357,7 +357,7 @@ class PrivateSearchCV(WrappingClassifier):
                 "estimator": type(self.estimator).__name__,
                 "scoring": self.scoring if isinstance(self.scoring, str) else repr(self.scoring),
                 "candidates": [sorted(params.items(), key=str) for params in grid],
-                "selection": _taken(plan),
+                "selection": _name_selection(plan),
                 "epsilon_of_a_run": plan.candidates[0]["epsilon"],
                 "choice": repr(plan.choice),
                 "mean_runs": None if plan.distribution is None else plan.distribution.mean,

@@ -231,7 +231,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         classes = np.unique(np.asarray(self.estimator.classes_)).tolist()
         return 1 if self.pos_label is None else classes.index(self.pos_label)
 
-    def _planned(self, data: HeldOut) -> _Plan:
+    def _plan_release(self, data: HeldOut) -> _Plan:
         """Fix the candidates, the noise and the slacks: all of it is public."""
         if self.thresholds is not None:
             borders = checked_borders(self.thresholds)
@@ -254,11 +254,11 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
             self.target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
         )
 
-    def _released(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
+    def _release(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
         """Count positives and negatives above every candidate, and choose one."""
         data, plan = ready.data, ready.plan
         cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
-        table = sum_over_chunks(_counted, values, data.codes, cells)
+        table = sum_over_chunks(_count_values, values, data.codes, cells)
         # From the highest score down; nobody first, everybody last.
         above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
         positive, negative = above[self._positive], above[1 - self._positive]
@@ -301,5 +301,5 @@ def _scores(
     return 1.0 - scores if hasattr(model, "predict_proba") else -scores
 
 
-def _counted(values: Any, codes: Any, cells: Cells) -> Any:
+def _count_values(values: Any, codes: Any, cells: Cells) -> Any:
     return count_scores(values, codes, cells)

@@ -423,13 +423,13 @@ def calibrate(
         return costly
     if infer:
         cost.narrow(lower, upper, rtol)
-        found = _bisected(cost.fits_or_follows, safe, costly, rtol, lower)
+        found = _bisect(cost.fits_or_follows, safe, costly, rtol, lower)
         if cost.fits(found):
             return found
-    return _bisected(cost.fits, safe, costly, rtol, lower)
+    return _bisect(cost.fits, safe, costly, rtol, lower)
 
 
-def _bisected(
+def _bisect(
     fits: Callable[[float], bool], safe: float, costly: float, rtol: float, lower: float
 ) -> float:
     """Halve an interval until it is narrow; return its end at which it `fits`."""

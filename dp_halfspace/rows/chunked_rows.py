@@ -72,10 +72,10 @@ class ChunkedRows:
         """Return the factors that bring every row, or its image, to norm one; see `Rows`."""
         return self._each("inverse_lengths", transform)
 
-    def rescaled(self, factor: Chunks, *, row_bound: float) -> ChunkedRows:
+    def rescale(self, factor: Chunks, *, row_bound: float) -> ChunkedRows:
         """Return the rows, each times its own factor; see `Rows`."""
         state = self._state.each(rescale_state, factor).kept()
-        template = self._template.rescaled(np.empty(0), row_bound=row_bound)
+        template = self._template.rescale(np.empty(0), row_bound=row_bound)
         return ChunkedRows(self._matrix, state, template)
 
     def unit(self, transform: FloatArray, **how: Any) -> ChunkedRows:
@@ -90,11 +90,13 @@ class ChunkedRows:
         counts = tuple(len(sample_groups(np.empty(size), stride)) for size in matrix.counts)
         return ChunkedRows(replace(matrix, counts=counts), self._state, self._template)
 
-    def leading(self, size: int) -> ChunkedRows:
+    def first_columns(self, size: int) -> ChunkedRows:
         """Return the first columns and the constant as normalised rows; see `Rows`."""
-        rows = self._each("leading", size)
+        rows = self._each("first_columns", size)
         state = rows.each(attrgetter("state")).kept()
-        return ChunkedRows(rows.each(attrgetter("_matrix")), state, self._template.leading(size))
+        return ChunkedRows(
+            rows.each(attrgetter("_matrix")), state, self._template.first_columns(size)
+        )
 
     def total(self, what: Any, *arguments: Any) -> FloatArray:
         """Add what a function of the rows of each chunk returns."""

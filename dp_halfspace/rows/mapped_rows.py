@@ -221,7 +221,7 @@ class FeatureRows(Rows):
             # A matrix times its own transpose is half of the work.
             out += np.matmul(part.T, part, out=product)
 
-        return self._summed((size, size), add)
+        return self._sum_blocks((size, size), add)
 
     def _matrix_placed(self, *where: Any) -> Any:
         return self._matrix.place_rows(*where)
@@ -310,4 +310,4 @@ def normalised_feature_rows(
     section 2.
     """
     rows = FeatureRows(features, bias=bias, people=people)
-    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

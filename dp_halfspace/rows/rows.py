@@ -215,7 +215,7 @@ class Rows:
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p`` for one vector, or for every column of a matrix."""
         shape = (self.shape[1], *p.shape[1:])
-        return self._summed(shape, lambda b, out: add_adjoint(b, p[b.lo : b.hi], out))
+        return self._sum_blocks(shape, lambda b, out: add_adjoint(b, p[b.lo : b.hi], out))
 
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
@@ -230,7 +230,7 @@ class Rows:
         def add(block: Block, out: FloatArray) -> None:
             add_adjoint(block, coefficients(multiply_rows(block, w), block.lo, block.hi), out)
 
-        return self._summed(w.shape, add)
+        return self._sum_blocks(w.shape, add)
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """Return ``Z^T diag(weights) Z`` for weights that are at least 0.
@@ -239,9 +239,9 @@ class Rows:
         """
         weights = self.shares if weights is None else weights
         shape = (self.shape[1], self.shape[1])
-        return self._summed(shape, lambda b, out: add_gram(b, weights[b.lo : b.hi], out))
+        return self._sum_blocks(shape, lambda b, out: add_gram(b, weights[b.lo : b.hi], out))
 
-    def _summed(
+    def _sum_blocks(
         self, shape: tuple[int, ...], add: Callable[[Block, FloatArray], None]
     ) -> FloatArray:
         """Add the parts of all blocks; many blocks, or more than people have, by Kahan's rule."""
@@ -272,9 +272,11 @@ class Rows:
         """Compute something of every row, at the place of its person if there are people."""
         if self.people is None:
             return function(self)
-        return self.people.gather_blocks(self.block_rows, lambda *at: function(self._placed(*at)))
+        return self.people.gather_blocks(
+            self.block_rows, lambda *at: function(self._place_people(*at))
+        )
 
-    def _placed(self: AnyRows, *where: Any) -> AnyRows:
+    def _place_people(self: AnyRows, *where: Any) -> AnyRows:
         """Return one block, in which some rows are at the places of their people."""
         index, place, size = where
         scale = None
@@ -307,7 +309,7 @@ class Rows:
         for block in self._blocks(block_rows):
             yield block.lo, block.hi, map_rows(block, transform, root)
 
-    def rescaled(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
+    def rescale(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
         """Return the rows, each times its own factor (finite, at least 0), sharing the matrix.
 
         `row_bound` is a public bound on the norm of the new rows.
@@ -339,7 +341,7 @@ class Rows:
             self._views = list(blocks)
         return blocks if block_rows or self._views is None else iter(self._views)
 
-    def leading(self, size: int) -> Rows:
+    def first_columns(self, size: int) -> Rows:
         """Return the first columns and the constant as normalised rows, the columns copied.
 
         For dense rows.
@@ -347,7 +349,7 @@ class Rows:
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
         columns = np.concatenate([self._matrix[:0][:, :size], *parts])
         rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
-        return rows.rescaled(rows.inverse_lengths(), row_bound=1.0)
+        return rows.rescale(rows.inverse_lengths(), row_bound=1.0)
 
     def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
         """Return the constant column of some rows."""
@@ -495,20 +497,20 @@ def normalised_rows(
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
     squares = np.square(lengths / data_norm) + (bias or 0.0) ** 2
     lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
-    return rows.rescaled(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
+    return rows.rescale(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
 
 
 class _Scalable(Protocol):
     """Rows of one array, or in chunks."""
 
     def inverse_lengths(self, transform: Any = None) -> Any: ...
-    def rescaled(self, factor: Any, *, row_bound: float) -> Any: ...
+    def rescale(self, factor: Any, *, row_bound: float) -> Any: ...
 
 
 Scalable = TypeVar("Scalable", bound=_Scalable)
 
 
-def preconditioned(
+def precondition_rows(
     rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: float
 ) -> Scalable:
     """Return normalised rows divided by the norm of their image under a released, invertible map.
@@ -517,7 +519,7 @@ def preconditioned(
     multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on
     the norm of the result, from the smallest singular value.
     """
-    flat: Scalable = rows.rescaled(rows.inverse_lengths(transform), row_bound=row_bound)
+    flat: Scalable = rows.rescale(rows.inverse_lengths(transform), row_bound=row_bound)
     return flat
 
 

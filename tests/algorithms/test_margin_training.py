@@ -77,7 +77,7 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
 
 def test_sizes_test_sees_the_blocks_of_the_unprojected_rows():
     problem = Problem(9000, 4000, 2, False, None, "rademacher", 7)
-    assert problem.sizes()["block_rows"] != problem.sizes(problem.drawn(None))["block_rows"]
+    assert problem.sizes()["block_rows"] != problem.sizes(problem.draw_map(None))["block_rows"]
 
 
 def test_order_of_the_pass_is_public_and_seeded():

@@ -338,7 +338,7 @@ def encoded_beside(folder, cells, odd):
     lines = [";".join([*row, "no" if k % 2 else "yes"]) for k, row in enumerate(rows)]
     table = read(write(folder, [";".join([*RULES, "y"]), *lines]), schema=RULES)
     model = PrivateTableClassifier(schema=table.rules, classes=["no", "yes"])
-    found = model._validated(table.frame, table.y, None).X
+    found = model._validate(table.frame, table.y, None).X
     return np.delete(found, 5, axis=0).tobytes()
 
 

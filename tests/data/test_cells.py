@@ -121,7 +121,7 @@ def encoded(X, rule):
     names = ("i", "c") if not isinstance(X, list) else ("0", "1")
     table = read_frame(X)
     columns = resolved_columns(table, dict(zip(names, ("number", rule), strict=True)))
-    return Encoding(columns, table.is_named).coded(table).dense(np.float64)
+    return Encoding(columns, table.is_named).to_coded_rows(table).dense(np.float64)
 
 
 @functools.lru_cache(maxsize=8)
@@ -392,7 +392,7 @@ def test_the_command_and_parquet_read_the_same(tmp_path):
     rows, _ = read_parquet(tmp_path / "own.parquet", "y")
     for part, lo in zip(rows.values(), range(0, N, 70), strict=True):
         found, want = (
-            model.encoding_.coded(read_frame(frame)).dense(np.float64)
+            model.encoding_.to_coded_rows(read_frame(frame)).dense(np.float64)
             for frame in (part, table[lo : lo + 70])
         )
         assert found.tobytes() == want.tobytes()
@@ -407,8 +407,8 @@ def test_row_groups_keep_the_types_of_their_file(tmp_path):
     rule = {"code": [2**53 + 1, 2**53 + 2, "other"]}
     whole = read_frame(table.drop_columns("y"))
     encoding = Encoding(resolved_columns(whole, rule), True)
-    parts = [encoding.coded(read_frame(part)).dense(np.float64) for part in rows.values()]
-    assert np.vstack(parts).tobytes() == encoding.coded(whole).dense(np.float64).tobytes()
+    parts = [encoding.to_coded_rows(read_frame(part)).dense(np.float64) for part in rows.values()]
+    assert np.vstack(parts).tobytes() == encoding.to_coded_rows(whole).dense(np.float64).tobytes()
     assert np.vstack(parts).sum() == 79
 
 
@@ -421,7 +421,11 @@ def test_lists_have_no_dtypes():
 
 def encoded_list(rows):
     table = read_frame(rows)
-    return Encoding(resolved_columns(table, {"2": "text"}), False).coded(table).dense(np.float64)
+    return (
+        Encoding(resolved_columns(table, {"2": "text"}), False)
+        .to_coded_rows(table)
+        .dense(np.float64)
+    )
 
 
 def test_durations_of_months_and_years_have_average_lengths():

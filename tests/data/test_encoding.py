@@ -56,7 +56,7 @@ def encoding_of(frame, schema=None):
 
 def encoded(encoding, frame):
     """Numbers, and the columns behind them."""
-    coded = encoding.coded(frame)
+    coded = encoding.to_coded_rows(frame)
     return coded.numbers, coded.dense(np.float64)[:, coded.numbers.shape[1] :]
 
 

@@ -335,7 +335,7 @@ def test_a_prior_is_read_from_models_and_numbers():
     coefficients, intercepts = pair_of(model)
     raw = LinearSVC(random_state=0).fit(X / SCALES, y)
     given = AdaptiveMarginClassifier(epsilon=1.0, classes=["ill", "well"])
-    data = given._validated(frame, labels, None)
+    data = given._validate(frame, labels, None)
     for prior in (
         model,
         FrozenEstimator(model),
@@ -350,14 +350,14 @@ def test_a_prior_is_read_from_models_and_numbers():
     expected = private.decision_function(frame)
     inside = np.abs(private.scaler_.transform(frame)).max(axis=1) < 4.0
     np.testing.assert_allclose(scores[inside], expected[inside], rtol=1e-6, atol=1e-9)
-    numbers = classifier()._validated(X, y, None)
+    numbers = classifier()._validate(X, y, None)
     np.testing.assert_array_equal(_small_tables.read_prior(raw, numbers).coefficients, raw.coef_)
     # Labels in another order: the sign, or the rows, follow.
     raw.classes_ = raw.classes_[::-1]
     np.testing.assert_array_equal(_small_tables.read_prior(raw, numbers).coefficients, -raw.coef_)
     three = good(3)[-1]
     three.classes_ = np.array([2, 0, 1])
-    numbers = classifier(n_classes=3)._validated(*table(300, 3), None)
+    numbers = classifier(n_classes=3)._validate(*table(300, 3), None)
     np.testing.assert_array_equal(
         _small_tables.read_prior(three, numbers).coefficients, three.coef_[[1, 2, 0]]
     )

@@ -39,7 +39,7 @@ from dp_halfspace.algorithms.engine.defaults import Steps
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.audit import replay
 from dp_halfspace.data import record_weights
-from dp_halfspace.data.record_weights import RecordWeights, reweighed, weighed
+from dp_halfspace.data.record_weights import RecordWeights, with_class_weights, with_sample_weight
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import base
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -262,7 +262,7 @@ def test_a_tilt_knows_that_losses_may_weigh_nothing():
     estimator = clone(CASES["tilted"]).set_params(classes=LABELS)
     costs = []
     for own in (None, w):
-        data = weighed(estimator._validated(X, y, None), own)
+        data = with_sample_weight(estimator._validate(X, y, None), own)
         plan = estimator._fit_plan(data).plan
         costs.append((plan.risk.min_weight, plan.sensitivity))
     assert [least for least, _ in costs] == [1.0, 0.0]
@@ -331,7 +331,9 @@ def test_weights_multiply_those_of_the_classes():
     half = clone(estimator).set_params(class_weight={0: 0.5, 1: 0.125}).fit(X, y)
     assert np.allclose(by_record.coef_, by_class.coef_, atol=1e-6)
     assert np.allclose(both.coef_, half.coef_, atol=1e-6)
-    assert (reweighed(RecordWeights(np.ones(2), np.ones(1)), np.zeros(2)).classes == 0).all()
+    assert (
+        with_class_weights(RecordWeights(np.ones(2), np.ones(1)), np.zeros(2)).classes == 0
+    ).all()
 
 
 @pytest.mark.parametrize("name", ["stated", "fourier", "table", "output", "objective"])
@@ -468,9 +470,9 @@ def test_weights_are_routed_by_scikit_learn(monkeypatch):
 
     def watched(data, sample_weight):
         seen.append(sample_weight)
-        return weighed(data, sample_weight)
+        return with_sample_weight(data, sample_weight)
 
-    monkeypatch.setattr(base, "weighed", watched)
+    monkeypatch.setattr(base, "with_sample_weight", watched)
     with sklearn.config_context(enable_metadata_routing=True):
         model = AdaptiveMarginClassifier(data_norm=1.0, classes=LABELS)
         model = model.set_fit_request(sample_weight=True)

@@ -253,7 +253,7 @@ def test_sets_by_class_are_a_tenth_larger_at_a_small_budget():
 def test_the_fewest_records_are_those_of_the_proof(coverage, by_class):
     """``operating_points.md``, section 3: with fewer, sets of everything must be chosen."""
     wrapper = PrivateConformalClassifier(Several(), coverage=coverage, by_class=by_class)
-    plan = wrapper._planned(SimpleNamespace(n=100))
+    plan = wrapper._plan_release(SimpleNamespace(n=100))
     share, rate = plan.coverage, 0.5 / plan.choice.sensitivity
     assert coverage <= share < coverage + 1e-3
     steep = 1.5 if by_class and coverage > 0.6 else 1.0

@@ -247,7 +247,7 @@ def test_shares_and_slacks_are_exact_multiples():
 def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
     """``operating_points.md``: binomial deviations of fresh records and those of the choice."""
     wrapper = PrivateThresholdClassifier(Rare(), target=target, value=0.8, epsilon=5.0)
-    n, plan = 900, wrapper._planned(SimpleNamespace(n=900))
+    n, plan = 900, wrapper._plan_release(SimpleNamespace(n=900))
     tau, positives = plan.value, 0.0
     if target != "fpr":
         positives = min(max(counted + plan.count.deviation, 1.0), n)

@@ -12,7 +12,7 @@ from scipy import sparse
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.projection import FourierMap, Spectrum, draw_fourier
 from dp_halfspace.rows.mapped_rows import FeatureRows, clipped_features, normalised_feature_rows
-from dp_halfspace.rows.rows import Rows, preconditioned
+from dp_halfspace.rows.rows import Rows, precondition_rows
 
 N, D, K = 1000, 4, 300
 
@@ -53,8 +53,8 @@ def test_passes_agree_with_a_plain_matrix(memory, form):
         (rows.lengths(transform), plain.lengths(transform)),
         (rows.lengths(thin), np.sqrt(thin.image_squares(formed(plain)))),
         (rows.dense(index), plain.dense(index)),
-        (formed(preconditioned(rows, transform, row_bound=9.0)),
-         formed(preconditioned(plain, transform, row_bound=9.0))),
+        (formed(precondition_rows(rows, transform, row_bound=9.0)),
+         formed(precondition_rows(plain, transform, row_bound=9.0))),
     ]:  # fmt: skip
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 

@@ -13,7 +13,7 @@ from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.rows import mapped_rows as module
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import normalised_rows, preconditioned
+from dp_halfspace.rows.rows import normalised_rows, precondition_rows
 
 N, D = 5000, 7
 RNG = np.random.default_rng(5)
@@ -47,7 +47,7 @@ def test_all_products_are_those_of_the_unit_images(form, bias, upper):
     size = rows.shape[1]
     transform = root_of(size, upper=upper)
     Z = images(rows, transform)
-    mapped = MappedRows(preconditioned(rows, transform, row_bound=4.0), transform)
+    mapped = MappedRows(precondition_rows(rows, transform, row_bound=4.0), transform)
     w, p, c = RNG.standard_normal((size, 3)), RNG.standard_normal((N, 2)), RNG.random(N)
     for design in (mapped, FormedRows(rows, transform)):
         assert design.shape == (N, size)
@@ -94,7 +94,7 @@ def test_images_are_formed_in_no_larger_blocks_than_rows_are_read(n, d):
 
 def objectives(rows, transform, signs):
     """The same objective on formed and on unformed images."""
-    flat = preconditioned(rows, transform, row_bound=4.0)
+    flat = precondition_rows(rows, transform, row_bound=4.0)
     designs = FormedRows(rows, transform), MappedRows(flat, transform)
     linear = np.linspace(-1.0, 1.0, rows.shape[1])
     return [MarginObjective(d, signs, np.ones(N), LOGISTIC, 1.0, linear) for d in designs]

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.rows import rows as module
-from dp_halfspace.rows.rows import normalised_rows, preconditioned
+from dp_halfspace.rows.rows import normalised_rows, precondition_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
 # Shorter rows may count as zero; that they do no harm is tested one magnitude after another.
@@ -143,7 +143,7 @@ def test_zero_rows(form):
     X = np.zeros((4, 3))
     rows, last = (normalised_rows(form(X), 1.0, bias) for bias in (None, 0.2))
     assert not entries(rows).any()
-    assert not entries(preconditioned(rows, 2 * np.eye(3), row_bound=1.0)).any()
+    assert not entries(precondition_rows(rows, 2 * np.eye(3), row_bound=1.0)).any()
     np.testing.assert_allclose(entries(last), np.tile([0, 0, 0, 1], (4, 1)), rtol=1e-13)
 
 
@@ -181,7 +181,7 @@ def test_images_have_norm_one(form, bias, condition):
     # Rows along the direction that is compressed most are the least accurate ones.
     X[1:11] = np.linalg.eigh(transform)[1][:40, 0]
     unit = normalised_rows(form(X), 1.0, bias)
-    rows = preconditioned(unit, transform, row_bound=4.0 * (1 + 1e-9))
+    rows = precondition_rows(unit, transform, row_bound=4.0 * (1 + 1e-9))
     norms = image_norms(rows, X, transform)
     assert norms.max() <= 1 + 1e-9
     assert norms.min() >= 1 - 1e-9
@@ -192,7 +192,7 @@ def test_images_have_norm_one(form, bias, condition):
 def test_flattening_keeps_directions_and_shares_the_matrix():
     X = np.random.default_rng(4).standard_normal((300, 5))
     rows = normalised_rows(X, 1.0, None)
-    flat = preconditioned(rows, preconditioner_like(5, 30.0), row_bound=4.0)
+    flat = precondition_rows(rows, preconditioner_like(5, 30.0), row_bound=4.0)
     assert flat._matrix is X
     ratio = entries(flat) / entries(rows)
     np.testing.assert_allclose(ratio, np.tile(ratio[:, :1], (1, 5)), rtol=1e-13)

@@ -81,7 +81,7 @@ def test_single_rows_do_not_depend_on_the_storage(X, scale, bias):
         images = np.linalg.norm((transform @ Z.T).T, axis=1)
         np.testing.assert_allclose(rows.lengths(transform), images, rtol=1e-9, atol=1e-13)
     factor = RNG.random(N)
-    scaled = rows.rescaled(factor, row_bound=7.0)
+    scaled = rows.rescale(factor, row_bound=7.0)
     assert scaled.row_bound == 7.0
     expected, w = Z * factor[:, None], RNG.standard_normal(Z.shape[1])
     np.testing.assert_allclose(scaled.dense(index), expected[index], rtol=1e-14)
@@ -153,7 +153,7 @@ def test_extreme_factors_reach_dense_rows_and_lengths(form):
     np.testing.assert_allclose(rows.margins(np.ones(4)), expected.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(rows.dense(np.array([2, 0, 1])), expected[[2, 0, 1]], rtol=1e-12)
     np.testing.assert_allclose(rows.lengths(), np.linalg.norm(expected, axis=1), rtol=1e-12)
-    again = rows.rescaled(np.array([2.0, 0.0, 0.5]), row_bound=9.0)
+    again = rows.rescale(np.array([2.0, 0.0, 0.5]), row_bound=9.0)
     scaled = expected * np.array([2.0, 0.0, 0.5])[:, None]
     np.testing.assert_allclose(again.dense(np.arange(3)), scaled, rtol=1e-12)
 

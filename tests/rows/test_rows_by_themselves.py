@@ -29,7 +29,7 @@ from dp_halfspace.rows.mapped_rows import (
     formed_block_rows,
     normalised_feature_rows,
 )
-from dp_halfspace.rows.rows import normalised_rows, preconditioned
+from dp_halfspace.rows.rows import normalised_rows, precondition_rows
 from dp_halfspace.rows.single_rows import single_feature_rows, single_normalised_rows
 
 TINY, LARGEST = 5e-324, 1.7e308
@@ -101,7 +101,7 @@ def of_linear_rows(X, bias, linear_map=None):
     if linear_map is not None:
         found.append(linear_map.apply(X))
     for transform in maps(rows.shape[1]):
-        found.append(preconditioned(rows, transform, row_bound=4.0)._scale[:, None])
+        found.append(precondition_rows(rows, transform, row_bound=4.0)._scale[:, None])
         if isinstance(transform, np.ndarray):
             blocks = [(i.copy(), f) for _, _, i, f in FormedRows(rows, transform)._blocks()]
             found += [np.vstack([i for i, _ in blocks]), np.concatenate([f for _, f in blocks])]
@@ -157,7 +157,7 @@ def of_features(X, feature_map, memory):
     rows = normalised_feature_rows(features, 0.5)
     found = [np.asarray(features[0 : X.shape[0]]), rows._scale[:, None]]
     for transform in maps(rows.shape[1]):
-        found.append(preconditioned(rows, transform, row_bound=4.0)._scale[:, None])
+        found.append(precondition_rows(rows, transform, row_bound=4.0)._scale[:, None])
     return found
 
 

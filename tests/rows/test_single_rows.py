@@ -355,9 +355,9 @@ def test_noise_pays_for_the_roundings_of_float32(monkeypatch, kind, data_norm):
     X = rows_of(500, 6)
     y = np.arange(500) % 2
     model = kind(data_norm=data_norm, epsilon=3.0, classes=[0, 1])
-    plans = [model._fit_plan(model._validated(X, y, None))]
+    plans = [model._fit_plan(model._validate(X, y, None))]
     read_in_float64(monkeypatch)
-    plans.append(model._fit_plan(model._validated(X, y, None)))
+    plans.append(model._fit_plan(model._validate(X, y, None)))
     plans = [getattr(plan, "inner", plan) for plan in plans]
     data = [plan.ranker.plan if hasattr(plan, "ranker") else plan.algorithm for plan in plans]
     single, double = (plan.descent.mechanism.sensitivity for plan in data)

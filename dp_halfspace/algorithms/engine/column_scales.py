@@ -133,7 +133,7 @@ def match_octaves(
         best = found.max(axis=2)
         chances = np.exp(np.subtract(found, best[:, :, None], out=found), out=found)
         evidence[part] = best + np.log(chances.sum(axis=2))
-    octaves = _pooled(evidence)
+    octaves = _pool_octaves(evidence)
     median = (np.cumsum(octaves, axis=1) < 0.5).sum(axis=1)
     # Octaves next to the median: the mean over all would follow the remotest one.
     near = np.clip(median[:, None] + np.arange(-1, 2), 0, N_OCTAVES)
@@ -167,7 +167,7 @@ def _log_likelihood(shares: FloatArray, law: Law, shapes: _Shapes) -> FloatArray
     return np.asarray(found)
 
 
-def _pooled(evidence: FloatArray) -> FloatArray:
+def _pool_octaves(evidence: FloatArray) -> FloatArray:
     """Return the chances of the octaves of each width; columns share their prior."""
     octave = LOWEST + np.arange(evidence.shape[1])
     first = 1.0 / (1.0 + (octave / _PRIOR_OCTAVES) ** 2)

@@ -161,7 +161,7 @@ def draw_whitened_features(
     return AdditiveMap(n_features, n_terms, fourier, reach=_LEARNT, joint_length=length)
 
 
-def projected(
+def project_features(
     features: FeatureMap, kind: str | None, margin: float | None, n_samples: int, seed: int
 ) -> FeatureMap:
     """Put a random projection behind a feature map, if it makes its rows shorter."""
@@ -203,7 +203,7 @@ class WhiteningPlan:
         the release and of public randomness: post-processing.
         """
         if self.moment.lead is not None:
-            rows = rows.leading(self.n_curved)
+            rows = rows.first_columns(self.n_curved)
         noisy = released_moment(rows, self.moment.mechanism, permit)
         root, spectrum = whitening_map(noisy[: self.n_curved, : self.n_curved], self.moment.edge)
         coarse, fine = _COARSE, fine_length(spectrum, self.n_cells)

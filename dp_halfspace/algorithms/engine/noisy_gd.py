@@ -36,14 +36,14 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
 )
-from dp_halfspace.data.record_weights import Weights, reweighed
+from dp_halfspace.data.record_weights import Weights, with_class_weights
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import clip_scales
-from dp_halfspace.rows.rows import Rows, preconditioned
+from dp_halfspace.rows.rows import Rows, precondition_rows
 from dp_halfspace.rows.single_rows import SINGLE_SHARE
 
 
@@ -422,14 +422,16 @@ class GradientPlan:
             first, last = None, None
             if self.first is not None:
                 made = partial(self.slopes, replace(self.descent, favour=0.0))
-                balanced = reweighed(weights, self.first.weights)
+                balanced = with_class_weights(weights, self.first.weights)
                 first = self.first, rows.apply_to_classes(made, classes, balanced)
             if self.last is not None:
                 descent = replace(self.descent, favour=self.last.favour)
                 made = partial(self.slopes, descent)
                 last = (
                     self.last.first,
-                    rows.apply_to_classes(made, classes, reweighed(weights, self.last.weights)),
+                    rows.apply_to_classes(
+                        made, classes, with_class_weights(weights, self.last.weights)
+                    ),
                 )
             if self.adversary is not None:
                 rows = AdversarialRows(rows, np.where(classes == 1, 1.0, -1.0), self.adversary)
@@ -442,11 +444,13 @@ class GradientPlan:
                 if self.descent.is_single:
                     rows = rows.unit(transform, row_bound=bound, condition=released.condition)
                 else:
-                    rows = preconditioned(rows, transform, row_bound=bound)
+                    rows = precondition_rows(rows, transform, row_bound=bound)
             found = descend(rows, slopes, self.descent, permit, transform, first=first, last=last)
-        return found if self.last is None else self._favoured(found, self.last, mean_square)
+        return (
+            found if self.last is None else self._favour_common_class(found, self.last, mean_square)
+        )
 
-    def _favoured(
+    def _favour_common_class(
         self, coefficients: FloatArray, last: LastSteps, mean_square: float
     ) -> FloatArray:
         """Move the intercept by what favoured a class, for rows of typical length; no cost.

@@ -138,7 +138,7 @@ class Outlook:
     cannot_rank_rare: bool = False
 
     def __str__(self) -> str:
-        rows, epsilon = _rounded(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
+        rows, epsilon = _round_to_two_digits(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
         text = (
             f"{self._sizes}: expect about {self.improvement:.0%} of the improvement "
             "over the majority class that a linear model without privacy would have, if classes "
@@ -170,7 +170,7 @@ class Outlook:
         )
 
 
-def _rounded(number: int) -> int:
+def _round_to_two_digits(number: int) -> int:
     """Round to two digits: the curves know no more."""
     digits = max(0, len(str(number)) - 2)
     return round(number, -digits)

@@ -270,7 +270,7 @@ def _leading_preconditioner(
     rows: Rows, plan: PreconditionerPlan, lead: int, permit: Permit
 ) -> Preconditioner:
     """Release the moment of the leading block alone: ``preconditioner.md``, section 4."""
-    block = rows.leading(lead)
+    block = rows.first_columns(lead)
     size = block.shape[1]
     preconditioner = release_preconditioner(block, replace(plan, n_columns=size, lead=None), permit)
     directions = np.zeros((plan.n_columns, len(preconditioner.factors)))

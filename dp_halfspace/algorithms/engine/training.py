@@ -107,7 +107,7 @@ class Problem:
     balances: bool = False
     has_weights: bool = False
 
-    def drawn(self, wanted: int | None) -> LinearMap | None:
+    def draw_map(self, wanted: int | None) -> LinearMap | None:
         """Draw the projection; `wanted` is the number of components of the automatic one."""
         kind = self.projection
         if kind == "auto" and (wanted or self.n_components):
@@ -172,7 +172,7 @@ class LinearPlan(FitPlan):
     rarity: Rarity | None = None
     population: tuple[float, ...] | None = None
 
-    def following(self, data: TrainingData, permit: Permit) -> LinearPlan:
+    def follow_counts(self, data: TrainingData, permit: Permit) -> LinearPlan:
         """Release the counts of the classes, and follow them in what no noise depends on.
 
         What is left to run has class weights of its own; `population` keeps those that the scores
@@ -274,7 +274,7 @@ class LinearPlan(FitPlan):
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
-        plan = self.following(data, permit)
+        plan = self.follow_counts(data, permit)
         rows = plan.rows(data.X, data.people)
         weights: Any = weights_of(relative_weights(plan.problem.class_weights), data)
         return plan.fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))

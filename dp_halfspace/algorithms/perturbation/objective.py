@@ -233,7 +233,7 @@ def plan_objective(
         linear, left = _laplace_term(risk, ridge, epsilon)
     else:
         term = _gaussian_term(risk, risk.log_ratio(ridge))
-        mu, left = _calibrated(term, risk.n_stacked, earlier, epsilon, delta)
+        mu, left = _calibrate_term(term, risk.n_stacked, earlier, epsilon, delta)
         linear = replace(term, mu=mu)
     return _with_output(risk, ridge, linear, left, optimizer=optimizer)
 
@@ -296,7 +296,7 @@ def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLine
 
 
 @lru_cache(maxsize=256)
-def _calibrated(
+def _calibrate_term(
     term: GaussianLinearTerm, copies: int, earlier: tuple[Event, ...], epsilon: float, delta: float
 ) -> tuple[float, float]:
     """Divide what is left between the linear term and the output; return the mu of both.

@@ -45,7 +45,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import Rows, preconditioned
+from dp_halfspace.rows.rows import Rows, precondition_rows
 
 
 def release_mapped_rows(
@@ -59,7 +59,7 @@ def release_mapped_rows(
     # A rotation of the images changes no distribution, and makes half of the map zero.
     released = release_preconditioner(rows, plan, permit)
     transform = np.asarray(np.linalg.qr(released @ np.eye(plan.n_columns), mode="r"))
-    unmapped = preconditioned(rows, transform, row_bound=plan.compression)
+    unmapped = precondition_rows(rows, transform, row_bound=plan.compression)
     return FormedRows(rows, transform), MappedRows(unmapped, transform)
 
 
@@ -258,7 +258,7 @@ def plan_objective_training(problem: Problem, margin: float | None, budget: Budg
     n_samples, n_classes = problem.n_samples, problem.n_classes
     epsilon, delta = budget.epsilon, budget.delta
     defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
-    linear_map = problem.drawn(defaults.n_components)
+    linear_map = problem.draw_map(defaults.n_components)
     ridge = None
     if margin is not None:
         n_columns = problem.n_columns(linear_map)

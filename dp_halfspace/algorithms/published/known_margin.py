@@ -410,7 +410,7 @@ def plan_single_record_steps(problem: Problem, margin: float | None, budget: Bud
     """Plan one fit by steps on single records, whose profile is not Gaussian; see above."""
     mu = budget.mu
     margin = _margin(problem, margin, mu)
-    linear_map, constant_column, kept = _known(problem, margin, mu)
+    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     plan = plan_single_records(
         problem.n_samples,
         problem.n_columns(linear_map),
@@ -435,12 +435,12 @@ def _margin(problem: Problem, margin: float | None, mu: float) -> float:
     return default_margin(problem.n_samples, problem.n_columns(), mu)
 
 
-def _known(
+def _plan_known_margin(
     problem: Problem, margin: float, mu: float
 ) -> tuple[LinearMap | None, float | None, float]:
     """Projection, constant column and what is left of the margin, where it is known."""
     is_named = problem.projection in PROJECTIONS
-    linear_map = problem.drawn(jl_dimension(margin, problem.n_samples) if is_named else None)
+    linear_map = problem.draw_map(jl_dimension(margin, problem.n_samples) if is_named else None)
     if linear_map is not None:
         distortion = jl_distortion(linear_map.n_components, problem.n_samples)
         # The published algorithms count on a third; more is proved for many components.
@@ -454,7 +454,7 @@ def _known(
 
 def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """Noisy gradient steps for one margin."""
-    linear_map, constant_column, kept = _known(problem, margin, mu)
+    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
     sizes = problem.sizes(linear_map)
     if problem.tail_fraction == 1.0 and n_outputs == 1:
@@ -470,7 +470,7 @@ def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
 
 def _phased(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """One pass of proximal steps for one margin."""
-    linear_map, constant_column, kept = _known(problem, margin, mu)
+    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
     order = public_generator(problem.seed, "permutation").permutation(n_samples)
     plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)

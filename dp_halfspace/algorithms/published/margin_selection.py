@@ -299,11 +299,13 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
     # What a margin costs on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
-    train = _phased if solver == "phased_prox" else _descents
+    train = _plan_phased_prox if solver == "phased_prox" else _descents
     return MarginPlan(train(problem, margins, mu), gaps, penalties, choice)
 
 
-def _phased(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
+def _plan_phased_prox(
+    problem: Problem, margins: Sequence[float], mu: float
+) -> tuple[LinearPlan, ...]:
     """One pass of proximal steps for each margin, of equal cost whatever the margin."""
     return tuple(plan_known_margin(problem, "phased_prox", margin, mu) for margin in margins)
 
@@ -318,12 +320,12 @@ def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[Li
     # Allowances for rounding differ a little: the largest serves all.
     noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
     return tuple(
-        _training(problem, margin, replace(plan, mechanism=noisiest.mechanism))
+        _plan_steps(problem, margin, replace(plan, mechanism=noisiest.mechanism))
         for margin, plan in zip(margins, plans, strict=True)
     )
 
 
-def _training(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
+def _plan_steps(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
     """Wrap the steps for one margin."""
     constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
     steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)

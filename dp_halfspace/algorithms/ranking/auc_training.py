@@ -139,18 +139,18 @@ class MeanDifferencePlan:
         # 1. Release the moments, and with them the map that standardises.
         # 2. Clip the standardised rows to the unit ball, each by itself.
         # 3. Release the weighted sum, and map it back to the coordinates of the rows.
-        signed = rows.apply_to_classes(_signed, classes, weights)
+        signed = rows.apply_to_classes(_signed_weights, classes, weights)
         with single_blas_thread():
             if self.standardisation is None:
                 sums = rows.adjoint(signed)[:-1]
-                return np.append(_averaged(sums, self, permit), 0.0)[None, :]
+                return np.append(_release_mean(sums, self, permit), 0.0)[None, :]
             transform = release_standardisation(rows, self.standardisation, permit)
             clipped = apply_to_chunks(_clipped, signed, rows.lengths(transform.T))
             sums = transform.T @ rows.adjoint(clipped)
-            return np.asarray(transform @ _averaged(sums, self, permit))[None, :]
+            return np.asarray(transform @ _release_mean(sums, self, permit))[None, :]
 
 
-def _signed(classes: NDArray[np.intp], weights: FloatArray) -> FloatArray:
+def _signed_weights(classes: NDArray[np.intp], weights: FloatArray) -> FloatArray:
     return np.where(classes == 1, weights, -weights)
 
 
@@ -246,7 +246,7 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     return np.vstack([np.diag(scale), -centre * scale])
 
 
-def _averaged(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) -> FloatArray:
+def _release_mean(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) -> FloatArray:
     """Release noisy copies and return their mean."""
     total = np.zeros(len(sums))
     for _ in range(plan.copies):

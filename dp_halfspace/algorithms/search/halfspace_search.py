@@ -88,11 +88,11 @@ class DirectionPlan:
         )  # fmt: skip
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         with single_blas_thread():
-            found = _chosen(problem, stream, self.choice, permit)
+            found = _choose_direction(problem, stream, self.choice, permit)
             for stage, radius in enumerate(self.radii, start=1):
                 seed = (*self.seed, stage)
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
-                found = _chosen(problem, stream, self.choice, permit)
+                found = _choose_direction(problem, stream, self.choice, permit)
         return unit_length(found[:, None]).T
 
 
@@ -190,7 +190,7 @@ def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.in
         )
 
 
-def _chosen(
+def _choose_direction(
     problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions."""
@@ -221,7 +221,7 @@ def plan_direction_training(
     epsilon = budget.epsilon
     defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
     linear_map, constant_column = (
-        problem.drawn(defaults.n_components),
+        problem.draw_map(defaults.n_components),
         problem.constant(defaults.constant_column),
     )
     # Without noise the result is a function of the data, so the directions are fixed.

@@ -311,7 +311,7 @@ def test_after_a_fit_only_what_was_released_is_said(released):
     fitted, texts = Fitted(np.zeros((1, 11)), np.zeros(1), math.inf, **released), []
     for share in (0.0, 0.05, 0.5):
         model, (X, y) = of_table(), table(300, share)
-        data, record = model._validated(X, y, None), pure(3.0, public={"calibrated": True})
+        data, record = model._validate(X, y, None), pure(3.0, public={"calibrated": True})
         with pytest.warns(PrivacyWarning) as caught:
             model._warn_of_a_rare_class(fitted, data, record)
         texts.append([str(w.message) for w in caught])

@@ -226,7 +226,9 @@ def test_moment_of_a_leading_block_is_within_its_sensitivity():
 
 def test_a_block_that_is_not_brought_to_norm_one_is_seen(monkeypatch):
     """Planted: the columns as they are, beside a constant of one."""
-    monkeypatch.setattr(Rows, "leading", lambda rows, size: Rows(rows._matrix[:, :size], bias=2.0))
+    monkeypatch.setattr(
+        Rows, "first_columns", lambda rows, size: Rows(rows._matrix[:, :size], bias=2.0)
+    )
     assert leading_ratio() > 1
 
 
@@ -243,7 +245,7 @@ def test_map_of_a_leading_block(bias, n_columns, stretch):
     )
     preconditioner = released(rows, plan)[0]
     full = preconditioner @ np.eye(size)
-    block = rows.leading(lead)
+    block = rows.first_columns(lead)
     alone = plan_preconditioner(500, block.shape[1], 64, mu=math.inf)
     of_block = released(block, alone)[0] @ np.eye(block.shape[1])
     expected = stretch * np.eye(size)

@@ -102,7 +102,7 @@ def test_an_estimator_can_be_asked_to_project(preconditioner):
         epsilon=1.0, preconditioner=preconditioner, project=True, data_norm=1.0,
         classes=[0, 1],
     )  # fmt: skip
-    plan = model._plan(model._facts(model._validated(X, y, None)), Budget.of(1.0, 1e-7))
+    plan = model._plan(model._facts(model._validate(X, y, None)), Budget.of(1.0, 1e-7))
     inner = plan.plan.output if preconditioner else plan.plan
     assert inner.projects
 
