@@ -192,7 +192,13 @@ HERE: dict[str, Callable[[Split, float], Any]] = {
 }
 
 
-def library_answers(library: str, parts: Split, epsilon: float, fits: int) -> Any:
+def library_answers(
+    library: str,
+    parts: Split,
+    epsilon: float,
+    fits: int,
+    settings: Sequence[Mapping[str, Any]] | None = None,
+) -> Any:
     """Ask the worker: settings x draws x rows x classes."""
     about = LIBRARIES[library]
     reason = missing(about.name, about.requirements, about.module)
@@ -203,7 +209,7 @@ def library_answers(library: str, parts: Split, epsilon: float, fits: int) -> An
         np.savez(
             source, X=parts.train.X, levels=parts.train.levels, y=parts.train.y, Z=parts.X,
             n_classes=parts.n_classes, epsilon=epsilon, delta=len(parts.train.y) ** -2.0,
-            draws=fits, settings=json.dumps(about.settings),
+            draws=fits, settings=json.dumps(about.settings if settings is None else settings),
         )  # fmt: skip
         command = [str(interpreter(about.name)), str(WORKER), library, str(source), str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
