@@ -2,7 +2,7 @@
 
 Usage: library_worker.py LIBRARY IN.npz OUT.npz. Imports nothing of this repository. The request
 holds rows of numbers in [-1, 1] and of categories as codes, the same for every library, the
-budget and settings; the answer holds probabilities of rows: settings x draws x rows x classes.
+budget and settings, which may name a budget of their own; the answer holds probabilities of rows: settings x draws x rows x classes.
 Budgets are those that the library states for its own adjacency.
 """
 
@@ -164,10 +164,10 @@ def main(library, source, target):
         given = {name: archive[name] for name in archive.files}
     given |= {name: given[name].item() for name in ("n_classes", "epsilon", "delta", "draws")}
     given["levels"] = given["levels"].tolist()
-    found = [
-        [LIBRARIES[library](given, **setting) for _ in range(given["draws"])]
-        for setting in json.loads(str(given["settings"]))
-    ]
+    found = []
+    for setting in json.loads(str(given["settings"])):
+        at = {**given, "epsilon": setting.pop("epsilon", given["epsilon"])}
+        found.append([LIBRARIES[library](at, **setting) for _ in range(given["draws"])])
     np.savez(target, probabilities=np.asarray(found, dtype=np.float64))
 
 

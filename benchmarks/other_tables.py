@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import re
 import tarfile
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -205,21 +204,25 @@ def load(chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, Split]:
     return found
 
 
-def cell(method: str, parts: Split, epsilon: float) -> dict[str, Any]:
-    """Fit, and score all rows that did not train: the mean over the fits."""
-    started = time.perf_counter()
+def answers_of(method: str, parts: Split, epsilons: Sequence[float]) -> dict[str, list[Any]]:
+    """Answers of each fit by budget; a library fits at all budgets in one process."""
+    if method in BASELINES:
+        return {"any": [HERE[method](parts, 0.0)]}
     if method in HERE:
-        fits = 1 if method in BASELINES else FITS
-        answers = [HERE[method](parts, epsilon) for _ in range(fits)]
-    else:
-        answers = list(library_answers(method, parts, epsilon, 1, [SETTINGS[method]])[0])
-    seconds = round((time.perf_counter() - started) / len(answers), 3)
+        return {f"{e:g}": [HERE[method](parts, e) for _ in range(FITS)] for e in epsilons}
+    settings = [{**SETTINGS[method], "epsilon": epsilon} for epsilon in epsilons]
+    found = library_answers(method, parts, epsilons[0], 1, settings)
+    return {f"{epsilon:g}": list(draws) for epsilon, draws in zip(epsilons, found, strict=True)}
+
+
+def scores(answers: Sequence[Any], parts: Split) -> dict[str, Any]:
+    """Score all rows that did not train: the mean over the fits."""
     scored = [measures(answer, parts.y, parts.n_classes) for answer in answers]
     for one, answer in zip(scored, answers, strict=True):
         if "log_loss" in one:
             one["brier"] = float(np.mean((answer[:, 1] - parts.y) ** 2))
-    means = {m: round(float(np.mean([one[m] for one in scored])), 5) for m in scored[0]}
-    return {**means, "fits": len(answers), "seconds_per_fit": seconds, "commit": commit()}
+    found = {m: round(float(np.mean([one[m] for one in scored])), 5) for m in scored[0]}
+    return {**found, "fits": len(answers), "commit": commit()}
 
 
 def figures(results: Mapping[str, Any], pool: str, epsilon: str) -> dict[str, dict[str, Any]]:
@@ -322,27 +325,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     merge(given.out, "versions", value=versions())
     if "tables" not in read(given.out):
         merge(given.out, "tables", value=select())
-    tables = load(read(given.out)["tables"])
-    for epsilon in given.epsilons:
-        for name, parts in tables.items():
-            for method in given.methods:
-                _run(given, name, parts, method, epsilon)
+    for name, parts in load(read(given.out)["tables"]).items():
+        for method in given.methods:
+            _run(given, name, parts, method)
 
 
-def _run(given: argparse.Namespace, name: str, parts: Split, method: str, epsilon: float) -> None:
-    """Run one cell unless it is there; a method that fails has its reason in the file."""
-    label = "any" if method in BASELINES else f"{epsilon:g}"
-    found = read(given.out).get("cells", {}).get(name, {}).get(method, {})
-    if label in found and not given.refresh:
+def _run(given: argparse.Namespace, name: str, parts: Split, method: str) -> None:
+    """Run what is not there; a method that fails has its reason in the file."""
+    found = {} if given.refresh else read(given.out).get("cells", {}).get(name, {}).get(method, {})
+    epsilons = [e for e in given.epsilons if not {"any", f"{e:g}"} & set(found)]
+    if not epsilons:
         return
     try:
-        value = cell(method, parts, epsilon)
+        answers = answers_of(method, parts, epsilons)
     except (OSError, ValueError) as error:
-        merge(given.out, "failed", name, method, label, value=str(error))
-        print(f"{name:30} {method:12} {label:4} failed: {error}", flush=True)
+        merge(given.out, "failed", name, method, value=str(error))
+        print(f"{name:30} {method:12} failed: {error}", flush=True)
         return
-    merge(given.out, "cells", name, method, label, value=value)
-    print(f"{name:30} {method:12} {label:4} {value['accuracy']:.3f}", flush=True)
+    for label, each in answers.items():
+        value = scores(each, parts)
+        merge(given.out, "cells", name, method, label, value=value)
+        print(f"{name:30} {method:12} {label:4} {value['accuracy']:.3f}", flush=True)
 
 
 if __name__ == "__main__":
