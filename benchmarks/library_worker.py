@@ -2,8 +2,8 @@
 
 Usage: library_worker.py LIBRARY IN.npz OUT.npz. Imports nothing of this repository. The request
 holds rows of numbers in [-1, 1] and of categories as codes, the same for every library, the
-budget and settings, which may name a budget of their own; the answer holds probabilities of rows: settings x draws x rows x classes.
-Budgets are those that the library states for its own adjacency.
+budget and settings, which may name a budget of their own; the answer holds probabilities of rows:
+settings x draws x rows x classes. Budgets are those that the library states for its own adjacency.
 """
 
 # ruff: noqa: PLC0415 (each library is imported where it is installed)
