@@ -23,6 +23,8 @@ from dp_halfspace.privacy import PrivacyLedger, open_ledger
 from dp_halfspace.privacy.events import Pure
 from tests.privacy.oracles import pure
 
+# An interruption may reach a generator that is being closed, where Python can only warn of it.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 MODULES = (_ledger_store, ledger, entries, cap, contextlib)
 TRACED = {module.__file__ for module in MODULES} | {__file__}
 
