@@ -184,6 +184,8 @@ def _warn_of_calls_around(record: PrivacyRecord) -> None:
     Decided from the calls that are running, their parameters and which arguments were given.
     """
     calls = list(calls_of_sklearn())
+    if not calls:
+        return
     if any(name.startswith(("sklearn.pipeline", "imblearn.pipeline")) for name, _ in calls):
         from dp_halfspace._pipelines import findings_in_front  # noqa: PLC0415
 
