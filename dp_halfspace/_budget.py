@@ -199,7 +199,8 @@ def _warn_of_calls_around(record: PrivacyRecord) -> None:
                 "FrozenEstimator"
             )
     is_split = any(
-        name == "sklearn.model_selection._validation.cross_validate" and held["groups"] is not None
+        name == "sklearn.model_selection._validation.cross_validate"
+        and held.get("groups") is not None
         for name, held in calls
     )
     if is_split and record.adjacency == "replace-one":

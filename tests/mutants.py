@@ -3300,9 +3300,15 @@ MUTANTS = [
         "tests/test_persons.py",
         (
             "_owners",
-            "name(value)",
-            "value",
+            "map(_name_of, number) if",
+            "number if",
             "test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column",
+        ),
+        (
+            "_owners",
+            "type(value) in plain",
+            "True",
+            "test_who_is_one_person_depends_neither_on_others_nor_on_their_order",
         ),
     ),
     *of(

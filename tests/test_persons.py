@@ -9,6 +9,8 @@ import math
 import pickle
 import re
 import warnings
+from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
@@ -690,6 +692,18 @@ def test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column(othe
     assert owners.tolist() == [0, 0, 1, 1, 2, 3]
     assert validation._owners(names, 6).tolist() == owners.tolist()
     assert validation._owners(["", "NA", "na ", ("7",), 7, b"7"], 6).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("other", [5, "x", 2.5, date(2024, 5, 1)])
+def test_who_is_one_person_depends_neither_on_others_nor_on_their_order(other):
+    """Values that are equal and have different names, and the other way round."""
+    day = date(2020, 1, 1)
+    values = [True, 1, 1.0, Decimal(1), np.float64(1.0), day, datetime(2020, 1, 1), False, 0, other]
+    expected = [[a == b for b in "bnnnnddfzo"] for a in "bnnnnddfzo"]
+    for order in (range(10), range(9, -1, -1), np.random.default_rng(0).permutation(10)):
+        owners = validation._owners([values[i] for i in order], 10)
+        same = owners[:, None] == owners
+        assert same.tolist() == np.array(expected)[np.ix_(list(order), list(order))].tolist()
 
 
 def test_groups_of_another_length_are_named_without_numbers():

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import date
 from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -450,12 +451,15 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     number: dict[Any, int] = {}
     try:
         values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-        owners = [number.setdefault(value, len(number)) for value in values]
+        # Plain numbers are one person where they are equal, as their names are, so these are
+        # written for other values alone: True equals 1, and has another name.
+        plain = (int, float, str)
+        keys = (value if type(value) in plain else _name_of(value) for value in values)
+        owners = [number.setdefault(key, len(number)) for key in keys]
         has_missing = any(map(_has_missing_part, number))
         person: dict[Any, int] = {}
-        # Among numbers alone equal ones are one value already, which is faster.
-        name = _name_of if any(isinstance(value, str) for value in number) else _as_it_is
-        same = [person.setdefault(name(value), len(person)) for value in number]
+        names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
+        same = [person.setdefault(name, len(person)) for name in names]
     except (TypeError, ValueError, ArithmeticError):
         values, has_missing, same = None, False, []
     # Outside, so that no other message is a context.
@@ -471,10 +475,6 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     return np.array(same, dtype=np.intp)[owners]
 
 
-def _as_it_is(owner: Any) -> Any:
-    return owner
-
-
 def _name_of(owner: Any) -> Any:
     """Return the one text of all ways to write who a row belongs to: 7, 7.0, "7" and "007".
 
@@ -482,7 +482,7 @@ def _name_of(owner: Any) -> Any:
     """
     from dp_halfspace.data.cells import category_of  # noqa: PLC0415 (for persons alone)
 
-    is_cell = isinstance(owner, str | Number | np.generic)
+    is_cell = isinstance(owner, str | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
     return owner if text is None else text
 
