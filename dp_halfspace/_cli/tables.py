@@ -156,6 +156,8 @@ _EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 # Labels that are found in a table, unless a label set is stated.
 _MOST_CLASSES = 100
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
+# Bytes of a column of a Parquet file that are read at a time.
+_READ_BYTES = 2**20
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -266,11 +268,13 @@ def _open_parquet(path: Path) -> Any:
     def is_text(kind: Any) -> bool:
         return bool(types.is_string(kind) or types.is_large_string(kind))
 
-    file = parquet.ParquetFile(path, pre_buffer=False)
+    # Parts of a group of rows are read where they are needed: a group may hold all rows.
+    streamed = {"pre_buffer": False, "buffer_size": _READ_BYTES}
+    file = parquet.ParquetFile(path, **streamed)
     texts = [each.name for each in file.schema_arrow if is_text(each.type)]
     if texts:
         # Distinct texts are listed by the file already, and texts are not made of them.
-        file = parquet.ParquetFile(path, pre_buffer=False, read_dictionary=texts)
+        file = parquet.ParquetFile(path, **streamed, read_dictionary=texts)
     for name in file.schema_arrow.names:
         if file.schema_arrow.names.count(name) > 1:
             raise UserError(f"two columns of {path} are named {name!r}; rename one of them")
