@@ -258,7 +258,9 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
         findings.append("the same random bytes are used twice")
     level = noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
-        findings.append(f"noise is too small: right noise looks like this with chance {level:.1e}")
+        findings.append(
+            f"noise is too small: right noise looks like this with probability {level:.1e}"
+        )
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")
@@ -762,10 +764,10 @@ def _with_response(losses: dict[float, float], bound: float) -> dict[float, floa
     """Add the loss of a response at random."""
     up = 1.0 / (1.0 + math.exp(-bound))
     found: dict[float, float] = {}
-    for loss, chance in losses.items():
+    for loss, probability in losses.items():
         for step, part in ((bound, up), (-bound, 1.0 - up)):
             key = round(loss + step, 12)
-            found[key] = found.get(key, 0.0) + part * chance
+            found[key] = found.get(key, 0.0) + part * probability
     return found
 
 
