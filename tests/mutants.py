@@ -3327,6 +3327,12 @@ MUTANTS = [
             "test_who_is_one_person_depends_neither_on_others_nor_on_their_order",
         ),
         (
+            "_owners",
+            "abs(key) >= _FIRST_ROUNDED",
+            "False",
+            "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+        (
             "_name_of",
             "type(owner)(map(_name_of, owner)) if",
             "owner if",

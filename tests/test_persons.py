@@ -514,6 +514,8 @@ def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
         ([pa.scalar({"a": "secret", "b": None}), pa.scalar({"a": "b", "b": 1})] * 150, "missing"),
         (pa.chunked_array([["secret", None] * 150]), "missing"),
         (pa.array(["secret", None] * 150), "missing"),
+        ([2**53 + 1.0, 1.5] * 150, r"floats from 2\^53 on"),
+        (pd.Series([2**60, 2**60 + 1, 1.5] * 100), r"floats from 2\^53 on"),
     ],
 )
 def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):

@@ -478,11 +478,12 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         keys = (value if type(value) in plain else _name_of(value) for value in values)
         owners = [number.setdefault(key, len(number)) for key in keys]
         has_missing = any(map(_has_missing_part, number))
+        is_rounded = any(type(key) is float and abs(key) >= _FIRST_ROUNDED for key in number)
         person: dict[Any, int] = {}
         names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
         same = [person.setdefault(name, len(person)) for name in names]
     except (TypeError, ValueError, ArithmeticError):
-        values, has_missing, same = None, False, []
+        values, has_missing, is_rounded, same = None, False, False, []
     # Outside, so that no other message is a context.
     if values is None:
         raise ValueError(rule)
@@ -493,6 +494,11 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         )
     if has_missing:
         raise ValueError("groups contains a missing value: every row needs a person")
+    if is_rounded:
+        raise ValueError(
+            "groups contains floats from 2^53 on, which cannot tell whole numbers apart: read such "
+            "ids as text"
+        )
     return np.array(same, dtype=np.intp)[owners]
 
 
