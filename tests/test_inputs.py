@@ -218,10 +218,13 @@ def test_whole_labels_that_floats_cannot_tell_apart_are_not_read_from_floats():
     labels = [first + 1, first, first + 1]
     codes, _ = validation.class_indices(labels, [first, first + 1])
     assert codes.tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match=r"^classes has numbers from 2\^53 on, and y holds floats"):
+    with pytest.raises(
+        ValueError, match=r"^classes has whole numbers from 2\^53 on, and y holds floats"
+    ):
         validation.class_indices([first + 1, float(first), first + 1], [first, first + 1])
-    codes, _ = validation.class_indices([1.0, 2.0], [1, 2])
-    assert codes.tolist() == [0, 1]
+    for given, classes in (([1.0, 2.0], [1, 2]), ([0.5, 1e300], [0.5, 1e300])):
+        codes, _ = validation.class_indices(given, classes)
+        assert codes.tolist() == [0, 1]
 
 
 def test_infinity_and_text_beside_what_is_missing_stay_what_they_are():

@@ -394,7 +394,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             )
         return inverse.astype(np.intp), seen
     label_set = _check_classes(classes)
-    if labels.dtype.kind == "f" and label_set.dtype.kind in "iuf":
+    if labels.dtype.kind == "f" and label_set.dtype.kind in "iu":
         _refuse_rounded(label_set)
     position = {label: code for code, label in enumerate(label_set.tolist())}
     if any(label not in position for label in seen.tolist()):
@@ -410,8 +410,8 @@ def _refuse_rounded(label_set: NDArray[Any]) -> None:
     """
     if (np.abs(label_set.astype(np.float64)) >= _FIRST_ROUNDED).any():
         raise ValueError(
-            "classes has numbers from 2^53 on, and y holds floats, which cannot tell them apart: "
-            "give such labels as whole numbers of one type, or as text"
+            "classes has whole numbers from 2^53 on, and y holds floats, which cannot tell them "
+            "apart: give such labels as whole numbers of one type, or as text"
         )
 
 
