@@ -3269,6 +3269,22 @@ MUTANTS = [
     ),
     *of(
         "data/frame.py",
+        "tests/data/test_cells.py",
+        (
+            "_read_arrow",
+            "if types.is_time(kind)",
+            "if False",
+            "test_times_of_day_to_the_nanosecond_and_beyond_the_day",
+        ),
+        (
+            "_columns_beyond_arrow",
+            "in _BEYOND_ARROW",
+            "in ()",
+            "test_columns_of_polars_that_arrow_does_not_have",
+        ),
+    ),
+    *of(
+        "data/frame.py",
         "tests/data/test_encoding.py",
         (
             "Stored.numbers",
@@ -3310,10 +3326,46 @@ MUTANTS = [
             "True",
             "test_who_is_one_person_depends_neither_on_others_nor_on_their_order",
         ),
+        (
+            "_owners",
+            "abs(key) >= _FIRST_ROUNDED",
+            "False",
+            "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+        (
+            "_name_of",
+            "type(owner)(map(_name_of, owner)) if",
+            "owner if",
+            "test_so_it_is_for_ids_of_several_parts_and_of_arrow",
+        ),
+        (
+            "_name_of_scalar",
+            "else _name_of(value)",
+            "else owner",
+            "test_so_it_is_for_ids_of_several_parts_and_of_arrow",
+        ),
     ),
     *of(
         "data/cells.py",
         "tests/data/test_cells.py",
+        (
+            "_read_cell",
+            "and not isinstance(value, np.timedelta64)",
+            "",
+            "test_one_object_changes_no_other_row",
+        ),
+        (
+            "_plain_text",
+            "if found is None or not",
+            "if True or not",
+            "test_one_object_changes_no_other_row",
+        ),
+        (
+            "date_in_format",
+            "isinstance(value, bytes | bytearray)",
+            "False",
+            "test_one_object_changes_no_other_row",
+        ),
         (
             "_parse_number",
             "_ONE_GROUP[other].fullmatch(text)",
@@ -3424,6 +3476,18 @@ MUTANTS = [
     *of(
         "data/validation.py",
         "tests/test_inputs.py",
+        (
+            "_convert_features",
+            "if _may_be_single(X)",
+            "if True",
+            "test_a_missing_cell_does_not_change_the_precision_of_all_rows",
+        ),
+        (
+            "class_indices",
+            "_refuse_rounded(label_set)",
+            "pass",
+            "test_whole_labels_that_floats_cannot_tell_apart_are_not_read_from_floats",
+        ),
         (
             "check_features",
             "and not sparse.issparse(checked)",

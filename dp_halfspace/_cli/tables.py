@@ -138,6 +138,8 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     """Split one line, which must close its quotes."""
     is_blank = separator == " "
     text = line.strip() if is_blank else line.rstrip("\r\n")
+    # A quote in another line of the block must not decide how long a cell may be.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     try:
         reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
         return [cell.strip() for cell in next(reader)]
