@@ -416,7 +416,7 @@ MUTANTS = [
         ),
         (
             "plan_with_prior",
-            "smallest_delta(found.events, epsilon) <= delta",
+            "accounting.delta(found.events, epsilon) <= delta",
             "True",
             "test_what_is_charged_is_what_is_released",
         ),
@@ -3306,7 +3306,7 @@ MUTANTS = [
         ),
         (
             "read_frame",
-            ')\n    refuse_mask("X", X',
+            ')\n    refuse_foreign_arrays("X", X',
             "",
             "test_what_is_no_table_is_refused",
         ),
@@ -3987,8 +3987,8 @@ MUTANTS = [
         "algorithms/engine/training.py",
         "tests/estimators/test_sample_weight.py",
         (
-            "LinearPlan.takes",
-            'self.solver == "objective_perturbation"',
+            "linear_plan",
+            'solver == "objective_perturbation"',
             "True",
             "test_what_is_not_proved_is_refused_before_it_pays",
         ),

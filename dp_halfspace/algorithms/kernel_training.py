@@ -23,7 +23,7 @@ from dp_halfspace.algorithms.fit_plan import (
     for_rows_as_given,
     relative_weights,
 )
-from dp_halfspace.algorithms.margin_training import check_hinge_solver, plan_training
+from dp_halfspace.algorithms.margin_training import plan_training
 from dp_halfspace.algorithms.published.margin_selection import MarginPlan
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks
 from dp_halfspace.data.encoding import numbers_of
@@ -188,7 +188,6 @@ def plan_kernel_training(
     columns = feature_map if isinstance(feature_map, AdditiveMap) else None
     if columns is not None and not columns.is_linear and problem.intercept is not None:
         problem = replace(problem, intercept=_CONSTANT * problem.intercept)
-    check_hinge_solver(solver, problem.n_classes, is_pure=budget.is_pure)
     if solver == "noisy_gd" and margin is None and not budget.is_pure:
         mu = budget.mu
         defaults = kernel_engine_defaults(problem.n_classes)
@@ -206,6 +205,6 @@ def plan_kernel_training(
             problem = replace(problem, is_single=in_single, of_features=in_single)
         return gradient_training(problem, mu, defaults=defaults, counts_classes=True)
     # Directions that favour few columns are made for columns that mean something.
-    if budget.is_pure:
+    if budget.is_pure and solver == "noisy_gd":
         solver = "objective_perturbation"
     return plan_training(problem, solver, margin, budget)

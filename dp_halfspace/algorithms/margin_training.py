@@ -8,24 +8,16 @@ from dataclasses import replace
 from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY, engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan, plan_descent
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, gradient_training
+from dp_halfspace.algorithms.engine.training import (
+    LinearPlan,
+    Problem,
+    gradient_training,
+    linear_plan,
+)
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
 
 # What few fits need is imported by the branch that plans it.
-
-
-# Published solvers of the hinge of two classes.
-HINGE_SOLVERS = ("phased_prox", "noisy_sgd")
-
-
-def check_hinge_solver(solver: str, n_classes: int, *, is_pure: bool) -> None:
-    """Refuse ``"phased_prox"`` and ``"noisy_sgd"`` where there is none."""
-    if solver in HINGE_SOLVERS and (n_classes > 2 or is_pure):
-        raise ValueError(
-            f"Only binary classification is supported by solver={solver!r}, and only "
-            "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
-        )
 
 
 def plan_training(
@@ -36,6 +28,10 @@ def plan_training(
     Pure DP comes from a search among directions where that is the better one and neither a
     margin nor a solver was asked for, else from a perturbed objective.
     """
+    if budget.is_pure and solver in {"phased_prox", "noisy_sgd"}:
+        raise ValueError(
+            f"solver={solver!r} needs delta > 0: use 'objective_perturbation' or 'noisy_gd'"
+        )
     takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2
     strength = problem.n_samples * budget.epsilon
     if budget.is_pure and takes_directions and strength < DIRECTIONS_PAY:
@@ -84,5 +80,12 @@ def _plan_against_adversary(problem: Problem, attack: Adversary, mu: float) -> L
         attack=scaled,
     )
     steps = GradientPlan(plan, (plan.event,), adversary=scaled)
-    offset = plan.steps.margin_offset
-    return LinearPlan(problem, "noisy_gd", None, offset, constant_column, None, steps, scaled)
+    return linear_plan(
+        problem,
+        "noisy_gd",
+        steps,
+        margin=None,
+        margin_offset=plan.steps.margin_offset,
+        constant_column=constant_column,
+        attack=scaled,
+    )

@@ -21,12 +21,13 @@ from dp_halfspace.algorithms.engine.column_scales import (
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.data.validation import TrainingData, are_chunks
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.privacy.record import smallest_delta, smallest_epsilon
 
 # Fraction of the budget that scales and fit together must use; how often that is aimed at, and at
 # which fraction.
@@ -61,7 +62,7 @@ class ScaledPlan(FitPlan):
 
 def _without_missing(X: Any) -> Any:
     """Return rows with zeros in the place of missing entries; sparse rows have none."""
-    if are_chunks(X):
+    if isinstance(X, Chunks):
         return X.each(np.nan_to_num)
     return np.nan_to_num(X) if isinstance(X, np.ndarray) else X
 
@@ -88,12 +89,12 @@ def plan_scaled(
         inner = plan(scaled, Budget.of(left, delta))
         events = (*scales.events, *inner.events)
         aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-        fits = math.isinf(epsilon) or smallest_delta(events, epsilon) <= delta
-        if fits and (not aims or smallest_delta(events, _LEAST_USED * epsilon) > delta):
+        fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
+        if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
             said = {**inner.public, "data_norm": None, "private_units": True}
             return ScaledPlan(scales, inner, events, said, inner.takes)
         # Only Gaussian parts divide exactly: others leave more or less than their mu says.
-        used = max(smallest_epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
+        used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
     raise BudgetError(
         f"epsilon={epsilon:g} leaves nothing for the model beside the column scales: "
@@ -156,7 +157,7 @@ def plan_balanced(
     for _ in range(_TRIES):
         inner, epsilon = plan(facts, rest), budget.epsilon
         events = (counts.noise.event, *inner.events)
-        if math.isinf(epsilon) or smallest_delta(events, epsilon) <= budget.delta:
+        if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
             said = {**inner.public, "private_class_counts": True}
             return BalancedPlan(counts, inner, events, said, inner.takes, inner.is_single)
         # Only Gaussian parts divide exactly: others cost more than their mu says.

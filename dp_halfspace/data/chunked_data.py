@@ -27,9 +27,9 @@ from dp_halfspace.data.validation import (
     class_indices,
     is_chunked,
     not_finite,
-    refuse_mask,
+    refuse_foreign_arrays,
+    stand_in,
     with_nan,
-    without_names,
 )
 
 
@@ -70,7 +70,7 @@ def check_chunks(
         classes = np.unique(y)
     if y is None or classes is None:
         raise ValueError("X is in chunks: give y, and state the public label set: classes=[...]")
-    probe = without_names(estimator)
+    probe = stand_in(estimator)
     rows = checked_chunks(probe, X, reset=True, allow_missing=allow_missing)
     codes, label_set = _encode_labels(rows, y, classes)
     return TrainingData(rows, codes, label_set, getattr(probe, "feature_names_in_", None))
@@ -127,7 +127,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
             y = y.rechunk({0: rows.counts})
         labels = DaskChunks(tuple(np.ravel(y.to_delayed())))
     else:
-        refuse_mask("y", y)
+        refuse_foreign_arrays("y", y)
         column, ends = np.asarray(y), np.cumsum(rows.counts)
         if column.ndim == 0 or len(column) != ends[-1]:
             raise ValueError(_SAME_CHUNKS)
@@ -154,7 +154,7 @@ def _inspect_chunk(
 ) -> tuple[int, bytes, list[int]] | None:
     """Return the number of rows, their mark, and which columns are refused; None if all are."""
     try:
-        refuse_mask("X", chunk)
+        refuse_foreign_arrays("X", chunk)
         rows = _to_floats(chunk, dtype)
         if len(rows.shape) != 2 or rows.shape[1] != n_columns:
             return None

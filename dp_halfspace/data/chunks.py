@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from dis import opname
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,6 @@ class Chunks(ABC):
     n_columns : int
         Columns of each chunk.
     """
-
-    is_chunks: ClassVar[bool] = True
 
     parts: tuple[Any, ...]
     sample: Any = None

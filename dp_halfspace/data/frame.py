@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
-from dp_halfspace.data.validation import check_two_dimensional, refuse_chunks, refuse_mask
+from dp_halfspace.data.validation import check_two_dimensional, refuse_foreign_arrays
 
 FloatArray = NDArray[np.float64]
 # Larger numbers would overflow where they are brought to the scale of their column.
@@ -116,8 +116,7 @@ def read_frame(X: Any) -> Frame:
         raise ValueError(
             "X is a sparse matrix, and sparse columns have no scales: give a dense array"
         )
-    refuse_mask("X", X)
-    refuse_chunks("X", X)
+    refuse_foreign_arrays("X", X)
     listed = _columns_beyond_arrow(X)
     X = X if listed else _as_known_table(X)
     if listed:

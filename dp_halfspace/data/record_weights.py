@@ -12,12 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import (
     TrainingData,
-    are_chunks,
     is_missing,
-    refuse_chunks,
-    refuse_mask,
+    refuse_foreign_arrays,
 )
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -60,16 +59,14 @@ def with_class_weights(weights: Weights, classes: FloatArray) -> Weights:
     return classes
 
 
-def with_sample_weight(data: TrainingData, sample_weight: ArrayLike | None) -> TrainingData:
+def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> TrainingData:
     """Return a training set whose records have weights; an error never shows one of them."""
-    if sample_weight is None:
-        return data
     if data.people is not None:
         raise ValueError(
             "sample_weight is not supported beside groups: rows of a person weigh one over their "
             "number. Give one of the two"
         )
-    if are_chunks(data.X):
+    if isinstance(data.X, Chunks):
         raise ValueError(
             "sample_weight is not supported for rows in chunks: give X as an array, for example "
             "X.compute()"
@@ -84,8 +81,7 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
             f"sample_weight needs at least {_FEWEST} records, got {n_samples}: of so few, weighed "
             "down, a private fit learns nothing. Leave out sample_weight"
         )
-    refuse_mask("sample_weight", sample_weight)
-    refuse_chunks("sample_weight", sample_weight)
+    refuse_foreign_arrays("sample_weight", sample_weight)
     weights = _numbers(sample_weight)
     if weights is None or weights.ndim != 1:
         raise ValueError(

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Number
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,12 +23,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
-
-if TYPE_CHECKING:
-    from dp_halfspace.data.chunks import Chunks
-
 
 # Rows that are checked for finite values at a time.
 _ROWS_PER_BLOCK = 4096
@@ -82,7 +79,7 @@ def check_training_data(
     if y is None:
         owner = type(estimator).__name__
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-    probe = without_names(estimator)
+    probe = stand_in(estimator)
     X = check_features(probe, X, reset=True, allow_missing=allow_missing, hides_rows=hides_rows)
     indices, label_set = class_indices(y, classes)
     check_lengths(X, indices, hides_rows=hides_rows)
@@ -105,8 +102,7 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
-    refuse_mask("y", y)
-    refuse_chunks("y", y)
+    refuse_foreign_arrays("y", y)
     array = _array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
         # The message of a library would show the shape, and the number of rows may be private.
@@ -165,8 +161,7 @@ def check_features(
 
     No error tells the number of rows if it is hidden.
     """
-    refuse_mask("X", X)
-    refuse_chunks("X", X)
+    refuse_foreign_arrays("X", X)
     check_two_dimensional(X)
     if sparse.issparse(X):
         _check_sparse_structure(X)
@@ -227,25 +222,20 @@ def with_nan(X: Any) -> Any:
 def is_chunked(X: Any) -> bool:
     """Tell whether rows are in chunks: of this library, or of dask, which is not imported."""
     is_dask = type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-    return is_dask or are_chunks(X)
+    return is_dask or isinstance(X, Chunks)
 
 
-def are_chunks(X: Any) -> TypeGuard[Chunks]:
-    """Tell whether rows are in chunks of this library, by their mark: few fits load the class."""
-    return getattr(type(X), "is_chunks", False) is True
+def refuse_foreign_arrays(name: str, values: Any) -> None:
+    """Refuse chunks where they would have to be read as a whole, and masked arrays by their type.
 
-
-def refuse_chunks(name: str, values: Any) -> None:
-    """Refuse chunks where they would have to be read as a whole."""
+    Which entries are masked is private.
+    """
     if is_chunked(values):
         raise ValueError(
             f"{name} is in chunks, which is not supported here, or not beside an array: give it "
             f"as an array, for example {name}.compute()"
         )
 
-
-def refuse_mask(name: str, values: Any) -> None:
-    """Refuse a masked array by its type: which entries are masked is private."""
     rows = values if isinstance(values, list | tuple) else ()
     if any(map(np.ma.isMaskedArray, (values, *rows))):
         raise ValueError(
@@ -430,15 +420,13 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
     return label_set
 
 
-def without_names(estimator: Any) -> Any:
-    """Return a twin without column names, to take the attributes that validation sets.
+def stand_in(estimator: Any) -> BaseEstimator:
+    """Return a bare estimator of the same name, to take the attributes that validation sets.
 
     If something is refused, the estimator is left exactly as it was.
     """
-    probe = object.__new__(type(estimator))
-    vars(probe).update(vars(estimator))
-    vars(probe).pop("feature_names_in_", None)
-    return probe
+    bare: BaseEstimator = type(type(estimator).__name__, (BaseEstimator,), {})()
+    return bare
 
 
 def sort_training_data(groups: Any, data: TrainingData) -> TrainingData:
@@ -451,7 +439,7 @@ def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People 
     """Sort rows and codes by person, people in order of their first rows, if there are groups."""
     if groups is None:
         return X, None, codes
-    if are_chunks(X):
+    if isinstance(X, Chunks):
         raise ValueError("groups is not supported for rows in chunks: give them as arrays")
     owner = _owners(groups, X.shape[0])
     order = np.argsort(owner, kind="stable")
@@ -465,7 +453,7 @@ def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People 
 
 def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the person of each row, numbered by first rows; no error shows or counts any."""
-    refuse_mask("groups", groups)
+    refuse_foreign_arrays("groups", groups)
     rule = "groups must be one-dimensional: one hashable value, who it belongs to, for each row"
     if isinstance(groups, str | bytes) or getattr(groups, "ndim", 1) != 1:
         raise ValueError(rule)

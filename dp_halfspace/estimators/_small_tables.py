@@ -44,11 +44,11 @@ from dp_halfspace.algorithms.search.small_trees import (
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
-from dp_halfspace.privacy.record import smallest_delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class SmallTableFit(WrappedPlan):
     plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
     attributes: Mapping[str, Any]
     counts: bool = False
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        return {**self.plan.public, **_said_of_prior(self.facts)}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Choose a classifier, and write it for rows as they were given."""
@@ -234,6 +239,11 @@ def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted
     return Fitted(prior.coefficients, intercepts, math.inf, own)
 
 
+def _said_of_prior(facts: PublicFacts) -> dict[str, Any]:
+    """Return what a record says about the public model of `facts`, if there is one."""
+    return {} if facts.prior is None else {"prior": facts.prior.text}
+
+
 @dataclass(frozen=True, slots=True)
 class PriorPlan(FitPlan):
     """Run the inner plan, then choose between what it fitted and the public model of `facts`."""
@@ -250,7 +260,7 @@ class PriorPlan(FitPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """What the record says about it."""
-        return self.inner.public
+        return {**self.inner.public, **_said_of_prior(self.facts)}
 
     @property
     def takes(self) -> frozenset[str]:
@@ -311,6 +321,6 @@ def plan_with_prior(
         rest = Budget.of((1.0 - part * share) * epsilon, delta)
         found = PriorPlan(plan(rest), facts, choice)
         # Epsilons add up, so that the last part proves enough.
-        if smallest_delta(found.events, epsilon) <= delta:
+        if accounting.delta(found.events, epsilon) <= delta:
             break
     return found

@@ -17,7 +17,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
-    from dp_halfspace.algorithms.fit_plan import FitPlan, LinearPrior, PublicFacts
+    from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
@@ -249,17 +249,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         twin.prior = self.prior
         return twin
 
-    def _public_prior(self, data: TrainingData) -> LinearPrior | None:
+    def _facts(self, data: TrainingData) -> PublicFacts:
+        facts = super()._facts(data)
         if self.prior is None:
-            return None
+            return facts
         from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
 
-        return read_prior(self.prior, data)
-
-    @property
-    def _has_outlook(self) -> bool:
-        # What is to be expected of a fit says little where a prior may be kept.
-        return self.prior is None
+        return replace(facts, prior=read_prior(self.prior, data))
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         is_open = not facts.balances
@@ -300,7 +296,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""
         is_pure, is_single = budget.is_pure, self.selection == "none"
-        algorithms.check_hinge_solver(self.solver, facts.n_classes, is_pure=is_pure)
         if not is_single and (is_pure or self.solver in {"objective_perturbation", "noisy_sgd"}):
             raise ValueError(
                 f"selection={self.selection!r} needs a Gaussian solver: delta > 0 and "
@@ -350,7 +345,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             candidates = plan.candidates
         if self.projection not in {"auto", None}:
             self._warn_of_projection(candidates, facts)
-        return replace(plan, parameters=parameters)
+        return replace(plan, public={**plan.public, **parameters})
 
     def _warn_of_projection(self, plans: Sequence[LinearPlan], facts: PublicFacts) -> None:
         """Say where the map that was asked for is none, or too small for the smallest margin."""

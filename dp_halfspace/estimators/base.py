@@ -31,10 +31,10 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.validation import (
     TrainingData,
-    are_chunks,
     check_features,
     check_training_data,
     is_chunked,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dp_halfspace.algorithms.engine.outlook import Outlook, Ranking, Table
-    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
+    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -72,6 +72,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
+    # Whether the outlook of the default classifier tells about this one, too.
+    _has_outlook: ClassVar[bool] = True
     # Whether what a fit releases tells how rare the rarer of two classes is.
     _follows_counts: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -121,7 +123,9 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 
-        data = with_sample_weight(self._validate(X, y, groups), sample_weight)
+        data = self._validate(X, y, groups)
+        if sample_weight is not None:
+            data = with_sample_weight(data, sample_weight)
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_weak_guarantee(record)
@@ -166,7 +170,9 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        data = with_sample_weight(self._validate(X, y, groups), sample_weight)
+        data = self._validate(X, y, groups)
+        if sample_weight is not None:
+            data = with_sample_weight(data, sample_weight)
         record = self._record(self._fit_plan(data), data)
         self._warn_of_a_poor_outlook(data)
         return record
@@ -252,8 +258,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
         None where nothing is known.
         """
-        # Of people the number of rows is private, and labels that are read off may tell it.
-        if not self._has_outlook or (self.classes is None and data.people is not None):
+        # Of people the number of rows is private, and labels that are read off may tell it. Where a
+        # public prior may be kept, what is to be expected of a fit says little.
+        tells_rows = self.classes is None and data.people is not None
+        if not self._has_outlook or getattr(self, "prior", None) is not None or tells_rows:
             return None
         from dp_halfspace.algorithms.engine.outlook import outlook_of  # noqa: PLC0415
 
@@ -266,11 +274,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         is_stated = getattr(self, "data_norm", None) is not None
         spent = float(self.epsilon), delta
         return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind)
-
-    @property
-    def _has_outlook(self) -> bool:
-        """Whether the outlook of the default classifier tells about this one, too."""
-        return True
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
@@ -363,18 +366,12 @@ class PrivateLinearClassifier(PrivateClassifier):
             data_norm=1.0 if norm is None else float(norm),
             is_scale_stated=norm is not None,
             is_sparse=sparse.issparse(X),
-            is_chunked=are_chunks(X),
+            is_chunked=isinstance(X, Chunks),
             is_float32=isinstance(X, np.ndarray) and X.dtype == np.float32,
             has_people=data.people is not None,
             balances=balances,
             has_weights=data.weights is not None,
-            prior=self._public_prior(data),
         )
-
-    def _public_prior(self, data: TrainingData) -> LinearPrior | None:
-        """Read the public model that a fit may fall back to, if there is one."""
-        del data
-        return None
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
@@ -474,12 +471,10 @@ class PrivateLinearClassifier(PrivateClassifier):
         return float(self.intercept_scaling) if self.fit_intercept else None
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
-        prior = self._public_prior(data)
         return {
             **super()._public_parameters(data),
             "data_norm": None if self.data_norm is None else float(self.data_norm),
             "constant_column": self._constant_column(),
-            **({} if prior is None else {"prior": prior.text}),
         }
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:

@@ -387,6 +387,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     _adjacency: ClassVar[str] = "replace-one-label"
     _learns_scales: ClassVar[bool] = False
 
+    _has_outlook: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
@@ -400,10 +401,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
-
-    @property
-    def _has_outlook(self) -> bool:
-        return False
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         norm = math.inf if self.data_norm is None else float(self.data_norm)

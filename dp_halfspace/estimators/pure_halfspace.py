@@ -225,7 +225,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             "n_stages": len(plan.events),
             "n_components": None if plan.linear_map is None else plan.linear_map.n_components,
         }
-        return replace(plan, parameters=parameters)
+        return replace(plan, public={**plan.public, **parameters})
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)

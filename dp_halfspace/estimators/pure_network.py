@@ -196,6 +196,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
+    _has_outlook: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
@@ -208,10 +209,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "delta": [Options(Real, {0})],
     }
-
-    @property
-    def _has_outlook(self) -> bool:
-        return False
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> _NetworkFit:
         """Fix the public numbers of a fit."""

@@ -42,7 +42,7 @@ from dp_halfspace.data.chunked_data import (
     check_chunks,
     without_ledger_and_seed,
 )
-from dp_halfspace.data.chunks import apply_to_chunks
+from dp_halfspace.data.chunks import Chunks, apply_to_chunks
 from dp_halfspace.data.encoding import CodedRows, Encoding, numbers_of, written_out
 from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.people import place_rows
@@ -55,7 +55,6 @@ from dp_halfspace.data.schema import (
 )
 from dp_halfspace.data.validation import (
     TrainingData,
-    are_chunks,
     check_training_data,
     is_chunked,
     sort_training_data,
@@ -217,7 +216,7 @@ class _TableFit(FitPlan):
         """
         if not self.inner.is_single:
             return apply_to_chunks(_rows_in_scales, X, scales, as_is)
-        if not are_chunks(X):
+        if not isinstance(X, Chunks):
             return _rows_in_scales(X, scales, as_is, np.float32)
         rows = X.each(_coded_in_scales, scales, np.float32)
         is_kept = _bytes_of(X, self.encoding, 4) <= _KEPT

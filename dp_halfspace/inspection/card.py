@@ -160,7 +160,8 @@ def card_page(
 def outlook_for(model: Any) -> Outlook | None:
     """Say what to expect of a fitted model by public numbers, None where nothing is known."""
     record = model.privacy_
-    if not getattr(model, "_has_outlook", False) or not math.isfinite(record.epsilon):
+    is_known = getattr(model, "_has_outlook", False) and getattr(model, "prior", None) is None
+    if not is_known or not math.isfinite(record.epsilon):
         return None
     n_samples = int(dict(record.public)["n_samples"])
     n_features, kind = model._judged_as(n_samples)

@@ -26,8 +26,7 @@ from dp_halfspace.data.validation import (
     class_indices,
     is_chunked,
     is_missing,
-    refuse_chunks,
-    refuse_mask,
+    refuse_foreign_arrays,
     sort_by_person,
 )
 from dp_halfspace.metrics._intervals import TWO, WIDE, Released
@@ -92,7 +91,7 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
         rows, labels = labelled_chunks(X, y, classes)
         sort_by_person(groups, rows)  # refuses groups
         return HeldOut(rows, labels, np.unique(classes))
-    refuse_mask("X", X)
+    refuse_foreign_arrays("X", X)
     codes, classes = class_indices(y, classes)
     check_lengths(X, codes, hides_rows=groups is not None)
     order, people, codes = sort_by_person(groups, np.arange(len(codes)), codes)
@@ -193,8 +192,7 @@ def group_codes(
         if names is None or by not in list(names):
             raise ValueError(f"by={by!r} is no column of X: give the group of each record instead")
         by = X[by]
-    refuse_mask("by", by)
-    refuse_chunks("by", by)
+    refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]
     categories = tuple(value for value in listed if value is not None)
     if not listed or len(categories) < len(listed):

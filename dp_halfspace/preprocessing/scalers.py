@@ -34,7 +34,7 @@ from dp_halfspace.data.validation import (
     check_two_dimensional,
     is_chunked,
     sort_by_person,
-    without_names,
+    stand_in,
 )
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import authorise
@@ -347,7 +347,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         del y
-        probe = without_names(self)
+        probe = stand_in(self)
         X = check_dense(probe, X, reset=True, hides_rows=groups is not None)
         X, people, _ = sort_by_person(groups, X)
         plan, record = self._plan_fit(X.shape[0], X.shape[1], people)
@@ -387,7 +387,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         del y
         if is_chunked(X):
-            X = check_dense(without_names(self), X, reset=True)
+            X = check_dense(stand_in(self), X, reset=True)
         else:
             check_two_dimensional(X)
         n_samples, n_features = X.shape if hasattr(X, "shape") else np.shape(X)

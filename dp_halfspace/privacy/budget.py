@@ -22,36 +22,37 @@ class Budget:
     >>> part, rest = Budget.of(1.0, 0.0).split(0.25)
     >>> part.epsilon, rest.epsilon < 0.75, rest.is_pure
     (0.25, True, True)
+
+    Attributes
+    ----------
+    mu : float
+        Gaussian signal to noise ratio, rounded down; zero for a pure budget.
     """
 
     delta: float
     is_infinite: bool
     is_pure: bool
+    mu: float
     _epsilon: float | None = None
-    _mu: float | None = None
 
     @classmethod
     def of(cls, epsilon: float, delta: float) -> Budget:
         """Return the budget of a guarantee; an infinite `epsilon` means no noise."""
         is_infinite = math.isinf(epsilon)
-        return cls(delta, is_infinite, delta == 0 and not is_infinite, _epsilon=epsilon)
+        is_pure = delta == 0 and not is_infinite
+        return cls(delta, is_infinite, is_pure, gdp_mu(epsilon, delta), epsilon)
 
     @classmethod
     def gaussian(cls, mu: float, delta: float = 0.0) -> Budget:
         """Return a part of a Gaussian budget; `delta` matters where its epsilon is asked for."""
-        return cls(delta, math.isinf(mu), is_pure=False, _mu=mu)
-
-    @property
-    def mu(self) -> float:
-        """Gaussian signal to noise ratio, rounded down; zero for a pure budget."""
-        return gdp_mu(self.epsilon, self.delta) if self._mu is None else self._mu
+        return cls(delta, math.isinf(mu), is_pure=False, mu=mu)
 
     @property
     def epsilon(self) -> float:
         """Epsilon at `delta`; what is made of it costs no more than mu, unless it is zero."""
         if self._epsilon is not None:
             return self._epsilon
-        return gdp_epsilon((self._mu or 0.0) * FAR_DOWN, self.delta)
+        return gdp_epsilon(self.mu * FAR_DOWN, self.delta)
 
     def split(self, share: float) -> tuple[Budget, Budget]:
         """Return a share of epsilon, or of mu^2, and the rest, rounded down."""

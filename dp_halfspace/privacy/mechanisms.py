@@ -237,11 +237,8 @@ class Permit:
 
     record: PrivacyRecord
     _source: ByteSource
-    _unspent: Counter[Event] = field(init=False)
+    _unspent: Counter[Event]
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock, repr=False)
-
-    def __post_init__(self) -> None:
-        self._unspent = single_runs(self.record.events)
 
     def release(self, value: NDArray[Any], mechanism: Mechanism) -> NDArray[np.float64]:
         """Perturb `value`, if the mechanism's event was charged and is not used up.
@@ -356,4 +353,4 @@ def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None =
     """
     if ledger is not None:
         ledger.charge(record)
-    return Permit(record, source)
+    return Permit(record, source, single_runs(record.events))

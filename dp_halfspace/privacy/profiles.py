@@ -139,12 +139,16 @@ def root(
     """Return where a monotone function is at a level; distances are cut to [-1e4, 1e4]."""
     if low == high:
         return low
-
-    def excess(t: float) -> float:
-        return max(-1e4, min(1e4, function(t) - level))
-
-    value: float = brentq(excess, low, high, xtol=1e-300, rtol=rtol, maxiter=2000)
-    return value
+    return float(
+        brentq(
+            lambda t: max(-1e4, min(1e4, function(t) - level)),
+            low,
+            high,
+            xtol=1e-300,
+            rtol=rtol,
+            maxiter=2000,
+        )
+    )
 
 
 def step_up(epsilon: float, function: Callable[[float], float], level: float = 0.0) -> float:

@@ -63,20 +63,6 @@ _SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 _CLAIM_SLACK = 2.0**-38
 
 
-def smallest_delta(events: tuple[Event, ...], epsilon: float) -> float:
-    """Smallest delta of these events."""
-    from dp_halfspace.privacy.accounting import delta  # noqa: PLC0415 - heavy, for fits only
-
-    return delta(events, epsilon)
-
-
-def smallest_epsilon(events: tuple[Event, ...], delta: float) -> float:
-    """Smallest epsilon of these events."""
-    from dp_halfspace.privacy.accounting import epsilon  # noqa: PLC0415 - heavy, for fits only
-
-    return epsilon(events, delta)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PrivacyRecord:
     """Guarantee of one fit, recomputable from its events.
@@ -140,6 +126,8 @@ class PrivacyRecord:
     public: Mapping[str, Any] | tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - heavy, for fits only
+
         public: dict[str, Any] = {}
         for name, value in self.public.items() if isinstance(self.public, Mapping) else self.public:
             if str(name) in public:
@@ -157,13 +145,13 @@ class PrivacyRecord:
             given, known = getattr(self, name), sorted(choices)
             if given not in known:
                 raise ValueError(f"{name} must be one of {known}, got {given!r}")
-        proved = smallest_delta(self.events, self.epsilon)
+        proved = accounting.delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
                 f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "
                 f"not the claimed {self.delta!r}"
             )
-        if self.noise == "none" and math.isfinite(smallest_epsilon(self.events, 0.5)):
+        if self.noise == "none" and math.isfinite(accounting.epsilon(self.events, 0.5)):
             raise ValueError("noise 'none' contradicts events that prove a guarantee")
 
     def __repr__(self) -> str:
@@ -181,11 +169,15 @@ class PrivacyRecord:
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon that the events prove at another delta in [0, 1), rounded up."""
-        return smallest_epsilon(self.events, delta)
+        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - as above
+
+        return accounting.epsilon(self.events, delta)
 
     def delta_at(self, epsilon: float) -> float:
         """Smallest delta that the events prove at another epsilon >= 0, rounded up."""
-        return smallest_delta(self.events, check_nonnegative("epsilon", epsilon))
+        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - as above
+
+        return accounting.delta(self.events, check_nonnegative("epsilon", epsilon))
 
     def attack_advantage(self) -> float:
         """Largest advantage of an attack, from the exact privacy profile of the events.

@@ -262,7 +262,8 @@ def test_a_tilt_knows_that_losses_may_weigh_nothing():
     estimator = clone(CASES["tilted"]).set_params(classes=LABELS)
     costs = []
     for own in (None, w):
-        data = with_sample_weight(estimator._validate(X, y, None), own)
+        data = estimator._validate(X, y, None)
+        data = data if own is None else with_sample_weight(data, own)
         plan = estimator._fit_plan(data).plan
         costs.append((plan.risk.min_weight, plan.sensitivity))
     assert [least for least, _ in costs] == [1.0, 0.0]

@@ -23,6 +23,7 @@ from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import PrivacyLedger, mechanisms, open_ledger
+from dp_halfspace.privacy.events import single_runs
 from tests.conftest import separated
 from tests.privacy.oracles import pure
 from tests.releases import observe_releases
@@ -160,7 +161,7 @@ def test_fault_test_sees_a_charge_that_waits_for_the_end(tmp_path, monkeypatch, 
     honest = mechanisms.Permit.release
 
     def late(record, source, ledger=None):
-        permit = mechanisms.Permit(record, source)
+        permit = mechanisms.Permit(record, source, single_runs(record.events))
         owed[id(permit)] = lambda: open_ledger(ledger).charge(record)
         return permit
 

@@ -26,9 +26,8 @@ from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.plan import AnyNoise, FloatArray, noise_deviation
-from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
-from dp_halfspace.data.validation import are_chunks
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -260,7 +259,7 @@ def in_column_scales(
 
     Each entry of the result is a function of the same entry of `X` and of what was released.
     """
-    if are_chunks(X):
+    if isinstance(X, Chunks):
         return X.each(in_column_scales, scales, clip, kind)
     Z = np.empty(X.shape, dtype=kind)
     step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.data.validation import are_chunks
+from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.rows.rows import Rows
@@ -55,7 +55,7 @@ class Plan(Protocol):
 
 def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
     """Return ``make(X, ...)``, or rows in chunks if `X` is: see `chunked_rows`."""
-    if are_chunks(X):
+    if isinstance(X, Chunks):
         from dp_halfspace.rows.chunked_rows import chunked_rows  # noqa: PLC0415
 
         return chunked_rows(make, X, *arguments, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,7 +153,7 @@ class LinearPlan(FitPlan):
     that the loss asks of a record; `constant_column` the value of the constant column, relative to
     rows divided by their public scale; `attack` in the units of the rows, which are then scaled
     alike and not brought to norm one. It `is_single` if it reads rows of float32 in float32: see
-    `SingleRows`. The record shows `parameters`, too.
+    `SingleRows`. Made by `linear_plan`.
     """
 
     problem: Problem
@@ -163,9 +163,11 @@ class LinearPlan(FitPlan):
     constant_column: float | None
     linear_map: LinearMap | None
     algorithm: Plan
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
+    takes: frozenset[str]
     attack: Adversary | None = None
     is_single: bool = False
-    parameters: Mapping[str, Any] = field(default_factory=dict)
     counts: ClassCountPlan | None = None
     mu: float = 0.0
     pull: float = 0.0
@@ -230,38 +232,6 @@ class LinearPlan(FitPlan):
         """Whether counts of its own balance the classes."""
         return self.counts is not None and self.problem.balances
 
-    @property
-    def takes(self) -> frozenset[str]:
-        """Weights of slopes, by noisy steps or a perturbed objective; the steps ask for sums only.
-
-        Under an attack, or behind a projection, a person does not count like a record.
-        """
-        if not isinstance(self.algorithm, GradientPlan):
-            return frozenset({"sample_weight"} if self.solver == "objective_perturbation" else ())
-        is_plain = self.attack is None and self.linear_map is None
-        return frozenset({"sample_weight", *(("chunks", "groups") if is_plain else ())})
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        counts = () if self.counts is None else (self.counts.noise.event,)
-        return (*counts, *self.algorithm.events)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
-        size = None if self.linear_map is None else self.linear_map.n_components
-        return {
-            "relative_constant_column": self.constant_column,
-            "solver": self.solver,
-            "margins": [self.margin],
-            "private_preconditioner": getattr(self.algorithm, "preconditioner", None) is not None,
-            "n_components": [size],
-            **({"precision": "float32"} if self.is_single else {}),
-            **({} if self.counts is None else {"private_class_counts": True}),
-            **self.parameters,
-        }
-
     def rows(self, X: Any, people: People | None) -> Any:
         """Return the rows that it reads."""
         norm, constant_column = self.problem.data_norm, self.constant_column
@@ -291,6 +261,58 @@ class LinearPlan(FitPlan):
                 "projection_": self.linear_map,
             },
         )
+
+
+def linear_plan(
+    problem: Problem,
+    solver: str,
+    algorithm: Plan,
+    *,
+    margin: float | None,
+    margin_offset: float,
+    constant_column: float | None,
+    linear_map: LinearMap | None = None,
+    attack: Adversary | None = None,
+    is_single: bool = False,
+    counts: ClassCountPlan | None = None,
+    mu: float = 0.0,
+    pull: float = 0.0,
+) -> LinearPlan:
+    """Plan a fit of a linear model by an algorithm, and say what it releases and may be given.
+
+    It takes weights of slopes, by noisy steps or a perturbed objective; the steps ask for sums
+    only. Under an attack, or behind a projection, a person does not count like a record.
+    """
+    takes = {"sample_weight"} if solver == "objective_perturbation" else set()
+    if isinstance(algorithm, GradientPlan):
+        is_plain = attack is None and linear_map is None
+        takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
+    counted = () if counts is None else (counts.noise.event,)
+    return LinearPlan(
+        problem,
+        solver,
+        margin,
+        margin_offset,
+        constant_column,
+        linear_map,
+        algorithm,
+        events=(*counted, *algorithm.events),
+        public={
+            "relative_constant_column": constant_column,
+            "solver": solver,
+            "margins": [margin],
+            "private_preconditioner": getattr(algorithm, "preconditioner", None) is not None,
+            "n_components": [None if linear_map is None else linear_map.n_components],
+            **({"precision": "float32"} if is_single else {}),
+            **({} if counts is None else {"private_class_counts": True}),
+        },
+        takes=frozenset(takes),
+        attack=attack,
+        is_single=is_single,
+        counts=counts,
+        mu=mu,
+        pull=pull,
+    )
 
 
 def first_step(released: FloatArray, total: float, rare: float) -> FirstStep:
@@ -362,15 +384,15 @@ def gradient_training(
     pull = 0.0
     if problem.is_scale_stated and math.isfinite(mu):
         pull = _PULL * math.sqrt(min(sizes["n_columns"], EFFECTIVE_DIMENSION)) / mu
-    return LinearPlan(
+    return linear_plan(
         # Published steps count on longer rows being scaled down, these do not.
         replace(problem, clips=False),
         "noisy_gd",
-        None,
-        defaults.margin_offset,
-        problem.constant(defaults.constant_column),
-        linear_map,
         plan,
+        margin=None,
+        margin_offset=defaults.margin_offset,
+        constant_column=problem.constant(defaults.constant_column),
+        linear_map=linear_map,
         is_single=is_single,
         counts=counts,
         mu=mu,

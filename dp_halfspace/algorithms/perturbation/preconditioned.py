@@ -25,7 +25,7 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
 )
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -270,7 +270,12 @@ def plan_objective_training(problem: Problem, margin: float | None, budget: Budg
     risk = empirical_risk(loss, n_classes=n_classes, row_norm=1.0, **sizes)
     plan = plan_preconditioned_objective(risk, budget, ridge=ridge, preconditioner=margin is None)
     constant_column = problem.constant(defaults.constant_column)
-    offset = defaults.margin_offset
-    return LinearPlan(
-        problem, "objective_perturbation", margin, offset, constant_column, linear_map, plan
+    return linear_plan(
+        problem,
+        "objective_perturbation",
+        plan,
+        margin=margin,
+        margin_offset=defaults.margin_offset,
+        constant_column=constant_column,
+        linear_map=linear_map,
     )

@@ -36,7 +36,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_descent,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
@@ -406,8 +406,18 @@ def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: f
     return plan(problem, _margin(problem, margin, mu), mu)
 
 
+def _refuse_several_classes(problem: Problem, solver: str) -> None:
+    """Refuse more than two classes where the hinge is that of two."""
+    if problem.n_classes > 2:
+        raise ValueError(
+            f"Only binary classification is supported by solver={solver!r}: use "
+            "'objective_perturbation' or 'noisy_gd'"
+        )
+
+
 def plan_single_record_steps(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
     """Plan one fit by steps on single records, whose profile is not Gaussian; see above."""
+    _refuse_several_classes(problem, "noisy_sgd")
     mu = budget.mu
     margin = _margin(problem, margin, mu)
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
@@ -418,8 +428,14 @@ def plan_single_record_steps(problem: Problem, margin: float | None, budget: Bud
         budget=budget,
         tail_fraction=_tail(problem),
     )
-    return LinearPlan(
-        problem, "noisy_sgd", margin, plan.threshold, constant_column, linear_map, plan
+    return linear_plan(
+        problem,
+        "noisy_sgd",
+        plan,
+        margin=margin,
+        margin_offset=plan.threshold,
+        constant_column=constant_column,
+        linear_map=linear_map,
     )
 
 
@@ -464,14 +480,30 @@ def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
             **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=_tail(problem)
         )
     steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
-    offset = plan.steps.margin_offset
-    return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, linear_map, steps)
+    return linear_plan(
+        problem,
+        "noisy_gd",
+        steps,
+        margin=margin,
+        margin_offset=plan.steps.margin_offset,
+        constant_column=constant_column,
+        linear_map=linear_map,
+    )
 
 
 def _phased(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """One pass of proximal steps for one margin."""
+    _refuse_several_classes(problem, "phased_prox")
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
     order = public_generator(problem.seed, "permutation").permutation(n_samples)
     plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)
-    return LinearPlan(problem, "phased_prox", margin, margin, constant_column, linear_map, plan)
+    return linear_plan(
+        problem,
+        "phased_prox",
+        plan,
+        margin=margin,
+        margin_offset=margin,
+        constant_column=constant_column,
+        linear_map=linear_map,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import kernel_engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan, GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.published.known_margin import (
     default_margin,
@@ -88,18 +88,8 @@ class SelectionPlan(FitPlan):
     penalties: tuple[float, ...]
     choice: ExponentialChoice | GaussianNoise | NoNoise
     distribution: RunCountDistribution | None
-    releases: tuple[Event, ...]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.releases
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
-        return {**_public_facts(self.candidates), **self.parameters}
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Train candidates and release the chosen one.
@@ -117,7 +107,7 @@ class SelectionPlan(FitPlan):
 
         indices = list(range(len(self.candidates)))
         if self.distribution is not None:
-            source = permit.consume(self.releases[0])
+            source = permit.consume(self.events[0])
 
             def attempt(i: int) -> tuple[FloatArray, float]:
                 inner = PrivacyRecord(
@@ -184,7 +174,8 @@ def plan_selection(
         events = (selection_event(distribution, total),)
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
-    return SelectionPlan(candidates, penalties, choice, distribution, events)
+    public = _public_facts(candidates)
+    return SelectionPlan(candidates, penalties, choice, distribution, events, public)
 
 
 def _penalty(problem: Problem, n_columns: int) -> float:
@@ -329,5 +320,11 @@ def _plan_steps(problem: Problem, margin: float, plan: DescentPlan) -> LinearPla
     """Wrap the steps for one margin."""
     constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
     steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
-    offset = plan.steps.margin_offset
-    return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, None, steps)
+    return linear_plan(
+        problem,
+        "noisy_gd",
+        steps,
+        margin=margin,
+        margin_offset=plan.steps.margin_offset,
+        constant_column=constant_column,
+    )

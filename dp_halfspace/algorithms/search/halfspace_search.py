@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import WIDE
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
 from dp_halfspace.algorithms.search.directions import (
     MOST_COLUMNS,
     MOST_DIRECTIONS,
@@ -238,8 +238,14 @@ def plan_direction_training(
         seed=tuple(words),
         margin=margin,
     )
-    return LinearPlan(
-        problem, "exponential_mechanism", None, 0.0, constant_column, linear_map, plan
+    return linear_plan(
+        problem,
+        "exponential_mechanism",
+        plan,
+        margin=None,
+        margin_offset=0.0,
+        constant_column=constant_column,
+        linear_map=linear_map,
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, privacy
 from dp_halfspace.algorithms import SELECTIONS
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.engine.training import Problem, linear_plan
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
@@ -257,7 +257,9 @@ def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
     plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
     problem = replace(PROBLEM, n_features=1, intercept=None)
-    return LinearPlan(problem, "fixed", margin, 1.0, None, None, plan)
+    return linear_plan(
+        problem, "fixed", plan, margin=margin, margin_offset=1.0, constant_column=None
+    )
 
 
 @pytest.mark.parametrize("kind", SELECTIONS)
