@@ -10,7 +10,6 @@ from dp_halfspace._lazy import lazy_names
 if TYPE_CHECKING:
     from dp_halfspace.algorithms.engine.training import LinearPlan as LinearPlan
     from dp_halfspace.algorithms.engine.training import Problem as Problem
-    from dp_halfspace.algorithms.engine.training import reads_single as reads_single
     from dp_halfspace.algorithms.margin_training import plan_training as plan_training
     from dp_halfspace.algorithms.published.margin_selection import SelectionPlan as SelectionPlan
     from dp_halfspace.algorithms.published.margin_selection import margin_grid as margin_grid

@@ -87,8 +87,12 @@ class PublicFacts:
         Whether `data_norm` was stated: then longer rows may be scaled down to it.
     in_column_scales : bool
         Whether the run will be given rows in learnt column scales.
-    is_float32 : bool
-        Whether dense rows are stored in single precision.
+    is_single : bool
+        Whether rows are read in float32: dense ones that are stored so and whose scale is stated,
+        and copies in learnt column scales. The scales of rows and intercept are in its reach then,
+        and rows are no part of a person.
+    copies_are_single : bool
+        Whether copies in learnt column scales would be read so.
     balances : bool
         Whether noisy counts are to balance the classes; then `class_weights` are ones.
     has_weights : bool
@@ -108,7 +112,8 @@ class PublicFacts:
     in_column_scales: bool = False
     is_sparse: bool = False
     is_chunked: bool = False
-    is_float32: bool = False
+    is_single: bool = False
+    copies_are_single: bool = False
     has_people: bool = False
     balances: bool = False
     has_weights: bool = False

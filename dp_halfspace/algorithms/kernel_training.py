@@ -14,7 +14,6 @@ from dp_halfspace.algorithms.engine.training import (
     Problem,
     asked_margin,
     gradient_training,
-    reads_single,
 )
 from dp_halfspace.algorithms.fit_plan import (
     FitPlan,
@@ -159,16 +158,12 @@ def features_of(
     return clipped_features(X, data_norm, feature_map, memory=memory, **how)
 
 
-def makes_single(
-    facts: PublicFacts, feature_map: FeatureMap, memory: int, intercept_scaling: float
-) -> bool:
+def makes_single(facts: PublicFacts, feature_map: FeatureMap, memory: int) -> bool:
     """Tell whether features are made in float32: in learnt scales, too many to be kept."""
     size = feature_map.n_components
     is_large = 4 * facts.n_privacy_units * size > memory and size > _FEW_FEATURES
     is_ours = isinstance(feature_map, AdditiveMap) and not feature_map.is_linear
-    return (
-        facts.in_column_scales and is_large and is_ours and reads_single(facts, intercept_scaling)
-    )
+    return facts.in_column_scales and is_large and is_ours and facts.is_single
 
 
 def plan_kernel_training(

@@ -84,7 +84,12 @@ def plan_scaled(
         return ScaledPlan(None, inner, inner.events, said, inner.takes)
     scales, rest = paid
     left = rest.epsilon
-    scaled = replace(facts, data_norm=math.sqrt(n_features), in_column_scales=True)
+    scaled = replace(
+        facts,
+        data_norm=math.sqrt(n_features),
+        in_column_scales=True,
+        is_single=facts.copies_are_single,
+    )
     for trial in range(_TRIES):
         inner = plan(scaled, Budget.of(left, delta))
         events = (*scales.events, *inner.events)

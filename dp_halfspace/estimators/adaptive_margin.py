@@ -18,7 +18,6 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
     from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
-    from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
 
@@ -249,14 +248,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         twin.prior = self.prior
         return twin
 
-    def _facts(self, data: TrainingData) -> PublicFacts:
-        facts = super()._facts(data)
-        if self.prior is None:
-            return facts
-        from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
-
-        return replace(facts, prior=read_prior(self.prior, data))
-
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         is_open = not facts.balances
         for name, value in _OF_SMALL_TABLES.items():
@@ -315,7 +306,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
             attack=self._adversary(facts, is_pure=is_pure) if self.adversary_radius else None,
-            is_single=algorithms.reads_single(facts, float(self.intercept_scaling)),
+            is_single=facts.is_single,
             class_weights=facts.class_weights,
             data_norm=facts.data_norm,
             clips=facts.is_scale_stated,

@@ -11,7 +11,6 @@ import numpy as np
 from dp_halfspace._params import NUMBER_RANGE, explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
-from dp_halfspace.algorithms.engine.training import reads_single
 from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.ranking.auc_training import (
     LOSSES,
@@ -180,7 +179,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             n_samples=facts.n_privacy_units,
             n_features=facts.n_features,
             is_sparse=facts.is_sparse,
-            is_single=reads_single(facts, float(self.intercept_scaling)),
+            is_single=facts.is_single,
             class_weights=facts.class_weights,
             data_norm=facts.data_norm,
             clips=facts.is_scale_stated,

@@ -355,7 +355,15 @@ class PrivateLinearClassifier(PrivateClassifier):
         """Collect what planning may know of a table."""
         from dp_halfspace.algorithms.fit_plan import PublicFacts  # noqa: PLC0415
 
+        prior = getattr(self, "prior", None)
+        if prior is not None:
+            from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
+
+            prior = read_prior(prior, data)
         X, norm = data.X, self.data_norm
+        scales = (1.0 if norm is None else float(norm), float(self.intercept_scaling))
+        in_reach = data.people is None and all(2.0**-20 <= each <= 2.0**20 for each in scales)
+        is_stored_so = isinstance(X, np.ndarray) and X.dtype == np.float32
         balances = self._balances and isinstance(self.class_weight, str)
         weights = None if balances else self.class_weight
         return PublicFacts(
@@ -363,14 +371,16 @@ class PrivateLinearClassifier(PrivateClassifier):
             n_features=X.shape[1],
             n_classes=len(data.classes),
             class_weights=tuple(label_weights(weights, data.classes).tolist()),
-            data_norm=1.0 if norm is None else float(norm),
+            data_norm=scales[0],
             is_scale_stated=norm is not None,
             is_sparse=sparse.issparse(X),
             is_chunked=isinstance(X, Chunks),
-            is_float32=isinstance(X, np.ndarray) and X.dtype == np.float32,
+            is_single=is_stored_so and norm is not None and in_reach,
+            copies_are_single=in_reach,
             has_people=data.people is not None,
             balances=balances,
             has_weights=data.weights is not None,
+            prior=prior,
         )
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:

@@ -265,7 +265,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         }
         least = SEARCH_MEMORY if self.margin == "select" else 0
         memory = max(int(self.cache_size * _MEGABYTE), least)
-        in_single = makes_single(facts, feature_map, memory, float(self.intercept_scaling))
+        in_single = makes_single(facts, feature_map, memory)
         return KernelPlan(
             self._plan_training(problem, feature_map, left, in_single),
             feature_map,

@@ -96,7 +96,13 @@ class _Engine(PrivateKernelClassifier):
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         # Ranges are brought to the units that others learn.
-        return replace(super()._facts(data), is_scale_stated=False, in_column_scales=True)
+        facts = super()._facts(data)
+        return replace(
+            facts,
+            is_scale_stated=False,
+            in_column_scales=True,
+            is_single=facts.copies_are_single,
+        )
 
     def _drawn_map(
         self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, TypeAlias, get_args
@@ -44,6 +44,13 @@ def _to_json(value: Any) -> Any:
     return number_to_json(value) if isinstance(value, float) else value
 
 
+def check_event(name: str, event: Any) -> Event:
+    """Return an event, or raise TypeError naming `name`: an unknown one is never guessed."""
+    if not isinstance(event, Event):
+        raise TypeError(f"{name} is not a privacy event: {event!r}")
+    return event
+
+
 def _count(name: str, count: int) -> int:
     """Return `count` as an int >= 1 or raise naming `name`."""
     if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
@@ -51,14 +58,22 @@ def _count(name: str, count: int) -> int:
     return int(count)
 
 
+# How fields are checked that are no numbers >= 0.
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "event": check_event,
+    "count": _count,
+    "n_records": _count,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """What all events have in common: checked fields, numbers >= 0, and plain data for files."""
+    """What all events have in common: checked fields, and plain data for files."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            number = check_nonnegative(field.name, getattr(self, field.name))
-            object.__setattr__(self, field.name, number)
+            check = _CHECKS.get(field.name, check_nonnegative)
+            object.__setattr__(self, field.name, check(field.name, getattr(self, field.name)))
 
     def _store(self, **values: object) -> None:
         """Replace fields by their checked values."""
@@ -196,10 +211,6 @@ class SampledGaussian(_Plain):
 
     n_records: int
     mu: float
-
-    def __post_init__(self) -> None:
-        n_records = _count("n_records", self.n_records)
-        self._store(n_records=n_records, mu=check_nonnegative("mu", self.mu))
 
     def describe(self) -> str:
         """One line for an auditor."""
@@ -344,10 +355,6 @@ class Repeated(_Plain):
     event: Event
     count: int
 
-    def __post_init__(self) -> None:
-        check_event(self.event)
-        object.__setattr__(self, "count", _count("count", self.count))
-
     def describe(self) -> str:
         """One line for an auditor."""
         return f"{self.count} times: {self.event.describe()}"
@@ -362,18 +369,11 @@ Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
-def check_event(event: object) -> None:
-    """Raise TypeError unless `event` is an event: an unknown one is never guessed."""
-    if not isinstance(event, Event):
-        raise TypeError(f"not a privacy event: {event!r}")
-
-
 def single_runs(events: Iterable[Event]) -> Counter[Event]:
     """Count single runs; nothing else unfolds `Repeated`."""
     counts: Counter[Event] = Counter()
     for event in events:
-        check_event(event)
-        single, count = event, 1
+        single, count = check_event("a release", event), 1
         while isinstance(single, Repeated):
             count, single = count * single.count, single.event
         counts[single] += count

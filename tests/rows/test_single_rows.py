@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier, algorithms
+from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.column_scales import ColumnScales, in_column_scales
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
@@ -16,7 +17,7 @@ from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.ranking.auc_training import threshold_losses
 from dp_halfspace.audit import replay
-from dp_halfspace.estimators import auc
+from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.rows import single_rows as module
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import normalised_rows
@@ -314,8 +315,12 @@ def test_a_fit_is_that_of_float64_and_says_its_precision(kind, n_classes):
 
 
 def read_in_float64(patch):
-    for place in (algorithms, auc):
-        patch.setattr(place, "reads_single", lambda *_, **__: False)
+    honest = PrivateLinearClassifier._facts
+
+    def facts(model, data):
+        return replace(honest(model, data), is_single=False, copies_are_single=False)
+
+    patch.setattr(PrivateLinearClassifier, "_facts", facts)
 
 
 @pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")

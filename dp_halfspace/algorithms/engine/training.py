@@ -33,7 +33,6 @@ from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, noise_deviatio
 from dp_halfspace.algorithms.fit_plan import (
     FitPlan,
     Fitted,
-    PublicFacts,
     for_rows_as_given,
     relative_weights,
 )
@@ -62,18 +61,6 @@ _PULL = 3.0
 _COUNTS_OF_MANY = 125.0
 # Dimension of a projection that nothing else asks for: its image still has a preconditioner.
 _COMPONENTS = 500
-
-
-def reads_single(facts: PublicFacts, intercept_scaling: float) -> bool:
-    """Tell whether rows are read in float32.
-
-    Dense ones that are so and whose scale is stated, and copies in learnt column scales; the scales
-    of rows and intercept must be in its reach.
-    """
-    scales = facts.data_norm, intercept_scaling
-    near_one = min(scales) >= 2.0**-20 and max(scales) <= 2.0**20
-    is_so = facts.is_scale_stated and facts.is_float32
-    return (is_so or facts.in_column_scales) and not facts.has_people and near_one
 
 
 @dataclass(frozen=True, slots=True)
