@@ -42,17 +42,15 @@ ROWS: dict[str, dict[str, int]] = {
 UNKNOWN: dict[str, int] = {
     "dimension": 17,
     "kernel": 53,
-    "label": 8,
-    "linear": 102,
-    "multiclass": 7,
+    "label": 1,
+    "linear": 65,
+    "multiclass": 4,
     "paper_auc": 265,
     "paper_tables": 31,
     "projection": 37,
     "pure": 2,
     "repetition": 12,
-    "risk_bounds": 3,
     "speed": 15,
-    "tables_raw": 12,
     "tuning": 6,
 }
 
