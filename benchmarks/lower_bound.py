@@ -1,10 +1,11 @@
 """Measured error between the lower bound for pure epsilon and what a theorem promises.
 
-On the laws that are hardest for purely private learners (Theorem 12 of Nguyen, Ullman and
+On the distributions that are hardest for purely private learners (Theorem 12 of Nguyen, Ullman and
 Zakynthinou 2020, scaled): a share of the records is uniform on a sphere, but for the margin, the
 rest is one record repeated. The error of `PureHalfspaceClassifier` on fresh records, as exceeded by
-one fit in ten, against the number of records; beside it the error that some law forces on every
-purely private method with that probability, and the bound for the exponential mechanism over a net.
+one fit in ten, against the number of records; beside it the error that some distribution forces on
+every purely private method with that probability, and the bound for the exponential mechanism over
+a net.
 
 Writes ``results/lower_bound.json`` and ``docs/images/lower_bound.svg``.
 """
@@ -40,7 +41,7 @@ FRESH = 20_000
 def hard_sample(
     n: int, n_features: int, margin: float, case: ErrorLowerBound, rng: np.random.Generator
 ) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
-    """Draw records of a hard law, and the halfspace that labels them.
+    """Draw records of a hard distribution, and the halfspace that labels them.
 
     The halfspace and the sphere are random in the first `case.dimension` columns; the last column
     is the record that is repeated.

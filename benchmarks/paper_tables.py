@@ -6,9 +6,9 @@ and logarithms left out; `published` the number of the theorem or corollary that
 the bound of `dp_halfspace.theory` with the exact noise; `measured` the mean excess of the
 mechanism. Lines of other papers have an order only. Runtimes are orders too, in operations.
 
-The problem is that of ``risk_bounds.py``: logistic loss, a law of two hundred records in five
-columns. Hinge losses stand for losses that are not smooth where a tilt needs one. Losses that are
-strongly convex include their regulariser, and so do their constants.
+The problem is that of ``risk_bounds.py``: logistic loss, a distribution of two hundred records in
+five columns. Hinge losses stand for losses that are not smooth where a tilt needs one. Losses that
+are strongly convex include their regulariser, and so do their constants.
 
 Writes ``results/paper_tables.json``.
 """
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cells import RESULTS, merge, provenance, versions
-from benchmarks.risk_bounds import COLUMNS, law, minimiser, risk
+from benchmarks.risk_bounds import COLUMNS, distribution, minimiser, risk
 from benchmarks.tables import markdown
 from dp_halfspace.optim import LOGISTIC
 from dp_halfspace.optim.risks import MarginRisk
@@ -260,7 +260,7 @@ def bound(line: Line, s: Setting) -> RiskBound:
 
 def measured(line: Line, s: Setting, found: RiskBound, *, samples: int, draws: int) -> float:
     """Mean excess over samples and noise for the sensitivity of our bound."""
-    rows, weights = law()
+    rows, weights = distribution()
     rng = np.random.default_rng(line.table)
     tilt = TILT if line.ours == "tilted" else 0.0
     ridge = found.regularization
@@ -276,17 +276,17 @@ def measured(line: Line, s: Setting, found: RiskBound, *, samples: int, draws: i
             noise *= rng.gamma(s.d, 1.0 / s.eps, size=(draws, 1))
         else:
             noise /= gdp_mu(s.eps, s.delta)
-        law_of = weights if line.ours == "population" else seen
-        # Without strong convexity any model of norm R will do: the minimiser of the law.
-        against = model if line.is_strong and law_of is seen else best
-        value = risk(rows, law_of, model + found.sensitivity * noise, **counted)
-        excess.append(value.mean() - risk(rows, law_of, against, **counted)[0])
+        distribution_of = weights if line.ours == "population" else seen
+        # Without strong convexity any model of norm R will do: the minimiser of the distribution.
+        against = model if line.is_strong and distribution_of is seen else best
+        value = risk(rows, distribution_of, model + found.sensitivity * noise, **counted)
+        excess.append(value.mean() - risk(rows, distribution_of, against, **counted)[0])
     return float(np.mean(excess))
 
 
 def measure(samples: int, draws: int) -> list[dict]:
     """Evaluate all lines."""
-    rows, weights = law()
+    rows, weights = distribution()
     radius = float(np.linalg.norm(minimiser(rows, weights, tilt=0.0, radius=0.0, ridge=0.0)))
     found = []
     for line in LINES:

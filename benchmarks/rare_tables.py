@@ -54,12 +54,12 @@ def figures(parts: Any, epsilon: float) -> list[float]:
     """Fit once; return area, log loss, accuracy and Brier score."""
     X, Z, y, t = parts
     model = PrivateTableClassifier(epsilon=epsilon, classes=[False, True]).fit(X, y)
-    chances = model.predict_proba(Z)[:, 1]
+    probabilities = model.predict_proba(Z)[:, 1]
     return [
-        roc_auc_score(t, chances),
-        log_loss(t, np.clip(chances, 1e-9, 1.0 - 1e-9)),
+        roc_auc_score(t, probabilities),
+        log_loss(t, np.clip(probabilities, 1e-9, 1.0 - 1e-9)),
         model.score(Z, t),
-        brier_score_loss(t, chances),
+        brier_score_loss(t, probabilities),
     ]
 
 

@@ -1,8 +1,8 @@
 """Bounds on the excess risk of output perturbation beside what was measured.
 
-A law with two hundred records in five columns, so that the risk on fresh records is a sum and its
-minimum is known. Logistic loss, exact minimisers, noise for the sensitivity that the bound is
-about. Fresh records against their number; the tilted risk of the sample against the tilt; the
+A distribution with two hundred records in five columns, so that the risk on fresh records is a sum
+and its minimum is known. Logistic loss, exact minimisers, noise for the sensitivity that the bound
+is about. Fresh records against their number; the tilted risk of the sample against the tilt; the
 adversarial risk of the sample against the radius of the adversary. Beside it the published number
 where it has a proof.
 
@@ -52,7 +52,7 @@ PANELS = {
 SMOOTHING = 1e-6  # of the dual norm, too small to see
 
 
-def law() -> tuple[FloatArray, FloatArray]:
+def distribution() -> tuple[FloatArray, FloatArray]:
     """Signed rows in the unit ball, a tenth of them on the wrong side, and their probabilities."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((KINDS, COLUMNS))
@@ -96,7 +96,7 @@ def measured(
     n: int, sensitivity: float, *, tilt: float, radius: float, fresh: bool, samples: int, draws: int
 ) -> float:
     """Mean excess over samples and noise, on fresh records or on the sample."""
-    rows, weights = law()
+    rows, weights = distribution()
     rng = np.random.default_rng(n)
     sigma = sensitivity / gdp_mu(EPSILON, DELTA)
     value = partial(risk, rows, tilt=tilt, radius=radius)

@@ -33,15 +33,15 @@ TABLES = ("abalone", "adult_raw", "compactiv", "magic", "winewhite")
 class Population:
     """Records by their numbers, and what a model says of them."""
 
-    def __init__(self, labels: Any, chances: Any, classes: Any) -> None:
-        self.labels, self.chances, self.classes_ = labels, chances, classes
+    def __init__(self, labels: Any, probabilities: Any, classes: Any) -> None:
+        self.labels, self.probabilities, self.classes_ = labels, probabilities, classes
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the kept probabilities."""
-        return self.chances[X[:, 0]]
+        return self.probabilities[X[:, 0]]
 
     def predict(self, X: Any) -> Any:
         """Return the likelier labels."""
@@ -73,7 +73,7 @@ def coverage(people: Population, metric: str, n: int, runs: int, **budget: Any) 
         truth = truth * n / len(people)
     if metric == "calibration_curve":
         # A bin that nobody is in has no share of positives.
-        bins = np.bincount((10 * people.chances[:, 1]).astype(int).clip(0, 9), minlength=10)
+        bins = np.bincount((10 * people.probabilities[:, 1]).astype(int).clip(0, 9), minlength=10)
         truth = np.where(bins > 0, truth, np.nan)
     rng, covered = np.random.default_rng(0), []
     for _ in range(runs):

@@ -1,10 +1,10 @@
 """Tables of few rows: the default beside every other class, the majority and the listed families.
 
-``python -m benchmarks.small [--fits 8]`` fits; ``--law`` instead computes the mean accuracy of the
-selection exactly, by enumeration of its law over one list, for parts of directions, cells and
-constants, and ``--chances`` the Brier score of the probabilities that follow from a count of errors
-beside that of the constant probability. Sixteen two-class tables of `DP_HALFSPACE_DATA`,
-subsampled.
+``python -m benchmarks.small [--fits 8]`` fits; ``--distribution`` instead computes the mean
+accuracy of the selection exactly, by enumeration of its distribution over one list, for parts of
+directions, cells and constants, and ``--probabilities`` the Brier score of the probabilities that
+follow from a count of errors beside that of the constant probability. Sixteen two-class tables of
+`DP_HALFSPACE_DATA`, subsampled.
 
 """
 
@@ -143,8 +143,8 @@ def compared(fits: int, others: tuple[str, ...], names: tuple[str, ...]) -> None
     print(f"mean regret {np.mean([r for r, _ in regrets]):.4f}, worst {worst}")
 
 
-def laws(names: tuple[str, ...]) -> None:
-    """Print the mean accuracy of the selection by enumeration of its law."""
+def distributions(names: tuple[str, ...]) -> None:
+    """Print the mean accuracy of the selection by enumeration of its distribution."""
     parts = (
         (0.45, 0.45, 0.1),
         (0.9, 0.0, 0.1),
@@ -180,8 +180,8 @@ def expected(families: list[tuple[Any, Any]], epsilon: float, part: tuple[float,
     return float(right / total)
 
 
-def chances(names: tuple[str, ...]) -> None:
-    """Print the Brier score less that of the constant probability, by enumeration of the law."""
+def probabilities(names: tuple[str, ...]) -> None:
+    """Print the Brier score less that of the constant probability, by enumeration."""
     found = {
         (name, size): (list(candidates(data)), size, data[3].mean())
         for name in names
@@ -199,7 +199,7 @@ def brier(families: list[tuple[Any, Any]], n: int, share: float, n_epsilon: floa
     choice = plan_counted_choice(n, n_epsilon / n)
     below, above = map(float, choice.rates)
     noise = np.arange(-int(10 / below), int(10 / above) + 1, max(1, int(0.02 / above)))
-    law = np.exp(np.where(noise < 0, below, -above) * noise)
+    distribution = np.exp(np.where(noise < 0, below, -above) * noise)
     counts = np.linspace(noise[0], n + noise[-1], 300)
     parts = (*np.array([0.28, 0.72]) * 0.95, 0.05)
     least, total, score = min(errors.min() for errors, _ in families), 0.0, 0.0
@@ -208,7 +208,10 @@ def brier(families: list[tuple[Any, Any]], n: int, share: float, n_epsilon: floa
         shares = [counted_share(m, n, choice, 2, is_constant=part == parts[-1]) for m in counts]
         numbers, place = np.unique(errors, return_inverse=True)
         guess = np.interp(numbers[:, None] + noise, counts, shares)
-        first, second = (guess @ law / law.sum(), guess**2 @ law / law.sum())
+        first, second = (
+            guess @ distribution / distribution.sum(),
+            guess**2 @ distribution / distribution.sum(),
+        )
         found = (1.0 - accuracy) * (1.0 - 2.0 * first[place]) + second[place]
         total, score = total + weights.sum(), score + weights @ found
     return float(score / total - share * (1.0 - share))
@@ -218,15 +221,15 @@ def main() -> None:
     """Run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fits", type=int, default=8)
-    parser.add_argument("--law", action="store_true")
-    parser.add_argument("--chances", action="store_true")
+    parser.add_argument("--distribution", action="store_true")
+    parser.add_argument("--probabilities", action="store_true")
     parser.add_argument("--others", nargs="*", default=list(OTHERS))
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = tuple(options.tables)
-    if options.law or options.chances:
-        (laws if options.law else chances)(names)
+    if options.distribution or options.probabilities:
+        (distributions if options.distribution else probabilities)(names)
     else:
         compared(options.fits, tuple(options.others), names)
 

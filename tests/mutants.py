@@ -1390,7 +1390,7 @@ MUTANTS = [
             "randomised_response_pld",
             "1.0 + math.exp(-epsilon)",
             "1.0 + math.exp(-0.5 *epsilon)",
-            "test_losses_are_laws_under_both_data_sets",
+            "test_losses_are_distributions_under_both_data_sets",
         ),
         (
             "sampled_gaussian_pld",
@@ -1422,7 +1422,7 @@ MUTANTS = [
             "RunCountDistribution.draw",
             "bisect_left(range(self.k_max), True, lo=1, key=reached)",
             "max(1, round(self.mean))",
-            "test_selected_law_is_that_of_the_proof",
+            "test_selected_distribution_is_that_of_the_proof",
         ),
     ),
     *of(
@@ -1437,24 +1437,24 @@ MUTANTS = [
     ),
     *of(
         "model_selection/search.py",
-        "tests/model_selection/test_search_laws.py",
+        "tests/model_selection/test_search_distributions.py",
         (
             "PrivateSearchCV._run_search",
             "plan.distribution.draw(source)",
             "round(plan.distribution.mean)",
-            "test_random_stopping_has_the_law_of_the_proof",
+            "test_random_stopping_has_the_distribution_of_the_proof",
         ),
         (
             "PrivateSearchCV._run_search",
             "chosen, noise=plan.choice",
             "chosen",
-            "test_random_stopping_has_the_law_of_the_proof",
+            "test_random_stopping_has_the_distribution_of_the_proof",
         ),
         (
             "PrivateSearchCV._run_search",
             "permit.choose(scores, plan.choice)",
             "int(scores.argmax()) + 0 * permit.choose(scores, plan.choice)",
-            "test_the_choice_has_the_law_of_the_exponential_mechanism",
+            "test_the_choice_has_the_distribution_of_the_exponential_mechanism",
         ),
         (
             "PrivateSearchCV.fit",
@@ -1577,12 +1577,12 @@ MUTANTS = [
     ),
     *of(
         "model_selection/_search_plan.py",
-        "tests/model_selection/test_search_laws.py",
+        "tests/model_selection/test_search_distributions.py",
         (
             "_train_and_score",
             "score = float(draw_release(np.array([score]), noise, source)[0])",
             "draw_release(np.array([score]), noise, source)",
-            "test_random_stopping_has_the_law_of_the_proof",
+            "test_random_stopping_has_the_distribution_of_the_proof",
         ),
         (
             "_train_and_score",
@@ -1615,7 +1615,7 @@ MUTANTS = [
     ),
     *of(
         "model_selection/_search_plan.py",
-        "tests/model_selection/test_search_laws.py",
+        "tests/model_selection/test_search_distributions.py",
         (
             "score_sensitivity",
             "UP + n_samples * 2.0**-51",
@@ -1918,13 +1918,13 @@ MUTANTS = [
             "GaussianLinearTerm.sigma",
             "mu * FAR_UP",
             "mu / 2.0",
-            "test_draws_have_the_claimed_law",
+            "test_draws_have_the_claimed_distribution",
         ),
         (
             "LaplaceLinearTerm.scale",
             "(self.epsilon - self.log_ratio)",
             "self.epsilon",
-            "test_draws_have_the_claimed_law",
+            "test_draws_have_the_claimed_distribution",
         ),
     ),
     *of(
@@ -2004,7 +2004,7 @@ MUTANTS = [
             "_choose_direction",
             "permit.choose(np.concatenate(costs), choice, is_cost=True)",
             "int(np.concatenate(costs).argmin())",
-            "test_law_is_the_definition",
+            "test_distribution_is_the_definition",
         ),
     ),
     *of(
@@ -2672,8 +2672,8 @@ MUTANTS = [
         ),
         (
             "losses_of",
-            "np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)",
-            "0.5 * (chances**2).sum(axis=1)",
+            "np.nan_to_num(0.5 * (probabilities**2).sum(axis=1), nan=1.0)",
+            "0.5 * (probabilities**2).sum(axis=1)",
             "test_a_loss_of_probabilities_that_are_none_is_one_at_most",
         ),
         (
@@ -2684,8 +2684,8 @@ MUTANTS = [
         ),
         (
             "log_losses_of",
-            "np.nan_to_num(chances, nan=0.0)",
-            "chances",
+            "np.nan_to_num(probabilities, nan=0.0)",
+            "probabilities",
             "test_log_losses_are_clipped_record_by_record",
         ),
         (
@@ -2862,7 +2862,7 @@ MUTANTS = [
             "ParallelChoice.perturb",
             "sensitivity=self.sensitivity",
             "sensitivity=0.5 * self.sensitivity",
-            "test_a_choice_for_every_class_has_the_law_of_the_mechanism",
+            "test_a_choice_for_every_class_has_the_distribution_of_the_mechanism",
         ),
     ),
     *of(
@@ -3269,6 +3269,22 @@ MUTANTS = [
     ),
     *of(
         "data/frame.py",
+        "tests/data/test_cells.py",
+        (
+            "_read_arrow",
+            "if types.is_time(kind)",
+            "if False",
+            "test_times_of_day_to_the_nanosecond_and_beyond_the_day",
+        ),
+        (
+            "_columns_beyond_arrow",
+            "in _BEYOND_ARROW",
+            "in ()",
+            "test_columns_of_polars_that_arrow_does_not_have",
+        ),
+    ),
+    *of(
+        "data/frame.py",
         "tests/data/test_encoding.py",
         (
             "Stored.numbers",
@@ -3310,10 +3326,46 @@ MUTANTS = [
             "True",
             "test_who_is_one_person_depends_neither_on_others_nor_on_their_order",
         ),
+        (
+            "_owners",
+            "abs(key) >= _FIRST_ROUNDED",
+            "False",
+            "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+        (
+            "_name_of",
+            "type(owner)(map(_name_of, owner)) if",
+            "owner if",
+            "test_so_it_is_for_ids_of_several_parts_and_of_arrow",
+        ),
+        (
+            "_name_of_scalar",
+            "else _name_of(value)",
+            "else owner",
+            "test_so_it_is_for_ids_of_several_parts_and_of_arrow",
+        ),
     ),
     *of(
         "data/cells.py",
         "tests/data/test_cells.py",
+        (
+            "_read_cell",
+            "and not isinstance(value, np.timedelta64)",
+            "",
+            "test_one_object_changes_no_other_row",
+        ),
+        (
+            "_plain_text",
+            "if found is None or not",
+            "if True or not",
+            "test_one_object_changes_no_other_row",
+        ),
+        (
+            "date_in_format",
+            "isinstance(value, bytes | bytearray)",
+            "False",
+            "test_one_object_changes_no_other_row",
+        ),
         (
             "_parse_number",
             "_ONE_GROUP[other].fullmatch(text)",
@@ -3424,6 +3476,18 @@ MUTANTS = [
     *of(
         "data/validation.py",
         "tests/test_inputs.py",
+        (
+            "_convert_features",
+            "if _may_be_single(X)",
+            "if True",
+            "test_a_missing_cell_does_not_change_the_precision_of_all_rows",
+        ),
+        (
+            "class_indices",
+            "_refuse_rounded(label_set)",
+            "pass",
+            "test_whole_labels_that_floats_cannot_tell_apart_are_not_read_from_floats",
+        ),
         (
             "check_features",
             "and not sparse.issparse(checked)",
@@ -3626,25 +3690,25 @@ MUTANTS = [
             "CountedChoice.event",
             "Pure(self.epsilon)",
             "Pure(self.epsilon - self.choice_epsilon)",
-            "test_law_of_a_counted_choice_is_the_definition",
+            "test_distribution_of_a_counted_choice_is_the_definition",
         ),
         (
             "CountedChoice.perturb",
             "TalliedChoice(self.choice_epsilon)",
             "TalliedChoice(self.epsilon)",
-            "test_law_of_a_counted_choice_is_the_definition",
+            "test_distribution_of_a_counted_choice_is_the_definition",
         ),
         (
             "CountedChoice.perturb",
             "up - down",
             "up",
-            "test_law_of_a_counted_choice_is_the_definition",
+            "test_distribution_of_a_counted_choice_is_the_definition",
         ),
         (
             "TalliedChoices.perturb",
             "TalliedChoice(self.epsilon)",
             "TalliedChoice(2.0 * self.epsilon)",
-            "test_law_of_several_choices_is_the_definition",
+            "test_distribution_of_several_choices_is_the_definition",
         ),
     ),
     *of(

@@ -108,8 +108,8 @@ def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data)
     assert f"adjacency={adjacency(estimator)!r}" in repr(record)
     assert record.noise == "os"
     assert privacy.epsilon(record.events, record.delta) <= epsilon * (1 + 1e-12)
-    # The law of a random number of runs is found on a coarser grid, and the part of a budget
-    # beside learnt units by trying.
+    # The distribution of a random number of runs is found on a coarser grid, and the part of a
+    # budget beside learnt units by trying.
     is_coarse = estimator.get_params().get("selection") == "random_stopping"
     slack = 1e-4 if is_coarse or estimator.data_norm is None else 1e-6
     assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - slack)

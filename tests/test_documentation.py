@@ -302,6 +302,8 @@ OLD_WORDS = {
     r"\bpurely private\b": "pure DP",
     r"\bleave it away\b": "leave it out",
     r"\bbooked\b": "accounted for",
+    r"\blaws?\b": "distributions",
+    r"\bchances\b": "probabilities",
 }
 # The same for pages alone: in the code some of them are names, or words of a message.
 OLD_WORDS_OF_PAGES = {

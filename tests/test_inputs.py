@@ -7,14 +7,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import dp_halfspace
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning, PrivateSearchCV
+from dp_halfspace.data import validation
 from dp_halfspace.data.chunked_data import checked_chunks
 from dp_halfspace.data.chunks import LocalChunks
+from dp_halfspace.data.validation import check_features
 from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
@@ -173,6 +175,56 @@ def test_scalers_and_chunks_read_them_alike(scaler):
         np.testing.assert_array_equal(rows, found[0])
         for chunk, first in zip(read.values(), chunks[0].values(), strict=True):
             np.testing.assert_array_equal(chunk, first)
+
+
+WHOLE = [1, 0] * 20
+SINGLE = {
+    "truth values": lambda hole: pd.Series([*WHOLE[:-1], hole], dtype=object).astype(
+        bool if hole == 0 else object
+    ),
+    "whole numbers": lambda hole: pd.Series([*WHOLE[:-1], hole]).astype(
+        np.int16 if hole == 0 else float
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("kind", SINGLE)
+def test_a_missing_cell_does_not_change_the_precision_of_all_rows(kind):
+    """Beside float32 a column of whole numbers is float32, and one with a gap is float64."""
+    found = []
+    for hole in (0, None):
+        table = pd.DataFrame({"a": X[:, 0].astype(np.float32), "b": SINGLE[kind](hole)})
+        checked = check_features(BaseEstimator(), table, reset=True, allow_missing=True)
+        found.append((checked.dtype, checked[:-1].tobytes()))
+    assert found[0] == found[1]
+
+
+def test_planted_precision_by_the_types_of_all_columns_is_seen(monkeypatch):
+    monkeypatch.setattr(validation, "_may_be_single", lambda _: True)
+    with pytest.raises(AssertionError):
+        test_a_missing_cell_does_not_change_the_precision_of_all_rows("whole numbers")
+
+
+def test_frames_of_floats_keep_their_precision():
+    rows = X.astype(np.float32)
+    for table in (pd.DataFrame(rows), rows):
+        assert check_features(BaseEstimator(), table, reset=True).dtype == np.float32
+
+
+def test_whole_labels_that_floats_cannot_tell_apart_are_not_read_from_floats():
+    """One float in a list makes floats of all labels, and would move those of other records."""
+    first = 2**53
+    labels = [first + 1, first, first + 1]
+    codes, _ = validation.class_indices(labels, [first, first + 1])
+    assert codes.tolist() == [1, 0, 1]
+    with pytest.raises(
+        ValueError, match=r"^classes has whole numbers from 2\^53 on, and y holds floats"
+    ):
+        validation.class_indices([first + 1, float(first), first + 1], [first, first + 1])
+    for given, classes in (([1.0, 2.0], [1, 2]), ([0.5, 1e300], [0.5, 1e300])):
+        codes, _ = validation.class_indices(given, classes)
+        assert codes.tolist() == [0, 1]
 
 
 def test_infinity_and_text_beside_what_is_missing_stay_what_they_are():

@@ -44,7 +44,7 @@ def test_every_class_gets_its_own_noise():
         model = OutputPerturbationClassifier(loss=loss, classes=[0, 1, 2], alpha=0.1).fit(
             np.zeros((150, 60)), np.repeat([0, 1, 2], 50)
         )
-        # Of 60 independent pairs: beyond 0.8 with chance 1e-13.
+        # Of 60 independent pairs: beyond 0.8 with probability 1e-13.
         correlation = np.corrcoef(model.coef_)
         assert np.abs(correlation - np.eye(3)).max() < 0.8
 

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 import sklearn
 from scipy import sparse
@@ -513,6 +514,8 @@ def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
         ([pa.scalar({"a": "secret", "b": None}), pa.scalar({"a": "b", "b": 1})] * 150, "missing"),
         (pa.chunked_array([["secret", None] * 150]), "missing"),
         (pa.array(["secret", None] * 150), "missing"),
+        ([2**53 + 1.0, 1.5] * 150, r"floats from 2\^53 on"),
+        (pd.Series([2**60, 2**60 + 1, 1.5] * 100), r"floats from 2\^53 on"),
     ],
 )
 def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
@@ -692,6 +695,29 @@ def test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column(othe
     assert owners.tolist() == [0, 0, 1, 1, 2, 3]
     assert validation._owners(names, 6).tolist() == owners.tolist()
     assert validation._owners(["", "NA", "na ", ("7",), 7, b"7"], 6).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("other", ["9", "A9"])
+def test_so_it_is_for_ids_of_several_parts_and_of_arrow(other):
+    names = ["007", "7", "8", "8.0", other, "10"]
+    text = "\n".join(["who", *names]) + "\n"
+    column = pd.read_csv(io.StringIO(text))["who"]
+    by_arrow = pa.csv.read_csv(io.BytesIO(text.encode()))["who"]
+    wards = ["a", "a", "b", "b", "a", "a"]
+    for ids in (
+        list(zip(column, wards, strict=True)),
+        [(ward, frozenset([who])) for ward, who in zip(wards, column, strict=True)],
+        pd.MultiIndex.from_arrays([column, wards]),
+        by_arrow,
+        list(zip(by_arrow, wards, strict=True)),
+    ):
+        assert validation._owners(ids, 6).tolist() == [0, 0, 1, 1, 2, 3]
+
+
+def test_planted_ids_whose_parts_are_compared_as_they_are_stored_are_seen(monkeypatch):
+    monkeypatch.setattr(validation, "_name_of", lambda owner: owner)
+    stored = [(7, "a"), (7, "a"), (8, "a")], [("007", "a"), ("7", "a"), ("x", "a")]
+    assert [validation._owners(ids, 3).tolist() for ids in stored] == [[0, 0, 1], [0, 1, 2]]
 
 
 @pytest.mark.parametrize("other", [5, "x", 2.5, date(2024, 5, 1)])

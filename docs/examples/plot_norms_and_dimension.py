@@ -32,12 +32,12 @@ for d in (5, 9, 13):
     wrong = rng.choice([-1.0, 1.0], (2 ** (d - 1), d))
     wrong[:, 0] = -1.0
     directions = np.vstack([np.eye(d)[0], wrong])
-    chances = []
+    probabilities = []
     for n in sizes:
         X = rng.choice([-1.0, 1.0], (n, d))
         wrong_counts = (X @ directions.T * X[:, :1] <= 0).sum(axis=0)
-        chances.append(softmax(-epsilon * wrong_counts / 2)[0])
-    right.plot(sizes, chances, marker="o", label=f"{d} columns")
+        probabilities.append(softmax(-epsilon * wrong_counts / 2)[0])
+    right.plot(sizes, probabilities, marker="o", label=f"{d} columns")
 right.set_xscale("log")
 right.set_xlabel("records")
 right.set_ylabel("chance of the right direction")

@@ -140,6 +140,8 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     """Split one line, which must close its quotes."""
     is_blank = separator == " "
     text = line.strip() if is_blank else line.rstrip("\r\n")
+    # A quote in another line of the block must not decide how long a cell may be.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     try:
         reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
         return [cell.strip() for cell in next(reader)]
@@ -160,6 +162,8 @@ _MOST_CLASSES = 100
 # The share of numbers, or of dates, from which a column that no schema states is one of them.
 NEARLY_ALL = 0.95
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
+# Bytes of a column of a Parquet file that are read at a time.
+_READ_BYTES = 2**20
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -270,11 +274,13 @@ def _open_parquet(path: Path) -> Any:
     def is_text(kind: Any) -> bool:
         return bool(types.is_string(kind) or types.is_large_string(kind))
 
-    file = parquet.ParquetFile(path, pre_buffer=False)
+    # Parts of a group of rows are read where they are needed: a group may hold all rows.
+    streamed = {"pre_buffer": False, "buffer_size": _READ_BYTES}
+    file = parquet.ParquetFile(path, **streamed)
     texts = [each.name for each in file.schema_arrow if is_text(each.type)]
     if texts:
         # Distinct texts are listed by the file already, and texts are not made of them.
-        file = parquet.ParquetFile(path, pre_buffer=False, read_dictionary=texts)
+        file = parquet.ParquetFile(path, **streamed, read_dictionary=texts)
     for name in file.schema_arrow.names:
         if file.schema_arrow.names.count(name) > 1:
             raise UserError(f"two columns of {path} are named {name!r}; rename one of them")

@@ -78,6 +78,8 @@ _DISTORTIONS = (
 _FALSE_ALARM = 1e-6
 # Relative difference that two ways to compose the same releases may have.
 _COMPOSITION_SLACK = 1e-6
+# A probability below this is not told by one minus the other one.
+_TOLD_CHANGE = 1e-9
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
@@ -258,7 +260,9 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
         findings.append("the same random bytes are used twice")
     level = noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
-        findings.append(f"noise is too small: right noise looks like this with chance {level:.1e}")
+        findings.append(
+            f"noise is too small: right noise looks like this with probability {level:.1e}"
+        )
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")
@@ -715,11 +719,12 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
     """Return a Gaussian term, the other losses with their probabilities, and their largest sum.
 
     What a choice or a perturbed objective may lose has no simple distribution. Of a choice the loss
-    of a response at random with half its range is taken, of an objective that of its longest
-    vertex, of a step on a secret record that of Gaussian noise with the same total variation: each
-    is one that the contract allows, so nothing right costs more than its charge.
+    of a response at random with half its range is taken, of an objective that of a response with
+    the ratio of its Jacobians beside Gaussian noise for its longest vertex, of a step on a secret
+    record that of Gaussian noise with the same total variation: each is one that the contract
+    allows, so nothing right costs more than its charge.
     """
-    squares = shift = largest = 0.0
+    squares = largest = 0.0
     losses = {0.0: 1.0}
     for mechanism in mechanisms:
         bound = 0.0
@@ -734,7 +739,7 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
             case GaussianLinearTerm():
                 longest = max(length for _, length in mechanism.vertices)
                 squares += (longest * mechanism.change / mechanism.sigma) ** 2
-                shift += mechanism.log_ratio
+                bound = mechanism.log_ratio
             case L2LaplaceNoise():
                 bound = mechanism.sensitivity / mechanism.scale
             case LaplaceLinearTerm():
@@ -743,8 +748,9 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
                 rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
                 bound = mechanism.sensitivity * rate
             case RandomizedResponse():
-                keep = mechanism.keep_probability
-                bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
+                keep, bound = mechanism.keep_probability, mechanism.epsilon
+                if 1.0 - keep > _TOLD_CHANGE:
+                    bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
             case CountedChoice():
                 # By how much a cost that moves by one changes both, and the other costs the choice.
                 below, above = map(float, mechanism.rates)
@@ -755,17 +761,17 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
                 bound = mechanism.epsilon / 2.0
         largest += bound
         losses = _with_response(losses, bound) if bound else losses
-    return [(1.0, shift, math.sqrt(squares))], losses, largest
+    return [(1.0, 0.0, math.sqrt(squares))], losses, largest
 
 
 def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:
     """Add the loss of a response at random."""
     up = 1.0 / (1.0 + math.exp(-bound))
     found: dict[float, float] = {}
-    for loss, chance in losses.items():
+    for loss, probability in losses.items():
         for step, part in ((bound, up), (-bound, 1.0 - up)):
             key = round(loss + step, 12)
-            found[key] = found.get(key, 0.0) + part * chance
+            found[key] = found.get(key, 0.0) + part * probability
     return found
 
 

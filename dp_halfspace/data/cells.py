@@ -73,6 +73,8 @@ _DATES = tuple(
 )
 # A time of day; readers that know the type write six digits of a fraction, or none.
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
+# An interval as pandas writes it.
+_INTERVAL = re.compile(r"([(\[])([^,;()\[\]]+), ([^,;()\[\]]+)([)\]])")
 _EPOCH = date(1970, 1, 1).toordinal()
 # Whole numbers that may be a date written as YYYYMMDD.
 _FIRST_COMPACT = 1000_01_01
@@ -153,7 +155,9 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
         return _read_text(str(text).strip(), decimal)
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
-    if isinstance(value, Integral | Decimal | float | np.floating | Rational):
+    is_number = isinstance(value, Integral | Decimal | float | np.floating | Rational)
+    # A duration of numpy is an integer by its class, in a unit that a reader chose for all cells.
+    if is_number and not isinstance(value, np.timedelta64):
         return _read_number(value)
     if hasattr(value, "as_py"):
         return _read_cell(value.as_py(), decimal)
@@ -211,7 +215,7 @@ def _read_text(text: str, decimal: str | None) -> Cell:
     if number is not None:
         return number
     moment = _parse_moment(text)
-    return _drop_zeros(text) if moment is None else moment
+    return _plain_text(text) if moment is None else moment
 
 
 def _parse_number(text: str, decimal: str | None) -> int | float | None:
@@ -259,10 +263,20 @@ def _parse_moment(text: str) -> Moment | None:
     return _make_moment(day.toordinal() - _EPOCH, seconds * _PER_SECOND + part)
 
 
-def _drop_zeros(text: str) -> str:
-    """Return a text; of a time of day without zeros that change nothing, as its type writes it."""
+def _plain_text(text: str) -> str:
+    """Return a text; of a time of day without zeros that change nothing, as its type writes it.
+
+    The ends of an interval have their canonical texts: one missing interval makes floats of the
+    whole ends of all others.
+    """
     found = _CLOCK.fullmatch(text)
-    return text if found is None else f"{found[1]:0>2}:{found[2]}" + (found[3] or "").rstrip("0")
+    if found is not None:
+        return f"{found[1]:0>2}:{found[2]}" + (found[3] or "").rstrip("0")
+    found = _INTERVAL.fullmatch(text)
+    ends = [] if found is None else [canonical(found[2]), canonical(found[3])]
+    if found is None or not all(isinstance(end, int | float | Moment) for end in ends):
+        return text
+    return f"{found[1]}{text_of(ends[0])}, {text_of(ends[1])}{found[4]}"
 
 
 def _parse_zone(zone: str | None) -> int:
@@ -291,7 +305,9 @@ def _read_time(value: Any) -> Cell:
         if hasattr(value, name):
             value = getattr(value, name)()
     if isinstance(value, timedelta):
-        return Duration(value / timedelta(days=1))
+        # The same bits as `days_of_array` of a column of durations.
+        rest = value.seconds * _PER_SECOND + value.microseconds * 1000
+        return Duration(value.days + rest / _PER_DAY)
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(timezone.utc).replace(tzinfo=None)
     value = np.datetime64(value) if isinstance(value, date) else value
@@ -375,6 +391,7 @@ def date_of(cell: Cell) -> float:
 def date_in_format(value: Any, form: str) -> float:
     """Return days since 1970 of a text in a format of ``strptime``, or of a stored date."""
     try:
+        value = bytes(value).decode() if isinstance(value, bytes | bytearray) else value
         cell = canonical(value)
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)

@@ -240,7 +240,7 @@ class CodedRows:
         rows[:, :last] = self.numbers
         for table, places in self.blocks:
             first, last = last, last + table.shape[1]
-            rows[:, first:last] = table[places]
+            rows[:, first:last] = table.take(places, axis=0)
         return rows
 
 

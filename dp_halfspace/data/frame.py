@@ -118,8 +118,11 @@ def read_frame(X: Any) -> Frame:
         )
     refuse_mask("X", X)
     refuse_chunks("X", X)
-    X = _as_known_table(X)
-    if hasattr(X, "column_names"):
+    listed = _columns_beyond_arrow(X)
+    X = X if listed else _as_known_table(X)
+    if listed:
+        frame = _from_polars(X, listed)
+    elif hasattr(X, "column_names"):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
     elif isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
         frame = _from_lists(X)
@@ -130,7 +133,9 @@ def read_frame(X: Any) -> Frame:
     if twice:
         raise ValueError(f"X has several columns {twice[0]!r}: names tell columns apart")
     for name, column in zip(frame.names, frame.columns, strict=True):
-        if getattr(getattr(column, "dtype", None), "kind", "O") == "c":
+        dtype = getattr(column, "dtype", None)
+        stored = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+        if getattr(stored, "kind", "O") == "c":
             raise ValueError(f"Complex data not supported: column {name!r} must hold real numbers")
     return frame
 
@@ -152,6 +157,25 @@ def _as_known_table(X: Any) -> Any:
 
         return interchange.from_dataframe(X)
     return X
+
+
+# Types of polars that Arrow does not have; of objects it would get the addresses.
+_BEYOND_ARROW = ("Int128", "UInt128", "Object")
+
+
+def _columns_beyond_arrow(X: Any) -> dict[str, NDArray[Any]]:
+    """Return the cells of those columns of polars that Arrow cannot hold, as objects."""
+    if not (hasattr(X, "to_arrow") and hasattr(X, "get_columns")):
+        return {}
+    columns = X.get_columns()
+    return {c.name: as_cells(c.to_list()) for c in columns if str(c.dtype) in _BEYOND_ARROW}
+
+
+def _from_polars(X: Any, listed: dict[str, NDArray[Any]]) -> Frame:
+    """Take a table of polars apart, of which some columns are listed as objects."""
+    table = X.drop(list(listed)).to_arrow()
+    columns = [listed[name] if name in listed else table.column(name) for name in X.columns]
+    return Frame(tuple(X.columns), True, tuple(columns), len(X))
 
 
 def _from_pandas(X: Any) -> Frame:
@@ -240,7 +264,23 @@ def _read_arrow(column: Any) -> Stored:
         steps = column.cast("int32" if unit == "D" else "int64").cast("int64").fill_null(0)
         letter = "m8" if types.is_duration(kind) else "M8"
         return Stored(np.asarray(steps, dtype=np.int64).view(f"{letter}[{unit}]"), missing)
+    if types.is_time(kind):
+        steps = column.cast("int32" if types.is_time32(kind) else "int64").to_pylist()
+        scale = _NANOSECONDS[kind.unit]
+        return Stored(as_cells([None if k is None else _clock(k * scale) for k in steps]))
     return Stored(as_cells(column.to_pylist()))
+
+
+# Nanoseconds in the units of Arrow.
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
+
+
+def _clock(nanoseconds: int) -> str | None:
+    """Write a time of day to the nanosecond; None if no day has it: Python's type has neither."""
+    if not 0 <= nanoseconds < 86_400 * 10**9:
+        return None
+    seconds, part = divmod(nanoseconds, 10**9)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{part:09}"
 
 
 def as_cells(values: Sequence[Any]) -> NDArray[Any]:

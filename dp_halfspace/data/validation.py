@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
+# Floats do not tell all whole numbers from here on apart.
+_FIRST_ROUNDED = 2.0**53
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
@@ -187,14 +189,10 @@ def _convert_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
     The caller raises: an exception raised here would carry that message as its context.
     """
+    kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
     try:
         return validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
+            estimator, X, reset=reset, accept_sparse="csr", dtype=kinds, ensure_all_finite=False
         )
     except OverflowError:
         return None
@@ -205,6 +203,15 @@ def _convert_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if is_opaque or _QUOTES_DATA.search(str(error)):
             return None
         raise
+
+
+def _may_be_single(X: Any) -> bool:
+    """Tell whether rows may be read in float32: a frame if all its columns are floats.
+
+    Beside float32 whole numbers and truth values are float32, but one missing cell makes float64 of
+    such a column, and would change how all rows are read.
+    """
+    return all(getattr(dtype, "kind", "") == "f" for dtype in getattr(X, "dtypes", ()))
 
 
 def with_nan(X: Any) -> Any:
@@ -387,11 +394,25 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             )
         return inverse.astype(np.intp), seen
     label_set = _check_classes(classes)
+    if labels.dtype.kind == "f" and label_set.dtype.kind in "iu":
+        _refuse_rounded(label_set)
     position = {label: code for code, label in enumerate(label_set.tolist())}
     if any(label not in position for label in seen.tolist()):
         raise ValueError(_OTHER_LABEL)
     table = np.array([position[label] for label in seen.tolist()], dtype=np.intp)
     return table[inverse], label_set
+
+
+def _refuse_rounded(label_set: NDArray[Any]) -> None:
+    """Refuse labels in floats where the label set has whole numbers that floats cannot tell apart.
+
+    One float among whole numbers in a list makes floats of all of them.
+    """
+    if (np.abs(label_set.astype(np.float64)) >= _FIRST_ROUNDED).any():
+        raise ValueError(
+            "classes has whole numbers from 2^53 on, and y holds floats, which cannot tell them "
+            "apart: give such labels as whole numbers of one type, or as text"
+        )
 
 
 def _check_classes(classes: ArrayLike) -> NDArray[Any]:
@@ -457,11 +478,12 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         keys = (value if type(value) in plain else _name_of(value) for value in values)
         owners = [number.setdefault(key, len(number)) for key in keys]
         has_missing = any(map(_has_missing_part, number))
+        is_rounded = any(type(key) is float and abs(key) >= _FIRST_ROUNDED for key in number)
         person: dict[Any, int] = {}
         names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
         same = [person.setdefault(name, len(person)) for name in names]
     except (TypeError, ValueError, ArithmeticError):
-        values, has_missing, same = None, False, []
+        values, has_missing, is_rounded, same = None, False, False, []
     # Outside, so that no other message is a context.
     if values is None:
         raise ValueError(rule)
@@ -472,6 +494,11 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         )
     if has_missing:
         raise ValueError("groups contains a missing value: every row needs a person")
+    if is_rounded:
+        raise ValueError(
+            "groups contains floats from 2^53 on, which cannot tell whole numbers apart: read such "
+            "ids as text"
+        )
     return np.array(same, dtype=np.intp)[owners]
 
 
@@ -482,9 +509,22 @@ def _name_of(owner: Any) -> Any:
     """
     from dp_halfspace.data.cells import category_of  # noqa: PLC0415 (for persons alone)
 
+    if isinstance(owner, tuple | frozenset):
+        return type(owner)(map(_name_of, owner)) if type(owner) in (tuple, frozenset) else owner
+    if is_arrow_scalar(owner):
+        return _name_of_scalar(owner)
     is_cell = isinstance(owner, str | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
     return owner if text is None else text
+
+
+def _name_of_scalar(owner: Any) -> Any:
+    """Return the name of what a scalar of Arrow holds; itself where that is nested or no object."""
+    try:
+        value = owner.as_py()
+    except (ValueError, OverflowError):
+        return owner
+    return owner if value is None or isinstance(value, list | dict) else _name_of(value)
 
 
 def _has_missing_part(owner: Any) -> bool:

@@ -435,7 +435,7 @@ class PrivateTableClassifier(PrivateClassifier):
         # Of a population with other weights nothing is counted.
         counts = self.probability and self.class_weight is None
         facts, seed = model._facts(data), self.random_state
-        # Features and chances of single rows make the engine the better choice earlier.
+        # Features and probabilities of single rows make the engine the better choice earlier.
         given: dict[str, Any] = {"counts": counts, "has_features": True}
         inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
         if self.features != "auto" or facts.balances or inner is None:

@@ -93,8 +93,8 @@ def _simulated_table(model: Any) -> tuple[NDArray[Any], NDArray[Any], dict[str, 
             X[:, place] = list(_cells(column, n_rows, rng, scales))
     # Columns as simulated, dates as numbers of days.
     schema = {str(place): _rule(column) for place, column in enumerate(columns)}
-    chances = model.predict_proba(X).cumsum(axis=1)
-    codes = (chances < rng.random((n_rows, 1))).sum(axis=1)
+    probabilities = model.predict_proba(X).cumsum(axis=1)
+    codes = (probabilities < rng.random((n_rows, 1))).sum(axis=1)
     labels = model.classes_[np.minimum(codes, len(model.classes_) - 1)]
     terms = {**_budget(model, n_samples, n_rows), "schema": schema, "classes": model.classes_}
     terms["threshold"] = None

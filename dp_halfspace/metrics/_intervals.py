@@ -24,8 +24,8 @@ Estimate = tuple[Any, Any, Any]
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Quadratic = tuple[float, float, float]
 
-# In deviations: a little more than 95 % of a normal law, and what the tails of one Laplace variable
-# add. The last is the one-sided quantile.
+# In deviations: a little more than 95 % of a normal distribution, and what the tails of one Laplace
+# variable add. The last is the one-sided quantile.
 TWO, _LAPLACE = 2.0, 0.185
 _INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
@@ -46,7 +46,7 @@ class Released:
 
     @property
     def tail(self) -> float:
-        """Fourth moment of the noise that a normal law does not have."""
+        """Fourth moment of the noise that a normal distribution does not have."""
         return _LAPLACE * self.variance**2 if self.is_laplace else 0.0
 
     def divided_by(self, unit: float) -> Released:

@@ -31,7 +31,8 @@ COUNT, HALF = 64, 16
 HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
 TENTHS = np.arange(1, 10) / 10.0
 _WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33))
-# Where quartiles of such scores may lie; they are as far apart as 1.35 deviations of a normal law.
+# Where quartiles of such scores may lie; they are as far apart as 1.35 deviations of a normal
+# distribution.
 _SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
 PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 _QUARTILES = 1.35
@@ -105,10 +106,10 @@ def chances_of_truth(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return the probability that the model gives to the class of each record."""
-    return chances_of_all(model, X, codes, classes)[np.arange(len(codes)), codes]
+    return probabilities_of_all(model, X, codes, classes)[np.arange(len(codes)), codes]
 
 
-def chances_of_all(
+def probabilities_of_all(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return the probabilities of the sorted classes; what is no number is zero."""
@@ -140,9 +141,9 @@ def losses_of(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Return half the squared distance of the probabilities from the truth, in units of 1/SCALE."""
-    chances = _probabilities(model, X, codes, classes)
-    chances[np.arange(len(codes)), codes] -= 1.0
-    loss = np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)
+    probabilities = _probabilities(model, X, codes, classes)
+    probabilities[np.arange(len(codes)), codes] -= 1.0
+    loss = np.nan_to_num(0.5 * (probabilities**2).sum(axis=1), nan=1.0)
     whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
     return whole
 
@@ -151,10 +152,12 @@ def log_losses_of(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Return minus the logarithm of the probability of the truth, in `LARGEST_LOG_LOSS`/SCALE."""
-    chances = _probabilities(model, X, codes, classes)[np.arange(len(codes)), codes]
+    probabilities = _probabilities(model, X, codes, classes)[np.arange(len(codes)), codes]
     # Below the least of these a loss is the largest one: so is that of what is no number.
-    chances = np.clip(np.nan_to_num(chances, nan=0.0), 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0)
-    loss = -np.log(chances) / LARGEST_LOG_LOSS
+    probabilities = np.clip(
+        np.nan_to_num(probabilities, nan=0.0), 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0
+    )
+    loss = -np.log(probabilities) / LARGEST_LOG_LOSS
     whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
     return whole
 

@@ -19,10 +19,10 @@ from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import (
     Cells,
-    chances_of_all,
     chances_of_truth,
     checked_borders,
     count_scores,
+    probabilities_of_all,
 )
 from dp_halfspace.model_selection._prefit import (
     COUNT_GRID,
@@ -77,7 +77,7 @@ class _Plan:
 
 @dataclass(eq=False, repr=False)
 class PrivateConformalClassifier(PrefitClassifier[_Plan]):
-    """A fitted model with sets of classes whose coverage holds for every law of the records.
+    """A fitted model with sets of classes whose coverage holds for every distribution of records.
 
     Split conformal prediction: a set holds every class whose probability is at least a threshold,
     which is the quantile of the probabilities of the true classes of private calibration records.
@@ -123,13 +123,13 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     Public: their number, or that of people, the labels, the candidates and every parameter.
     The model must treat every record by itself, as all models here do, and must not have been
     fitted on these records unless both are charged to one ledger.
-    **Coverage.** For calibration records and a fresh record that are exchangeable, of any law and
-    any model, the set holds the true class with at least the stated probability, over the
-    records and the noise, at every epsilon and n: where too few records are there, sets hold all
-    classes. With `groups` this is proved for people with one record each. Source: this project,
-    ``docs/proofs/operating_points.md``; split conformal prediction is of V. Vovk, A. Gammerman and
-    G. Shafer (2005); private sets by histograms are of A. Angelopoulos, S. Bates, T. Zrnic and M.
-    Jordan (2022).
+    **Coverage.** For calibration records and a fresh record that are exchangeable, of any
+    distribution and any model, the set holds the true class with at least the stated probability,
+    over the records and the noise, at every epsilon and n: where too few records are there, sets
+    hold all classes. With `groups` this is proved for people with one record each. Source: this
+    project, ``docs/proofs/operating_points.md``; split conformal prediction is of V. Vovk, A.
+    Gammerman and G. Shafer (2005); private sets by histograms are of A. Angelopoulos, S. Bates, T.
+    Zrnic and M. Jordan (2022).
 
     Examples
     --------
@@ -228,8 +228,8 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         """
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
-        chances = chances_of_all(self.estimator, X, codes, self.classes_)
-        sets: NDArray[np.bool_] = (chances >= self.thresholds_) | (self.thresholds_ <= 0.0)
+        probabilities = probabilities_of_all(self.estimator, X, codes, self.classes_)
+        sets: NDArray[np.bool_] = (probabilities >= self.thresholds_) | (self.thresholds_ <= 0.0)
         return sets
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -24,7 +24,7 @@ from dp_halfspace._params import require
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import Weights
-from dp_halfspace.exceptions import CertificateError
+from dp_halfspace.exceptions import BudgetError, CertificateError
 from dp_halfspace.optim.certificate import EPS, Tolerance, gradient_error, solver_tolerance
 from dp_halfspace.optim.losses import Loss, softmax_diameter
 from dp_halfspace.optim.objectives import (
@@ -219,7 +219,15 @@ class Risk(ABC):
 
 
 def jacobian_floor(curvature: float, share: float) -> float:
-    """Return ``curvature / (exp(share) - 1)``, without overflow."""
+    """Return ``curvature / (exp(share) - 1)``, without overflow.
+
+    Raises `BudgetError` where column scales or counts have left no epsilon, but a delta.
+    """
+    if not share > 0.0:
+        raise BudgetError(
+            "epsilon leaves nothing for a perturbed objective, which delta alone does not pay for: "
+            "give a larger epsilon, or data_norm, the PUBLIC scale of a row"
+        )
     return curvature * (math.exp(-share) / -math.expm1(-share))
 
 

@@ -125,7 +125,7 @@ class SampledGaussianNoise:
         object.__setattr__(self, "event", SampledGaussian(self.n_records, self.mu))
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
-        """Draw a row with exactly equal chances and add the noise, rounded to a public grid."""
+        """Draw a row, all equally likely, and add the noise, rounded to a public grid."""
         if len(value) != self.n_records:
             raise RuntimeError("a value must have one row for each record")
         row = value[uniform_below(self.n_records, source)]

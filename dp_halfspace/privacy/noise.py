@@ -686,5 +686,5 @@ def draw_geometric(rate: Fraction, shape: tuple[int, ...], source: ByteSource) -
 def _draw_digits(gamma: Fraction, size: int, source: ByteSource) -> NDArray[np.bool_]:
     """Return independent events of probability ``1 / (1 + exp(gamma))``."""
     odds = float(np.exp(-float(gamma)))
-    chances = np.full(size, odds / (1.0 + odds))
-    return random_events(chances, lambda _: partial(_share, gamma, 1), source)
+    probabilities = np.full(size, odds / (1.0 + odds))
+    return random_events(probabilities, lambda _: partial(_share, gamma, 1), source)

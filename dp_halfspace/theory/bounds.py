@@ -446,8 +446,8 @@ class RiskBound:
     noise : float
         What the noise costs.
     sampling : float
-        What it costs to minimise over a sample instead of its law; 0 where the risk is that of
-        the sample itself.
+        What it costs to minimise over a sample instead of its distribution; 0 where the risk is
+        that of the sample itself.
     bias : float
         What the regulariser costs where the risk is counted without it.
     gap : float
@@ -518,8 +518,8 @@ def population_risk_bound(
 ) -> RiskBound:
     r"""Bound the expected excess risk of output perturbation on fresh records.
 
-    The records are independent with one law, :math:`f(w)` is the mean of ``f(w, x)`` over a fresh
-    one, and the release is a minimiser (to within `gap`) of
+    The records are independent with one distribution, :math:`f(w)` is the mean of ``f(w, x)`` over
+    a fresh one, and the release is a minimiser (to within `gap`) of
     :math:`\frac1n \sum_i f(w, x_i) + \frac{\lambda}{2} \lVert w \rVert^2` plus noise. The bound is
     on a mean over the sample and the noise: with `strong_convexity`, of ``F(release) - min F`` for
     :math:`F(w) = f(w) + \frac{\lambda}{2} \lVert w \rVert^2`; with `radius`, of
@@ -640,7 +640,7 @@ def _evaluate(problem: _Problem, strong_convexity: float, ridge: float, gap: flo
     distance = math.sqrt(2.0 * gap / strong_convexity)
     total = sensitivity + 2.0 * distance
     noise = cost_of_noise(problem.noise, total, L, problem.smoothness)
-    # Replacing a record; leaving one out; the distance to the minimiser of the law.
+    # Replacing a record; leaving one out; the distance to the minimiser of the distribution.
     left = leave_one_out(n, L, strong_convexity, ridge)
     if ridge == 0.0:
         ways = [(L * total, gap), (left + L * distance, 0.0)]
@@ -715,7 +715,7 @@ def ranking_risk_bound(
     Parameters
     ----------
     n_positive, n_negative : int
-        Records of each class, independent with one law in each.
+        Records of each class, independent with one distribution in each.
     n_features : int
     epsilon : float
         Positive; ``inf`` means no noise.

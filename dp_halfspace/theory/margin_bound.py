@@ -77,7 +77,7 @@ def margin_risk_bound(
         more than one candidate.
     population : bool, default=False
         Whether to bound the error on fresh records instead, for independent records of
-        any law whose sample has the margin.
+        any distribution whose sample has the margin.
     half_width : float, default=0.0
         Half width of the parabola that rounds the corner of the hinge, at least 0. It is .5 for
         ``AdaptiveMarginClassifier(margin=, iterate="mean")``, whose steps are those of the proof;

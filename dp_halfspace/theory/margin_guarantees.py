@@ -657,10 +657,10 @@ _SHARES = 24
 
 @dataclass(frozen=True, slots=True)
 class ErrorLowerBound:
-    """An error that no pure DP method stays below on every law with the margin.
+    """An error that no pure DP method stays below on every distribution with the margin.
 
-    A `share` of the records of the hard law tell anything, the others are all equal; these are
-    uniform, but for the margin, on a sphere of `dimension` dimensions.
+    A `share` of the records of the hard distribution tell anything, the others are all equal; these
+    are uniform, but for the margin, on a sphere of `dimension` dimensions.
     """
 
     error: float
@@ -828,8 +828,8 @@ def pure_lower_bound(
 ) -> int:
     r"""Return a number of records that every pure DP learner needs.
 
-    With fewer, each epsilon-private method has, on some law of unit rows with this margin, an error
-    above `error` with a probability above `beta`. It grows like
+    With fewer, each epsilon-private method has, on some distribution of unit rows with this margin,
+    an error above `error` with a probability above `beta`. It grows like
     :math:`1/(\varepsilon\gamma^2)` as long as there are that many columns.
 
     Parameters
@@ -876,10 +876,10 @@ def pure_lower_bound(
 def pure_error_lower_bound(
     n_samples: int, n_features: int, epsilon: float, margin: float, *, beta: float = 0.1
 ) -> ErrorLowerBound:
-    r"""Return an error that every pure DP learner exceeds on some law with the margin.
+    r"""Return an error that every pure DP learner exceeds on some distribution with the margin.
 
-    It is exceeded with a probability above `beta`. The hard laws repeat one record and hide the
-    halfspace in the rest, so that the bound falls like :math:`1/(n\varepsilon)`.
+    It is exceeded with a probability above `beta`. The hard distributions repeat one record and
+    hide the halfspace in the rest, so that the bound falls like :math:`1/(n\varepsilon)`.
 
     Parameters
     ----------

@@ -291,7 +291,7 @@ def adversarial_risk_bound(
         As for `tilted_risk_bound`.
     population : bool, default=False
         Whether :math:`g` is the mean over a fresh record instead, the records being independent
-        with one law, and the mean is taken over the sample, too. Not with a tilt.
+        with one distribution, and the mean is taken over the sample, too. Not with a tilt.
     smoothing : float, default=0.0
         Of the dual norm in the objective that is minimised. The risk is that with the norm itself.
     gap : float, default=0.0

@@ -30,7 +30,7 @@ def share_right(X, W, y):
 
 
 def tail(statistic, degrees):
-    """Chance of a chi-square statistic that is so far out, on its side."""
+    """Probability of a chi-square statistic that is so far out, on its side."""
     return min(chi2.cdf(statistic, degrees), chi2.sf(statistic, degrees))
 
 

@@ -29,7 +29,7 @@ class Counter(BaseEstimator):
         if self.scale == "private":
             sigma *= 1.0 + np.sum(y)
         seed = int.from_bytes(OS_RANDOMNESS.read(8), "little")
-        # The noise of another world: only its law matters here.
+        # The noise of another world: only its distribution matters here.
         self.score_ = (
             np.sum(y) * (self.scale == "public")
             + sigma * np.random.default_rng(seed).standard_normal()
@@ -68,7 +68,7 @@ def test_missing_noise_and_a_scale_of_the_data_are_seen(model, n_fits):
 
 
 def test_bounds_hold_with_the_confidence_that_is_stated():
-    """Exactly, by the law of the counts: lower bounds of a share fail with at most alpha."""
+    """By the distribution of the counts: lower bounds of a share fail with at most alpha."""
     for n in (1, 7, 100):
         for share in (0.001, 0.2, 0.5, 0.99):
             hits = np.arange(n + 1)

@@ -729,6 +729,15 @@ def test_composition_agrees_with_the_accounting():
     ]
     exact = composed([term.event for term in terms], 1e-6)
     assert 0.8 * exact < epsilon_of(terms, 1e-6) <= exact
+    # Many objectives that hardly lose more than the ratio of their Jacobians: it has either sign.
+    many = [
+        GaussianNoise(1.0, 0.1),
+        *[GaussianLinearTerm(2.0, 0.02, 0.03, ((1, 0.0), (2, 0.5), (1, 1.0)))] * 7,
+    ]
+    exact = composed([term.event for term in many], 2.5e-5)
+    assert 0.4 * exact < epsilon_of(many, 2.5e-5) <= exact
+    for epsilon in (20.0, 50.0, 1000.0):
+        assert epsilon_of([RandomizedResponse(3, epsilon)], 0.0) == pytest.approx(epsilon, rel=1e-7)
     assert epsilon_of([mechanisms.NoNoise()], 1e-6) == math.inf
     assert composed([Pure(math.inf)], 1e-6) == math.inf
 

@@ -109,7 +109,7 @@ def test_algorithm_3_is_published():
     assert total == pytest.approx(0.25 / (n * (math.exp(0.15) - 1)))
 
 
-def test_noise_has_the_published_law():
+def test_noise_has_the_published_distribution():
     d, draws = 6, 12_000
     pure = np.array([published_auc.Noise(0.5, False).draw(d) for _ in range(draws)])
     lengths = np.linalg.norm(pure, axis=1)

@@ -1,4 +1,4 @@
-"""The scripts for pure epsilon run, and the hard laws are what the lower bound says."""
+"""The scripts for pure epsilon run, and the hard distributions are what the lower bound says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_pure_runs_and_prints(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3])
-def test_hard_laws_have_the_margin_and_the_share(share):
+def test_hard_distributions_have_the_margin_and_the_share(share):
     case = ErrorLowerBound(error=0.1, share=share, dimension=4)
     rng = np.random.default_rng(0)
     rows, labels, weights = lower_bound.hard_sample(5000, 6, 0.05, case, rng)

@@ -355,3 +355,16 @@ def test_planted_bug_floats_that_lose_digits_are_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_FIRST_ROUNDED", 1e30)
     cells = [cell for cell in NUMERALS if "_" not in cell]
     assert encoded_beside(tmp_path, cells, "abc") != encoded_beside(tmp_path, cells, None)
+
+
+def test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be(tmp_path):
+    """Python's reader of quotes refuses more than 128 kB, unless it is told."""
+    path, long = tmp_path / "notes.csv", "word " * 40_000
+    found = []
+    for last in ("a", '"a"'):
+        lines = ["a,b,y", f"1,{long},0", *GOOD[1:], f"2,{last},1"]
+        path.write_text("\n".join(lines) + "\n")
+        options = ["fit", str(path), "--target", "y", "--epsilon", "1", "--save", "m"]
+        found.append(read_training_table(parse_options(options)).frame)
+    pandas.testing.assert_frame_equal(*found)
+    assert found[0]["b"].iloc[0] == long.strip()

@@ -1,11 +1,12 @@
 """No cell, and no way of a reader to store a column, changes what any other row becomes."""
 
+import contextlib
 import functools
 import io
 import itertools
 import json
 import warnings
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 
@@ -462,3 +463,114 @@ def test_numbers_of_arrow_are_those_of_numpy(kind):
     stored = encoded(pa.table({"i": ones, "c": pa.array(values, mask=missing)}), "number")
     expected = encoded(pd.DataFrame({"i": ones, "c": np.where(missing, np.nan, values)}), "number")
     np.testing.assert_array_equal(stored, expected)
+
+
+# ------------------------------------------------------------- cells of Python's own types
+
+
+# Cells as a program hands them over, in the place of a file.
+OBJECTS = {
+    "durations": [timedelta(26, 71919, 960489), timedelta(-5, 0, 999999), timedelta(hours=6)],
+    "durations of pandas": [pd.Timedelta(5, "h"), pd.Timedelta(123456789123456789, "ns")],
+    "durations of numpy": [np.timedelta64(36, "h"), np.timedelta64(1, "h")],
+    "intervals": [pd.Interval(0, 1), pd.Interval(1, 2, "right"), pd.Interval(7, 20)],
+    "intervals of days": [pd.Interval(pd.Timestamp("2020-01-02"), pd.Timestamp("2020-03-04"))],
+    "dates": [date(2020, 1, 2), date(1999, 12, 31)],
+    "moments": [datetime(2020, 1, 2, 3, 4, 5, 678901), datetime(1960, 5, 5)],
+    "moments with zone": [datetime(2020, 7, 2, 3, tzinfo=timezone(timedelta(hours=3)))],
+    "decimals": [Decimal("0.10"), Decimal(3), Decimal("12345678901234567890.5")],
+    "floats of 32 bits": [np.float32(0.1), np.float32(2.5)],
+    "fractions": [Fraction(1, 3), Fraction(5)],
+    "texts of dates": ["02/01/2020", "03/02/2020"],
+    "bytes": [b"007", b"02/01/2020", b"Oslo"],
+}
+OF_FORMAT = {"kind": "date", "format": "%d/%m/%Y"}
+MAKERS = {
+    "frame": lambda cells: pd.DataFrame({"i": 1.0, "c": cells}),
+    "nullable": lambda cells: pd.DataFrame({"i": 1.0, "c": cells}).convert_dtypes(),
+    "categories": lambda cells: pd.DataFrame({"i": 1.0, "c": pd.Series(cells, dtype="category")}),
+    "arrow": lambda cells: pa.table({"i": np.ones(len(cells)), "c": pa.array(cells)}),
+    "lists": lambda cells: [[1.0, cell] for cell in cells],
+}
+
+
+def moved_in_memory(kind, maker, odd, rule):
+    """Tell whether any other row changes when the last one becomes odd."""
+    tables = []
+    for last in (OBJECTS[kind][0], odd):
+        with contextlib.suppress(
+            ValueError, TypeError, pa.ArrowNotImplementedError
+        ):  # this table cannot be made
+            tables.append(MAKERS[maker]([*OBJECTS[kind] * 2, last]))
+    return len({encoded(table, rule)[:-1].tobytes() for table in tables}) > 1
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_one_object_changes_no_other_row(maker, kind):
+    odd = [None, "unknown", "", True, -7, 7.5, date(2020, 5, 6), Decimal("7.25"), np.nan, b"z"]
+    rules = [*RULES.values(), OF_FORMAT, "words"]
+    pairs = itertools.product(odd, rules)
+    assert [pair for pair in pairs if moved_in_memory(kind, maker, *pair)] == []
+
+
+def divide_by_a_day(value):
+    """Read a duration of Python by one division, and others as they are."""
+    if type(value) is timedelta:
+        return cells.Duration(value / timedelta(days=1))
+    return HONEST["_read_time"](value)
+
+
+def count_steps(value, decimal=None):
+    """Read a duration of numpy as the whole number that its class says it is."""
+    if isinstance(value, np.timedelta64):
+        return int(value.astype(np.int64))
+    return HONEST["canonical"](value, decimal)
+
+
+HONEST = {name: getattr(cells, name) for name in ("_read_time", "canonical")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "odd", "rule", "name", "planted"),
+    [
+        ("durations", "unknown", "number", "_read_time", divide_by_a_day),
+        ("durations of pandas", "unknown", "text", "canonical", count_steps),
+        ("intervals", None, "text", "_plain_text", str),
+    ],
+)
+def test_planted_readings_of_objects_are_seen(kind, odd, rule, name, planted, monkeypatch):
+    assert not moved_in_memory(kind, "frame", odd, rule)
+    monkeypatch.setattr(cells, name, planted)
+    assert moved_in_memory(kind, "frame", odd, rule)
+
+
+def test_times_of_day_to_the_nanosecond_and_beyond_the_day():
+    """Python's type has no nanoseconds, and raises for what is no time of day."""
+    steps = [3723_000_000_001, 0, 86_400 * 10**9, -1, 2**62, None]
+    column = pa.chunked_array([pa.array(steps, pa.time64("ns"))])
+    texts = frame.read_column(column).read(lambda cell: text_of(canonical(cell)), object)
+    assert texts.tolist() == ["01:02:03.000000001", "00:00:00", None, None, None, None]
+    assert text_of(canonical("1:02:03.000000001000")) == texts[0]
+    seconds = frame.read_column(pa.chunked_array([pa.array([61], pa.time32("s"))]))
+    assert text_of(canonical(seconds.array[0])) == text_of(canonical(time(0, 1, 1)))
+
+
+def test_columns_of_polars_that_arrow_does_not_have():
+    """One whole number beyond 64 bits changes the type of its column, which Arrow refuses."""
+    whole, wide = pl.Series([1, 2, 3]), pl.Series([1, 2, 2**100], dtype=pl.Int128)
+    for rule in ("number", "text", {"categories": ["1", "2"]}):
+        both = [encoded(pl.DataFrame({"i": [0.0] * 3, "c": c}), rule)[:2] for c in (whole, wide)]
+        assert both[0].tobytes() == both[1].tobytes()
+    objects = pl.DataFrame({"i": [0.0] * 2, "c": pl.Series(["a", Decimal(1)], dtype=pl.Object)})
+    expected = encoded([[0.0, "a"], [0.0, "1"]], "text")
+    np.testing.assert_array_equal(encoded(objects, "text"), expected)
+    alone = read_frame(objects.select("c"))
+    assert (alone.names, alone.n_rows) == (("c",), 2)
+
+
+def test_complex_numbers_among_categories_are_refused_like_others():
+    column = pd.Series([1.0, 2.0, 3j])
+    for table in (column.to_frame(), column.astype("category").to_frame()):
+        with pytest.raises(ValueError, match=r"^Complex data not supported: column '0'"):
+            read_frame(table)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace import ObjectivePerturbationClassifier
+from dp_halfspace import BudgetError, ObjectivePerturbationClassifier
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from tests.conftest import separated
 from tests.releases import record_releases
@@ -57,3 +57,10 @@ def test_pure_noise_on_many_columns_is_projected(form):
     assert model.score(form(X), y) > 0.9
     releases = releases_of(MODEL, form(X), y, epsilon=8.0, delta=0.0, projection=None)
     assert releases[-1].value.shape == (1, 601)
+
+
+def test_what_column_scales_leave_without_an_epsilon_is_refused():
+    """A delta so large that a Gaussian mechanism needs no epsilon: an objective does."""
+    model = ObjectivePerturbationClassifier(epsilon=0.001, delta=0.4, classes=[0, 1])
+    with pytest.raises(BudgetError, match=r"^epsilon leaves nothing for a perturbed objective"):
+        model.plan(np.ones((20, 2)), np.arange(20) % 2)

@@ -223,9 +223,9 @@ def test_probabilities_of_a_small_table_are_as_sure_as_it_is_right():
     Z, t = ward(2000, seed=1, missing=0.05)
     for _ in range(4):
         model = small_table().fit(X, y)
-        chance = model.predict_proba(Z)[:, 1]
-        assert np.mean((chance - t) ** 2) < 0.22
-        np.testing.assert_array_equal(chance > 0.5, model.predict(Z) == 1)
+        probability = model.predict_proba(Z)[:, 1]
+        assert np.mean((probability - t) ** 2) < 0.22
+        np.testing.assert_array_equal(probability > 0.5, model.predict(Z) == 1)
 
 
 def test_ranges_serve_as_units_and_other_columns_stay_as_they_are():
@@ -358,7 +358,7 @@ def test_a_table_of_several_classes_counts_the_errors_of_its_choice():
     share = counted_share(release.released[1], 300, release.mechanism, 3, is_constant=is_constant)
     slope = np.log(2.0 * (1.0 - share) / share)
     np.testing.assert_allclose(model.calibration_(np.array([0.0, 1.0])), [0.0, slope])
-    chance = model.predict_proba(X)
-    np.testing.assert_allclose(chance.sum(axis=1), 1.0)
-    np.testing.assert_allclose(chance.max(axis=1), 1.0 - share, rtol=1e-9)
-    np.testing.assert_array_equal(chance.argmax(axis=1), model.predict(X))
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    np.testing.assert_allclose(probability.max(axis=1), 1.0 - share, rtol=1e-9)
+    np.testing.assert_array_equal(probability.argmax(axis=1), model.predict(X))

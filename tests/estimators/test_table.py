@@ -72,12 +72,12 @@ STATED = {**SCHEMA, "platelets": "number", "city": "text", "visit": "date"}
 def test_a_table_is_learnt_as_it_comes(features):
     model = clone(TABLE).set_params(features=features, random_state=0).fit(FRAME, LABELS)
     assert model.score(TEST, TRUTH) > (0.75 if features != "linear" else 0.7)
-    chances = model.predict_proba(TEST)
-    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    probabilities = model.predict_proba(TEST)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     truth = (TRUTH == "yes").astype(float)
-    assert np.mean((chances[:, 1] - truth) ** 2) < 0.19
-    assert abs(chances[:, 1].mean() - truth.mean()) < 0.06
-    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(TEST))
+    assert np.mean((probabilities[:, 1] - truth) ** 2) < 0.19
+    assert abs(probabilities[:, 1].mean() - truth.mean()) < 0.06
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(TEST))
     assert model.model_.feature_map_.is_linear == (features == "linear")
 
 
@@ -199,13 +199,21 @@ def seen(values, schema=STATED):
     with warnings.catch_warnings(record=True) as caught, record_releases() as releases:
         warnings.simplefilter("always")
         model = clone(TABLE).set_params(schema=schema, random_state=3).fit(frame, labels)
-        chances = model.predict_proba(frame)
+        probabilities = model.predict_proba(frame)
     state = [(name, type(value), np.shape(value)) for name, value in vars(model).items()
              if name not in ("schema", "classes")]  # fmt: skip
     shapes = [(r.mechanism, r.value.shape) for r in releases[:1]]
     said = [str(warning.message) for warning in caught]
-    assert np.isfinite(chances).all()
-    return model.privacy_, state, chances.dtype, chances.shape, shapes, said, model.encoding_
+    assert np.isfinite(probabilities).all()
+    return (
+        model.privacy_,
+        state,
+        probabilities.dtype,
+        probabilities.shape,
+        shapes,
+        said,
+        model.encoding_,
+    )
 
 
 @pytest.mark.parametrize("values", NEIGHBOURS, ids=["missing", "strings", "extremes"])
@@ -358,11 +366,11 @@ def area(labels, scores):
 
 def test_a_rare_class_is_ranked_and_has_probabilities_of_the_population():
     model = clone(NUMBERS).set_params(random_state=3).fit(RARE_ROWS, RARE)
-    chances = model.predict_proba(RARE_ROWS)[:, 1]
-    assert area(RARE, chances) > 0.9
-    assert abs(chances.mean() - RARE.mean()) < 0.015
+    probabilities = model.predict_proba(RARE_ROWS)[:, 1]
+    assert area(RARE, probabilities) > 0.9
+    assert abs(probabilities.mean() - RARE.mean()) < 0.015
     # Not worse than one probability for all.
-    assert np.mean((chances - RARE) ** 2) < RARE.mean() * (1.0 - RARE.mean())
+    assert np.mean((probabilities - RARE) ** 2) < RARE.mean() * (1.0 - RARE.mean())
     assert dict(model.privacy_.public)["private_class_counts"] is True
 
 

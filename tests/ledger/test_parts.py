@@ -44,7 +44,7 @@ def answer_of(records, part, earlier):
     return found ^ (sum(earlier) % 2 == 1)
 
 
-def law(records, releases):
+def distribution(records, releases):
     """Probability of every list of answers, each by randomised response."""
     probabilities = {(): 1.0}
     for part, epsilon in releases:
@@ -69,7 +69,7 @@ def worst(releases, epsilon, *, moves):
     """Exact largest loss, and exact delta at an epsilon, over all pairs of neighbours."""
     loss = delta = 0.0
     for one, other in neighbours(moves=moves):
-        p, q = law(one, releases), law(other, releases)
+        p, q = distribution(one, releases), distribution(other, releases)
         loss = max(loss, *(math.log(p[o] / q[o]) for o in p))
         delta = max(delta, sum(max(p[o] - math.exp(epsilon) * q[o], 0.0) for o in p))
     return loss, delta

@@ -1,4 +1,4 @@
-"""Records from a known law, a model with known scores, and what its metrics truly are."""
+"""Records from a known distribution, a model with known scores, and what its metrics truly are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARE, SHIFT = 0.4, 0.8
 
 
 class Known:
-    """Probabilities that are right where class 1 is a normal law at .8, class 0 one at -.8."""
+    """Probabilities that are right where class 1 is normal with mean .8, class 0 with -.8."""
 
     classes_ = np.array([0, 1])
 
@@ -34,7 +34,7 @@ def records(rng, n):
 
 
 def calibrated():
-    """Share of positives in tenths of the probability, which are those of the law."""
+    """Share of positives in tenths of the probability, which are those of the distribution."""
     ends = np.concatenate([[-np.inf], np.log(TENTHS / (1 - TENTHS)), [np.inf]])
     ends = (ends - np.log(SHARE / (1.0 - SHARE))) / (2.0 * SHIFT)
     positive, negative = (
@@ -48,7 +48,7 @@ def density_at(x, shift):
 
 
 def truths():
-    """The metrics on the law itself; the area is that of rounded scores."""
+    """The metrics on the distribution itself; the area is that of rounded scores."""
     border = -np.log(SHARE / (1.0 - SHARE)) / (2.0 * SHIFT)
     specificity, recall = norm.cdf(border + SHIFT), norm.sf(border - SHIFT)
     confusion = np.array(
@@ -69,9 +69,9 @@ def truths():
     above = SHARE * np.cumsum(positive[::-1])
     false = (1 - SHARE) * np.cumsum(negative[::-1])
     every = np.concatenate([density_at(x, SHIFT), density_at(x, -SHIFT)])
-    chance = np.concatenate([p, 1.0 - p])
+    probability = np.concatenate([p, 1.0 - p])
     share = np.repeat([SHARE, 1.0 - SHARE], len(x))
-    losses = np.minimum(-np.log(chance), LARGEST_LOG_LOSS)
+    losses = np.minimum(-np.log(probability), LARGEST_LOG_LOSS)
     return {
         "accuracy": np.trace(confusion),
         "average_precision": positive[::-1] @ (above / (above + false)),

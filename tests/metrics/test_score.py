@@ -249,17 +249,17 @@ def exact(metric, model=None):
 
 def test_without_noise_scores_are_those_of_scikit_learn():
     model = Known()
-    guess, chance = model.predict(X), model.predict_proba(X)[:, 1]
+    guess, probability = model.predict(X), model.predict_proba(X)[:, 1]
     assert exact("accuracy").value == np.mean(guess == Y)
     assert exact("balanced_accuracy").value == pytest.approx(balanced_accuracy_score(Y, guess))
     np.testing.assert_allclose(exact("confusion_matrix").value, confusion_matrix(Y, guess))
     for name, score_of in (("recall", recall_score), ("precision", precision_score)):
         assert exact(name).value == pytest.approx(score_of(Y, guess))
     assert exact("f1").value == pytest.approx(f1_score(Y, guess))
-    clipped = np.clip(chance, np.exp(-5.0), 1.0 - np.exp(-5.0))
+    clipped = np.clip(probability, np.exp(-5.0), 1.0 - np.exp(-5.0))
     assert exact("log_loss").value == pytest.approx(log_loss(Y, clipped), abs=2e-3)
-    assert exact("brier").value == pytest.approx(brier_score_loss(Y, chance), abs=1e-5)
-    rounded = np.searchsorted(_tallies.HALF_LOG_ODDS, chance, side="right")
+    assert exact("brier").value == pytest.approx(brier_score_loss(Y, probability), abs=1e-5)
+    rounded = np.searchsorted(_tallies.HALF_LOG_ODDS, probability, side="right")
     assert exact("roc_auc").value == pytest.approx(roc_auc_score(Y, rounded), abs=1e-12)
     precise = exact("average_precision")
     assert precise.value == pytest.approx(average_precision_score(Y, rounded), abs=1e-12)
@@ -662,17 +662,17 @@ def test_a_score_is_a_sentence_and_says_when_it_knows_nothing():
 
 
 def test_thresholds_of_curves_are_those_of_the_points():
-    chance = Known().predict_proba(X)[:, 1]
+    probability = Known().predict_proba(X)[:, 1]
     found = exact("roc_auc")
     fpr, tpr = found.curve
     for rate, share, border in zip(fpr, tpr, found.thresholds, strict=True):
-        assert rate == pytest.approx(np.mean(chance[Y == 0] >= border))
-        assert share == pytest.approx(np.mean(chance[Y == 1] >= border))
+        assert rate == pytest.approx(np.mean(probability[Y == 0] >= border))
+        assert share == pytest.approx(np.mean(probability[Y == 1] >= border))
     found = exact("average_precision")
     precision, recall = found.curve
     for rate, share, border in zip(precision, recall, found.thresholds, strict=True):
-        assert share == pytest.approx(np.mean(chance[Y == 1] >= border))
-        assert rate == pytest.approx(np.mean(Y[chance >= border]) if share else 0.0)
+        assert share == pytest.approx(np.mean(probability[Y == 1] >= border))
+        assert rate == pytest.approx(np.mean(Y[probability >= border]) if share else 0.0)
     assert exact("accuracy").thresholds is None
 
 

@@ -1,4 +1,4 @@
-"""Fitted models with known scores, and laws of records, for what wraps a fitted model."""
+"""Fitted models with known scores, and distributions of records, for what wraps a fitted model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rare:
         return (self.shift * (2 * y - 1) + rng.standard_normal(n))[:, None], y
 
     def rates(self, threshold):
-        """Recall, precision and false positive rate on the law."""
+        """Recall, precision and false positive rate on the distribution."""
         found, false = norm.sf(threshold - self.shift), norm.sf(threshold + self.shift)
         said = self.share * found + (1.0 - self.share) * false
         precision = self.share * found / said if said else 1.0

@@ -88,16 +88,16 @@ def test_planted_bug_classes_that_are_charged_as_one_are_seen(monkeypatch):
     assert largest_moves(True) > 1.5
 
 
-def test_a_choice_for_every_class_has_the_law_of_the_mechanism():
+def test_a_choice_for_every_class_has_the_distribution_of_the_mechanism():
     """And one event of bounded range covers two classes that move, as a brute force shows."""
     choice = ParallelChoice(2.0, 3.0)
     value = np.array([[0.0, -1.0, -2.0], [-3.0, 0.0, 0.0]])
     assert choice.event == Exponential(3.0)
     drawn = np.array([choice.perturb(value, OS_RANDOMNESS) for _ in range(4000)], dtype=int)
     for row, places in zip(value, drawn.T, strict=True):
-        chances = np.exp(0.75 * row)
+        probabilities = np.exp(0.75 * row)
         found = np.bincount(places, minlength=3)
-        assert stats.chisquare(found, 4000 * chances / chances.sum()).pvalue > 1e-4
+        assert stats.chisquare(found, 4000 * probabilities / probabilities.sum()).pvalue > 1e-4
     # Utilities of two rows move by one each: the range of the loss is epsilon, and attained.
     moves = [np.array(z) for z in product((-1.0, 1.0), repeat=4)]
     largest = 0.0
@@ -105,11 +105,11 @@ def test_a_choice_for_every_class_has_the_law_of_the_mechanism():
         rows, others = np.zeros((2, 2)), move.reshape(2, 2)
         loss = []
         for first, second in product(range(2), repeat=2):
-            chance = [
+            probability = [
                 np.prod([np.exp(0.75 * z[k])[o] / np.exp(0.75 * z[k]).sum() for k, o in enumerate(
                     (first, second))]) for z in (rows, others)
             ]  # fmt: skip
-            loss.append(np.log(chance[0] / chance[1]))
+            loss.append(np.log(probability[0] / probability[1]))
         largest = max(largest, max(loss) - min(loss))
     assert largest == pytest.approx(3.0)
 
@@ -273,9 +273,9 @@ def test_planted_bug_no_slack_does_not_cover(monkeypatch):
 def test_without_noise_ranks_are_those_of_split_conformal_prediction():
     grid = np.linspace(1e-3, 0.999, 4000)
     model = PrivateConformalClassifier(Several(), thresholds=grid, epsilon=math.inf).fit(X, Y)
-    chances = np.sort(Several().predict_proba(X)[np.arange(1500), Y])[::-1]
+    probabilities = np.sort(Several().predict_proba(X)[np.arange(1500), Y])[::-1]
     rank = math.ceil(conformal.rounded_up(0.9) * 1501)
-    smallest = chances[rank - 1]
+    smallest = probabilities[rank - 1]
     assert model.thresholds_[0] == grid[grid <= smallest][-1]
     by_class = PrivateConformalClassifier(
         Several(), thresholds=grid, epsilon=math.inf, by_class=True

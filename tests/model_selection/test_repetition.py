@@ -8,7 +8,7 @@ import pytest
 from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV, privacy
 from dp_halfspace.model_selection import confidence_repeats
 from tests.conftest import separated
-from tests.model_selection.test_search_laws import (
+from tests.model_selection.test_search_distributions import (
     Known,
     admitted,  # noqa: F401 - for every test here
     plans_are_made_once,  # noqa: F401 - for every test here

@@ -190,8 +190,8 @@ def test_the_highest_false_positive_rate_beside_no_slack_is_small():
     model, rng, more = RareChances(), np.random.default_rng(2), []
     for _ in range(30):
         rows, labels = model.records(rng, 10_000)
-        chances = model.predict_proba(rows)[:, 1]
-        plain = np.quantile(chances[labels == 1], 0.1)
+        probabilities = model.predict_proba(rows)[:, 1]
+        plain = np.quantile(probabilities[labels == 1], 0.1)
         private = PrivateThresholdClassifier(model).fit(rows, labels).threshold_
         more.append(model.rates(private)["fpr"] - model.rates(plain)["fpr"])
     assert 0.0 < np.mean(more) < 0.05

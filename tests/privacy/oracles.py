@@ -117,11 +117,13 @@ def of_gaussian(mean_runs, log_ratio, mu, shares=(1.0,)):
     return Selection(mean_runs, log_ratio, ((1.0, 0.0, mu),), shares)
 
 
-def slope(law, q):
-    """Derivative of the probability generating function of a law of the number of runs."""
-    return np.polynomial.polynomial.polyval(q, law.probabilities * np.arange(1, law.k_max + 1))
+def slope(distribution, q):
+    """Derivative of the probability generating function of a distribution of the number of runs."""
+    return np.polynomial.polynomial.polyval(
+        q, distribution.probabilities * np.arange(1, distribution.k_max + 1)
+    )
 
 
 def divergence(p, q, epsilon):
-    """Hockey-stick divergence of discrete laws along the last axis."""
+    """Hockey-stick divergence of discrete distributions along the last axis."""
     return np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=-1)

@@ -64,7 +64,7 @@ def exact_beside_pure(mu, epsilon0, value):
 
 
 def exact_beside_exponential(mu, epsilon0, value):
-    """Integral over the tilted uniform law of the loss of the exponential mechanism."""
+    """Integral over the tilted uniform distribution of the loss of the exponential mechanism."""
     epsilon0 = mpmath.mpf(epsilon0)
     scale = 1 / (4 * mpmath.sinh(epsilon0 / 2))
     return mpmath.quad(
@@ -480,7 +480,7 @@ def test_two_exponentials_against_the_convolution_of_boxes():
 
 
 def random_exponential(rng, epsilon0):
-    """Output laws of an exponential mechanism on neighbouring scores."""
+    """Output distributions of an exponential mechanism on neighbouring scores."""
     k = rng.integers(2, 5)
     scores = rng.uniform(0, 4 / epsilon0, k)
     change = rng.choice([-1.0, 1.0], k)
@@ -499,7 +499,7 @@ def random_pure(rng, epsilon0):
 
 
 def adaptive_tree(rng, makers):
-    """Laws of all outputs when every stage is drawn anew for each earlier output."""
+    """Distributions of all outputs when every stage is drawn anew for each earlier output."""
     p, q = np.ones(1), np.ones(1)
     for maker, epsilon0 in makers:
         stages = [maker(rng, epsilon0) for _ in p]
@@ -531,7 +531,7 @@ def test_adaptive_trees_stay_below(seed):
 
 
 def worst_selection(rng, epsilon0):
-    """Two-point law of bounded range that attains the worst profile at 0."""
+    """Two-point distribution of bounded range that attains the worst profile at 0."""
     top = math.exp(epsilon0 / 2)
     q = (1 - 1 / top) / (top - 1 / top)
     return np.array([q * top, (1 - q) / top]), np.array([q, 1 - q])

@@ -1,4 +1,4 @@
-"""What an attack can gain, from the exact profile of a record: known laws, and brute force."""
+"""What an attack can gain, from the exact profile of a record: known profiles, and brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laplace noise on the integers: digits against the law, the exact branch, an audit."""
+"""Laplace noise on the integers: digits against the distribution, the exact branch, an audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.adversarial import epsilon_lower_bound
 from tests.privacy.oracles import FALSE_ALARM
 
 
-def law(rate, reach):
+def distribution(rate, reach):
     """Probabilities of -reach, ..., reach by the definition."""
     q = np.exp(-rate)
     return (1 - q) / (1 + q) * q ** np.abs(np.arange(-reach, reach + 1))
@@ -31,13 +31,13 @@ def draws(noise, count=40_000, seed=0):
 def p_value(sample, rate):
     reach = int(4 / rate) + 1
     cells = np.clip(sample, -reach - 1, reach + 1).astype(int) + reach + 1
-    tail = (1 - law(rate, reach).sum()) / 2
-    expected = np.r_[tail, law(rate, reach), tail] * len(sample)
+    tail = (1 - distribution(rate, reach).sum()) / 2
+    expected = np.r_[tail, distribution(rate, reach), tail] * len(sample)
     return stats.chisquare(np.bincount(cells, minlength=len(expected)), expected).pvalue
 
 
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(2, 1.0), (2, 5.0), (20, 0.7)])
-def test_noise_follows_the_law(sensitivity, epsilon):
+def test_noise_follows_the_distribution(sensitivity, epsilon):
     """Planted: half the scale."""
     noise = DiscreteLaplaceNoise(sensitivity, epsilon)
     sample = draws(noise)
@@ -48,25 +48,25 @@ def test_noise_follows_the_law(sensitivity, epsilon):
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2**53), Fraction(1, 3), Fraction(40)])
-def test_digits_make_up_the_geometric_law_exactly(rate):
-    """The product of the enclosed chances of the digits of k is ``q^k (1 - q)``."""
+def test_digits_make_up_the_geometric_distribution_exactly(rate):
+    """The product of the enclosed probabilities of the digits of k is ``q^k (1 - q)``."""
     with mpmath.workdps(300):
         gamma = mpmath.mpf(rate.numerator) / rate.denominator
         n_digits = math.ceil(math.log2(512 / rate))
         assert n_digits <= 62
         ones = [module._share(rate * 2**j, 1, 500) / mpmath.mpf(2) ** 500 for j in range(n_digits)]
         for k in (0, 1, 5, 2**n_digits // 700):
-            chance = mpmath.fprod(p if k >> j & 1 else 1 - p for j, p in enumerate(ones))
+            probability = mpmath.fprod(p if k >> j & 1 else 1 - p for j, p in enumerate(ones))
             exact = mpmath.exp(-gamma * k) * -mpmath.expm1(-gamma)
-            assert abs(chance / exact - 1) < mpmath.mpf(2) ** -100
+            assert abs(probability / exact - 1) < mpmath.mpf(2) ** -100
 
 
 def test_digits_are_asked_for_with_their_chances(monkeypatch):
     asked = []
 
-    def events(chances, enclosure, source):
-        asked.append((float(chances[0]), enclosure(0)(64) / 2**64))
-        return np.zeros(chances.size, dtype=bool)
+    def events(probabilities, enclosure, source):
+        asked.append((float(probabilities[0]), enclosure(0)(64) / 2**64))
+        return np.zeros(probabilities.size, dtype=bool)
 
     monkeypatch.setattr(module, "random_events", events)
     released = DiscreteLaplaceNoise(4, 1.0).perturb(np.array([7.0]), OS_RANDOMNESS)

@@ -267,13 +267,13 @@ def test_what_may_not_be_written_refuses_a_fit(locked):
 REFUSAL = "damaged|lost entries|cannot be used|not a privacy ledger|does not fit|other terms"
 
 
-def damaged(text, chance):
+def damaged(text, probability):
     """Change, cut or add some bytes of a file."""
     found = bytearray(text)
-    for _ in range(chance.randint(1, 8)):
-        found[chance.randrange(len(found))] = chance.randrange(256)
-    if chance.random() < 0.2:
-        found = found[: chance.randrange(len(found))]
+    for _ in range(probability.randint(1, 8)):
+        found[probability.randrange(len(found))] = probability.randrange(256)
+    if probability.random() < 0.2:
+        found = found[: probability.randrange(len(found))]
     return bytes(found)
 
 
@@ -291,7 +291,7 @@ def test_a_table_that_hides_its_entries_is_damaged(tmp_path):
 @pytest.mark.parametrize("runs", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_damaged_file_never_has_more_left(tmp_path, runs):
     """A damage is noticed, or changes nothing that counts."""
-    chance, kept, path = random.Random(0), tmp_path / "kept.db", tmp_path / "ledger.db"
+    probability, kept, path = random.Random(0), tmp_path / "kept.db", tmp_path / "ledger.db"
     full = PrivacyLedger(kept, epsilon=1.0, delta=0.0)
     for _ in range(9):
         full.charge(pure(0.1))
@@ -300,7 +300,7 @@ def test_a_damaged_file_never_has_more_left(tmp_path, runs):
         shutil.copy(kept, path)
         old = PrivacyLedger(path)
         assert old.spent() == pytest.approx(0.9)
-        path.write_bytes(damaged(right, chance))
+        path.write_bytes(damaged(right, probability))
         for handle in (lambda _, old=old: old, PrivacyLedger, open_ledger):
             with pytest.raises(ValueError, match=REFUSAL):
                 handle(path).charge(pure(0.2))

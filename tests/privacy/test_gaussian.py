@@ -1,4 +1,4 @@
-"""The law, the low bits and the exactness of the rounded Gaussian."""
+"""The distribution, the low bits and the exactness of the rounded Gaussian."""
 
 import math
 from fractions import Fraction
@@ -217,10 +217,10 @@ def test_assumption_on_ndtri_holds_on_this_platform():
     assert ndtri_excess(bad_ndtri(2.0**-43)) > 1  # the check sees a worse ndtri
 
 
-# --- the law -------------------------------------------------------------------------------
+# --- the distribution ----------------------------------------------------------------------------
 
 
-def rounded_law_pvalue(mechanism, value, sigma, grid, n):
+def rounded_distribution_pvalue(mechanism, value, sigma, grid, n):
     """Chi-square test of the exact cell probabilities of ``Q_g(value + sigma Z)``."""
     steps = np.rint(mechanism(np.full(n, value)) / grid).astype(int)
     centre, reach = round(value / grid), math.ceil(3.5 * sigma / grid)
@@ -233,12 +233,12 @@ def rounded_law_pvalue(mechanism, value, sigma, grid, n):
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 0.5, -7.25, 1e6 + 0.1])
 @pytest.mark.parametrize("grid_bits", [0, 1, 3])
-def test_law_on_a_coarse_grid(value, grid_bits):
+def test_distribution_on_a_coarse_grid(value, grid_bits):
     def mechanism(values):
         return rounded_gaussian(values, 1.9, source=seeded(1), grid_bits=grid_bits)
 
     grid = grid_of(1.9, grid_bits)
-    assert rounded_law_pvalue(mechanism, value, 1.9, grid, 100_000) > FALSE_ALARM
+    assert rounded_distribution_pvalue(mechanism, value, 1.9, grid, 100_000) > FALSE_ALARM
 
 
 def test_planted_rounding_before_the_noise_is_caught():
@@ -248,8 +248,8 @@ def test_planted_rounding_before_the_noise_is_caught():
     def half_sigma(values):
         return rounded_gaussian(values, 0.95, source=seeded(1), grid_bits=0)
 
-    assert rounded_law_pvalue(round_first, 0.3, 1.9, 1.0, 100_000) < CAUGHT
-    assert rounded_law_pvalue(half_sigma, 0.3, 1.9, 1.0, 100_000) < CAUGHT
+    assert rounded_distribution_pvalue(round_first, 0.3, 1.9, 1.0, 100_000) < CAUGHT
+    assert rounded_distribution_pvalue(half_sigma, 0.3, 1.9, 1.0, 100_000) < CAUGHT
 
 
 def test_coordinates_are_normal_and_independent():

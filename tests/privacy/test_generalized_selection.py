@@ -78,7 +78,7 @@ def test_the_mechanism_is_given_the_proved_sensitivity(monkeypatch, epsilon):
     assert given["sensitivity"] >= 1 + 2**-20
 
 
-def test_choice_has_the_law_of_the_exponential_mechanism():
+def test_choice_has_the_distribution_of_the_exponential_mechanism():
     choice, costs, source = GeneralizedChoice(REACH, 2.0), np.array([1.0, 2.0, 3.0]), seeded()
     assert choice.event == Exponential(2.0)
     scores = choice.normalise_costs(costs)

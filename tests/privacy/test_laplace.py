@@ -1,4 +1,4 @@
-"""The law of L2-Laplace noise, the digits of its random variance, and its low bits."""
+"""The distribution of L2-Laplace noise, the digits of its random variance, and its low bits."""
 
 import math
 from fractions import Fraction

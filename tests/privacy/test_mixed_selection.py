@@ -30,7 +30,7 @@ from dp_halfspace.privacy.random_stopping import (
 from tests.privacy.oracles import divergence, exact_gdp, glm, slope
 
 UNIFORM = RunCountDistribution(1.0, 1e-6, 12)
-LAWS = [
+DISTRIBUTIONS = [
     RunCountDistribution(1.0, 1 / 15, 301),
     RunCountDistribution(0.0, 0.01, 600),
     RunCountDistribution(2.0, 0.1, 200),
@@ -157,7 +157,7 @@ def general_bound(distribution, log_delta, at):
     return distribution.mean * float(np.array(shares) @ np.exp(log_delta(places)))
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_selections_from_small_mechanisms_stay_below(distribution):
     """Every ranking of six outcomes, random masses of many sizes."""
     rng = np.random.default_rng(1)
@@ -174,7 +174,7 @@ def test_selections_from_small_mechanisms_stay_below(distribution):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.5])
 def test_gaussian_runs_cost_what_they_did(distribution, mu):
     general = mixed_selection_event(distribution, [Gaussian(0.6 * mu), Gaussian(0.8 * mu)])
@@ -205,7 +205,7 @@ def objective_event(ridge, sigma):
     return glm(2.0 / sigma, math.log1p(0.25 / ridge))
 
 
-@pytest.mark.parametrize("distribution", [LAWS[0], UNIFORM])
+@pytest.mark.parametrize("distribution", [DISTRIBUTIONS[0], UNIFORM])
 @pytest.mark.parametrize(("ridge", "sigma"), [(2.0, 9.0), (8.0, 7.0)])
 def test_selections_of_perturbed_objectives_stay_below(distribution, ridge, sigma):
     rows = [1.0, -1.0, 0.4]
@@ -239,20 +239,27 @@ def with_half_the_profile(log_delta):
     return TradeOff(right.slopes, np.append(1.0, 0.5 * right.heights[1:]))
 
 
-LAW, MU = geometric_run_count(15), 0.15
+DISTRIBUTION, MU = geometric_run_count(15), 0.15
 
 
 @pytest.mark.parametrize("planted", [without_factor, with_half_the_profile])
 def test_wrong_trade_off_functions_are_caught(planted, monkeypatch):
     monkeypatch.setattr(random_stopping, "trade_off", planted)
-    assert worst(LAW, line(MU), 1.0) > delta([mixed_selection_event(LAW, [Gaussian(MU)])], 1.0)
+    assert worst(DISTRIBUTION, line(MU), 1.0) > delta(
+        [mixed_selection_event(DISTRIBUTION, [Gaussian(MU)])], 1.0
+    )
 
 
 def test_bound_is_nearly_attained_and_planted_accounts_of_the_runs_are_caught():
-    found, right = worst(LAW, line(MU), 1.0), mixed_selection_event(LAW, [Gaussian(MU)])
+    found, right = (
+        worst(DISTRIBUTION, line(MU), 1.0),
+        mixed_selection_event(DISTRIBUTION, [Gaussian(MU)]),
+    )
     assert 0.8 * delta([right], 1.0) <= found <= delta([right], 1.0)
     for planted in (
-        mixed_selection_event(LAW, [Gaussian(MU / math.sqrt(2))]),  # the score is not charged
+        mixed_selection_event(
+            DISTRIBUTION, [Gaussian(MU / math.sqrt(2))]
+        ),  # the score is not charged
         replace(right, mean_runs=1.0),
         replace(right, log_ratio=0.0, shares=(1.0,)),
     ):
@@ -264,10 +271,10 @@ def test_forgotten_jacobian_is_caught():
     jump, mu = 0.3, 0.02
     wide = product(response(jump), line(mu, 1500))
     honest, careless = (
-        mixed_selection_event(LAW, [ObjectivePerturbation(ratio, ((1, 0.0), (1, mu)))])
+        mixed_selection_event(DISTRIBUTION, [ObjectivePerturbation(ratio, ((1, 0.0), (1, mu)))])
         for ratio in (jump, 0.0)
     )
-    found = {at: worst(LAW, wide, at) for at in (0.4, 0.6)}
+    found = {at: worst(DISTRIBUTION, wide, at) for at in (0.4, 0.6)}
     assert all(value <= delta([honest], at) for at, value in found.items())
     assert any(value > delta([careless], at) for at, value in found.items())
 
@@ -275,7 +282,7 @@ def test_forgotten_jacobian_is_caught():
 # --- numerics and the event ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [0.02, 0.4, 2.0])
 def test_cells_bound_their_functions(distribution, mu):
     """B is above its value at the lower end plus what its slope promises, on random cells."""

@@ -67,7 +67,7 @@ def masses(loss):
 
 
 @given(sizes)
-def test_losses_are_laws_under_both_data_sets(epsilon0):
+def test_losses_are_distributions_under_both_data_sets(epsilon0):
     terms = ((1.0, 0.1, 0.0), (3.0, 0.1, 0.3 * epsilon0))
     for loss in (
         randomised_response_pld(epsilon0, TAIL),
@@ -264,7 +264,7 @@ def test_repeat_is_binomial(count):
 
 
 @given(st.lists(st.tuples(sizes, st.booleans()), min_size=2, max_size=5))
-def test_sums_dominate_the_exact_law_of_randomised_responses(parts):
+def test_sums_dominate_the_exact_distribution_of_randomised_responses(parts):
     """Atoms of all pure parts are enumerated; bounded-range parts are enlarged to pure ones."""
     epsilons = np.array([e for e, _ in parts])
     loss = compose([randomised_response_pld(e, TAIL) for e in epsilons])
@@ -443,8 +443,8 @@ def other_profile(event):
     if isinstance(event, Gaussian):
         return lambda v: exact_gdp(event.mu, v), []
     if not isinstance(event, Pure | Exponential):
-        law = Exact(terms_of(event))
-        return law.profile, law.kinks()
+        distribution = Exact(terms_of(event))
+        return distribution.profile, distribution.kinks()
     top = mpmath.mpf(event.epsilon)
 
     def bounded(v):

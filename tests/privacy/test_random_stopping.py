@@ -35,7 +35,7 @@ from tests.privacy.oracles import (
     slope,
 )
 
-LAWS = [
+DISTRIBUTIONS = [
     RunCountDistribution(1.0, 1 / 15, 301),
     RunCountDistribution(0.0, 0.01, 600),
     RunCountDistribution(-0.5, 0.05, 80),
@@ -79,7 +79,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize("distribution", SMALL)
-def test_numbers_of_the_law_are_those_of_fractions(distribution):
+def test_numbers_of_the_distribution_are_those_of_fractions(distribution):
     exact = exact_probabilities(distribution)
     assert distribution.probabilities.tolist() == [float(p) for p in exact]
     assert not distribution.probabilities.flags.writeable
@@ -140,7 +140,7 @@ def draw_pvalue(draws, distribution):
     return stats.chisquare(counts, merged * len(draws) / merged.sum()).pvalue
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_frequencies_of_draws(distribution):
     source = seeded(1)
     draws = [distribution.draw(source) for _ in range(4000)]
@@ -184,7 +184,7 @@ def test_bits_beyond_the_first_word_decide_close_calls(distribution):
 # --- choosing a distribution ----------------------------------------------------------------------
 
 
-def test_geometric_laws():
+def test_geometric_distributions():
     for mean in (1.5, 5, 15, 100, 2000.0):
         distribution = geometric_run_count(mean)
         assert distribution.eta == 1.0
@@ -199,7 +199,7 @@ def test_geometric_laws():
 
 
 @given(st.integers(1, 40), st.floats(0.05, 0.98), st.floats(0.6, 20.0))
-def test_run_law_meets_its_miss_with_no_run_to_spare(n_candidates, miss, eta):
+def test_run_distribution_meets_its_miss_with_no_run_to_spare(n_candidates, miss, eta):
     distribution = run_count_distribution(n_candidates, miss, eta=eta)
     found = miss_probability(distribution, n_candidates)
     assert found <= miss
@@ -215,7 +215,7 @@ def test_default_caps_cut_less_than_they_say(eta, miss):
     assert oracle.sf(0.98 * distribution.k_max) / oracle.sf(0) > 1e-9
 
 
-def test_run_law_edges():
+def test_run_distribution_edges():
     assert (
         run_count_distribution(1, 0.5)
         == run_count_distribution(10, 0.95)
@@ -252,7 +252,7 @@ def log_derivative(distribution):
 
 
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [1e-5, 2.0**-12, 0.02, 0.15, 1.0, 6.0])
 def test_log_ratio_is_just_above_the_supremum(distribution, mu):
     found = log_ratio(distribution, mu)
@@ -280,7 +280,7 @@ def test_log_ratio_at_the_ends():
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
 def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
     event = selection_event(distribution, mu)
@@ -300,7 +300,7 @@ def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("distribution", [*LAWS, RunCountDistribution(1.0, 0.5, 2)])
+@pytest.mark.parametrize("distribution", [*DISTRIBUTIONS, RunCountDistribution(1.0, 0.5, 2)])
 def test_slopes_are_enclosed(distribution):
     """With two runs at most f'' is constant, and the normal density alone decides."""
     coefficients = random_stopping._coefficients(distribution.probabilities)
@@ -323,7 +323,7 @@ def test_slopes_are_enclosed(distribution):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
 def test_cells_bound_their_functions(distribution, mu, monkeypatch):
     """On random cells, wide ones and one across 0 included, at many points of each."""
@@ -359,7 +359,7 @@ def test_first_order_cells_would_be_seen(monkeypatch):
     assert log_ratio(distribution, 0.15) < right * (1 - 1e-4)
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_rounding_is_within_its_allowance(distribution):
     """F, from floats and in 50 digits: the errors are there, and far below what is added."""
     coefficients = random_stopping._coefficients(distribution.probabilities)
@@ -476,9 +476,9 @@ EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [0.1, 0.4, 1.0])
-def test_selected_laws_stay_below(distribution, mu):
+def test_selected_distributions_stay_below(distribution, mu):
     """Over 10^4 random mechanisms in all, both directions."""
     rng = np.random.default_rng(0)
     p, q, scores = random_mechanisms(rng, mu, 600)

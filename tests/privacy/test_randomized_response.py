@@ -51,10 +51,12 @@ def test_a_word_at_the_threshold_is_decided_exactly():
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 0.5), (4, 1.5)])
 def test_corrected_indicators_are_unbiased_with_the_stated_variance(n_classes, epsilon):
     response = RandomizedResponse(n_classes, epsilon)
-    law = definition(n_classes, epsilon)
+    distribution = definition(n_classes, epsilon)
     estimate = (np.eye(n_classes) - 1 / n_classes) / response.contrast
-    np.testing.assert_allclose(law @ estimate, np.eye(n_classes)[0] - 1 / n_classes, atol=1e-12)
-    variances = law @ (estimate - law @ estimate) ** 2
+    np.testing.assert_allclose(
+        distribution @ estimate, np.eye(n_classes)[0] - 1 / n_classes, atol=1e-12
+    )
+    variances = distribution @ (estimate - distribution @ estimate) ** 2
     assert variances.mean() == pytest.approx(response.variance)
 
 

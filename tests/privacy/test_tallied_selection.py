@@ -21,7 +21,7 @@ def definition(costs, epsilon):
     return np.array(weights) / sum(weights)
 
 
-def assert_law(choice, draws=6000):
+def assert_distribution(choice, draws=6000):
     source = SeededBytes(0, "test")
     drawn = [int(choice.perturb(COSTS, source)[0]) for _ in range(draws)]
     observed = np.bincount(drawn, minlength=len(COSTS))
@@ -29,14 +29,14 @@ def assert_law(choice, draws=6000):
 
 
 @pytest.mark.parametrize("draws", [6000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_law_is_the_definition(draws):
+def test_distribution_is_the_definition(draws):
     """Planted: weights exp(-epsilon cost), as if a record moved all costs in one direction."""
-    assert_law(TalliedChoice(EPSILON), draws)
+    assert_distribution(TalliedChoice(EPSILON), draws)
     with pytest.raises(AssertionError):
-        assert_law(TalliedChoice(2 * EPSILON))
+        assert_distribution(TalliedChoice(2 * EPSILON))
 
 
-def test_law_test_sees_costs_without_their_multiplicity(monkeypatch):
+def test_distribution_test_sees_costs_without_their_multiplicity(monkeypatch):
     """Planted: a cost is as likely with one candidate as with many."""
 
     def forgetful(utilities, epsilon, *, multiplicities, source):
@@ -45,7 +45,7 @@ def test_law_test_sees_costs_without_their_multiplicity(monkeypatch):
 
     monkeypatch.setattr(exponential, "exponential_mechanism", forgetful)
     with pytest.raises(AssertionError):
-        assert_law(TalliedChoice(EPSILON))
+        assert_distribution(TalliedChoice(EPSILON))
 
 
 def test_multiplicities_stand_for_copies():
@@ -85,7 +85,7 @@ def test_neighbouring_tallies_are_within_the_budget():
     assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)
 
 
-def assert_law_of_two(choices, draws=6000):
+def assert_distribution_of_two(choices, draws=6000):
     source = SeededBytes(2, "test")
     drawn = np.array([choices.perturb(COSTS, source) for _ in range(draws)], dtype=int)
     parts = [definition(part, EPSILON) for part in choices.parts(COSTS)]
@@ -94,16 +94,16 @@ def assert_law_of_two(choices, draws=6000):
     assert chisquare(observed, expected).pvalue > 1e-4
 
 
-def test_law_of_several_choices_is_the_definition():
+def test_distribution_of_several_choices_is_the_definition():
     """That of all combinations. Planted: each list has the whole change of a record for itself."""
-    assert_law_of_two(TalliedChoices((3, 5), EPSILON))
+    assert_distribution_of_two(TalliedChoices((3, 5), EPSILON))
     assert TalliedChoices((3, 5), EPSILON).event == Exponential(EPSILON)
     with pytest.raises(AssertionError):
-        assert_law_of_two(TalliedChoices((3, 5), 2 * EPSILON))
+        assert_distribution_of_two(TalliedChoices((3, 5), 2 * EPSILON))
 
 
-def log_law(costs):
-    """Logarithms of the law of all combinations of two lists."""
+def log_distribution(costs):
+    """Logarithms of the distribution of all combinations of two lists."""
     parts = TalliedChoices(tuple(map(len, costs)), EPSILON).parts(np.concatenate(costs))
     return np.add.outer(*(np.log(definition(part, EPSILON)) for part in parts))
 
@@ -120,11 +120,15 @@ def test_neighbouring_combinations_are_within_the_budget():
         old, new, other = (rng.integers(2, size=len(costs[k])) for k in (0, 0, 1))
         if trial % 3 == 0:
             costs, old, new, other = [steep, steep], 1 - early, early, early
-        before = log_law([costs[0] + old, costs[1]])
+        before = log_distribution([costs[0] + old, costs[1]])
         stays, moves = [costs[0] + new, costs[1]], [costs[0], costs[1] + other]
-        worst = max(worst, *(np.abs(log_law(after) - before).max() for after in (stays, moves)))
-        both = log_law([costs[0] + old, costs[1] + 1 - other])
-        planted = max(planted, np.abs(log_law([costs[0] + new, costs[1] + other]) - both).max())
+        worst = max(
+            worst, *(np.abs(log_distribution(after) - before).max() for after in (stays, moves))
+        )
+        both = log_distribution([costs[0] + old, costs[1] + 1 - other])
+        planted = max(
+            planted, np.abs(log_distribution([costs[0] + new, costs[1] + other]) - both).max()
+        )
     assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)
     assert planted > 1.5 * EPSILON
 
@@ -132,8 +136,8 @@ def test_neighbouring_combinations_are_within_the_budget():
 PART, SPAN = 0.6, 300
 
 
-def counted_law(costs, rates=None):
-    """Law of a candidate and of every noisy cost between -SPAN and SPAN, by the definition."""
+def counted_distribution(costs, rates=None):
+    """Distribution of a candidate and of noisy costs between -SPAN and SPAN, by the definition."""
     below, above = map(float, CountedChoice(EPSILON, PART).rates) if rates is None else rates
     noise = np.arange(-SPAN, SPAN + 1) - np.array(costs)[:, None]
     shape = np.exp(np.where(noise < 0, below, -above) * noise)
@@ -142,12 +146,12 @@ def counted_law(costs, rates=None):
     return definition(costs, PART)[:, None] * shape
 
 
-def assert_counted_law(rates, draws=6000):
+def assert_counted_distribution(rates, draws=6000):
     choice, source = CountedChoice(EPSILON, PART), SeededBytes(3, "test")
     drawn = np.array([choice.perturb(COSTS, source) for _ in range(draws)], dtype=int)
     # Candidates, and their noisy costs in five parts.
     edges = np.array([0, 1, 3, 8]) + SPAN
-    expected = np.add.reduceat(counted_law(COSTS, rates), np.r_[0, edges], axis=1)
+    expected = np.add.reduceat(counted_distribution(COSTS, rates), np.r_[0, edges], axis=1)
     parts = np.searchsorted(edges, drawn[:, 1] + SPAN, side="right")
     observed = np.zeros_like(expected)
     np.add.at(observed, (drawn[:, 0], parts), 1)
@@ -155,13 +159,13 @@ def assert_counted_law(rates, draws=6000):
 
 
 @pytest.mark.parametrize("draws", [6000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_law_of_a_counted_choice_is_the_definition(draws):
+def test_distribution_of_a_counted_choice_is_the_definition(draws):
     """Planted: noise that falls off as slowly above the cost as below, or as fast."""
-    assert_counted_law(None, draws)
+    assert_counted_distribution(None, draws)
     assert CountedChoice(EPSILON, PART).event == Pure(EPSILON)
     for rates in ((EPSILON - PART, EPSILON - PART), (EPSILON, EPSILON)):
         with pytest.raises(AssertionError):
-            assert_counted_law(rates, draws)
+            assert_counted_distribution(rates, draws)
 
 
 @pytest.mark.parametrize("part", [0.0, -0.1, EPSILON, 2 * EPSILON, math.nan])
@@ -171,7 +175,7 @@ def test_a_counted_choice_needs_a_part_for_either(part):
 
 
 def largest_ratio(rates):
-    """Largest log-ratio of neighbouring laws, over costs that move by one at most."""
+    """Largest log-ratio of neighbouring distributions, over costs that move by one at most."""
     rng, worst = np.random.default_rng(0), 0.0
     for trial in range(150):
         costs = rng.integers(1, 40, size=rng.integers(2, 30))
@@ -180,8 +184,11 @@ def largest_ratio(rates):
             # One cost against all others, either way.
             costs = np.r_[20, np.full(400, 20)]
             change = np.r_[1, np.full(400, -1)] * (1 if trial % 3 == 1 else -1)
-        laws = [counted_law(c, rates)[:, SPAN - 60 : SPAN + 120] for c in (costs, costs + change)]
-        worst = max(worst, np.abs(np.log(laws[0]) - np.log(laws[1])).max())
+        distributions = [
+            counted_distribution(c, rates)[:, SPAN - 60 : SPAN + 120]
+            for c in (costs, costs + change)
+        ]
+        worst = max(worst, np.abs(np.log(distributions[0]) - np.log(distributions[1])).max())
     return worst
 
 

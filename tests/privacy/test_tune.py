@@ -18,7 +18,7 @@ from dp_halfspace.privacy.random_stopping import (
 )
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, seeded
 
-LAW = RunCountDistribution(1.0, 0.25, 20)
+DISTRIBUTION = RunCountDistribution(1.0, 0.25, 20)
 
 
 def noisy_coin(source):
@@ -31,11 +31,11 @@ def noisy_coin(source):
     return run
 
 
-def exact_law():
+def exact_distribution():
     """Distribution of (candidate, output) of the best run; equal scores share their probability."""
     outcomes = {(0, 0): 1 / 4, (0, 1): 1 / 4, (1, 0): 1 / 6, (1, 1): 1 / 6, (1, 2): 1 / 6}
     groups = [((0, 0), (0, 1)), ((1, 0), (1, 1)), ((1, 2),)]
-    f = np.polynomial.Polynomial([0.0, *LAW.probabilities])
+    f = np.polynomial.Polynomial([0.0, *DISTRIBUTION.probabilities])
     distribution, reached = {}, 0.0
     for group in groups:
         mass = sum(outcomes[z] for z in group)
@@ -48,17 +48,17 @@ def exact_law():
 def pvalue(select, count=4000):
     """Chi-square test of what a selection returns."""
     source = seeded(3)
-    distribution = exact_law()
+    distribution = exact_distribution()
     counts = dict.fromkeys(distribution, 0)
     for _ in range(count):
-        counts[select(noisy_coin(source), [0, 1], LAW, source)] += 1
+        counts[select(noisy_coin(source), [0, 1], DISTRIBUTION, source)] += 1
     return stats.chisquare(
         list(counts.values()), count * np.array(list(distribution.values()))
     ).pvalue
 
 
-def test_selected_law_is_that_of_the_proof():
-    assert sum(exact_law().values()) == pytest.approx(1.0, rel=1e-12)
+def test_selected_distribution_is_that_of_the_proof():
+    assert sum(exact_distribution().values()) == pytest.approx(1.0, rel=1e-12)
     assert pvalue(select_best) > FALSE_ALARM
 
 
@@ -135,7 +135,10 @@ def test_candidates_are_drawn_uniformly_and_afresh():
     repeats = sum(x == y for x, y in itertools.pairwise(tried))
     assert stats.binomtest(repeats, len(tried) - 1, 1 / 3).pvalue > FALSE_ALARM
     # Without a source the randomness is that of the operating system.
-    assert len({select_best(lambda c: (c, 0.0), range(10**6), LAW)[0] for _ in range(20)}) > 10
+    assert (
+        len({select_best(lambda c: (c, 0.0), range(10**6), DISTRIBUTION)[0] for _ in range(20)})
+        > 10
+    )
     with pytest.raises(ValueError, match="candidates must not be empty"):
         select_best(run, np.array([]), distribution)
 
@@ -160,7 +163,7 @@ def test_nothing_but_the_winner_is_returned(capsys, recwarn):
     results = []
     for seed in range(20):
         calls.clear()
-        results.append(select_best(run, [0, 1], LAW, seeded(seed)))
+        results.append(select_best(run, [0, 1], DISTRIBUTION, seeded(seed)))
         assert Model.alive == len(results)
         assert all(type(r) is tuple and len(r) == 2 for r in results)
         assert all(r[0] in (0, 1) and not vars(r[1]) for r in results)

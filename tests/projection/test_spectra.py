@@ -36,10 +36,10 @@ def characteristic_error(drawn, kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_frequencies_have_the_law_of_the_kernel(kernel):
+def test_frequencies_have_the_distribution_of_the_kernel(kernel):
     assert characteristic_error(Spectrum(kernel), Spectrum(kernel)) < 4.5
 
 
-def test_law_test_sees_another_kernel():
+def test_distribution_test_sees_another_kernel():
     """Planted: frequencies of a kernel that is nearly the same."""
     assert characteristic_error(Spectrum("matern", nu=2.5), Spectrum("matern", nu=1.5)) > 4.5

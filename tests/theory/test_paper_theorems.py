@@ -157,8 +157,8 @@ def test_noisy_scores_choose_nearly_the_best(runs):
 def test_random_stopping(runs):
     """Theorem 7.1: the worst candidates beside one that is known to be good."""
     count, epsilon, delta, n = 4, 5.0, 1e-6, 400
-    law = run_count_distribution(count, 0.1, eta=2.0)
-    mu = calibrate_selection(law, epsilon, delta)
+    distribution = run_count_distribution(count, 0.1, eta=2.0)
+    mu = calibrate_selection(distribution, epsilon, delta)
     deviation = 1 / (mu * math.sqrt(0.2))
     margin, n_steps = 1.0, 4000
     bound = random_stopping_risk_bound(
@@ -167,7 +167,9 @@ def test_random_stopping(runs):
     assert bound < 1.0
     rng = np.random.default_rng(5)
     good = margin_bound._Separated(n, 1, 0, 1.0).mean_error(n_steps, mu * math.sqrt(0.8))
-    sizes = rng.choice(np.arange(1, law.k_max + 1), size=20 * runs, p=law.probabilities)
+    sizes = rng.choice(
+        np.arange(1, distribution.k_max + 1), size=20 * runs, p=distribution.probabilities
+    )
     found = []
     for size in sizes:
         bad = np.full(count, n)  # every record is wrong
@@ -179,8 +181,8 @@ def test_random_stopping(runs):
 
 
 def test_random_stopping_misses_as_often_as_it_says():
-    law = run_count_distribution(5, 0.1, eta=2.0)
-    never = sum(p * (1 - 1 / 5) ** k for k, p in enumerate(law.probabilities, start=1))
+    distribution = run_count_distribution(5, 0.1, eta=2.0)
+    never = sum(p * (1 - 1 / 5) ** k for k, p in enumerate(distribution.probabilities, start=1))
     assert never == pytest.approx(0.1, rel=1e-6)
     one = random_stopping_risk_bound(1000, 2, math.inf, 0.0, 1.0, n_candidates=1, n_steps=100)
     assert one == pytest.approx(0.1)
@@ -458,9 +460,9 @@ def test_error_of_a_selected_margin(runs):
     sensitivity = np.array([margin_score_sensitivity(n, each) for each in grid])
     lifted = scores + 4 / (0.1 * epsilon) * sensitivity * math.log(len(grid) / beta)
     gaps = (lifted[:, None] - lifted[None]) / (sensitivity[:, None] + sensitivity[None])
-    chance = special.softmax(-0.1 * epsilon * gaps.max(axis=1) / 2)
+    probability = special.softmax(-0.1 * epsilon * gaps.max(axis=1) / 2)
     found = []
-    for j, count in enumerate(rng.multinomial(runs, chance)):
+    for j, count in enumerate(rng.multinomial(runs, probability)):
         step = mean_step(n, 2, mu, 1 / grid[j], n_steps)
         W, total = np.zeros((count, 2)), np.zeros((count, 2))
         for _ in range(n_steps):
@@ -471,9 +473,9 @@ def test_error_of_a_selected_margin(runs):
     bound = selected_margin_risk_bound(n, 2, epsilon, 1e-6, margin, n_steps=n_steps)
     assert len(found) == runs
     assert np.mean(found) <= bound < 1
-    assert scores @ chance <= bound
+    assert scores @ probability <= bound
     # Planted: the choice costs nothing.
-    assert scores @ chance > hinge_risk_bound(n, 2, epsilon, 1e-6, margin, n_steps=n_steps)
+    assert scores @ probability > hinge_risk_bound(n, 2, epsilon, 1e-6, margin, n_steps=n_steps)
 
 
 # Wang, Yang, Lei, Ying and Zhang (2021)
@@ -510,10 +512,10 @@ def test_ranking_by_output_perturbation(name, runs):
     bound = ranking_risk_bound(
         *sizes, 2, epsilon, 1e-6, radius=radius, diameter=diameter, **constants
     )
-    law = np.full(len(PAIRS), 1 / len(PAIRS))
-    best = minimiser(loss, law, 1e-3)
+    distribution = np.full(len(PAIRS), 1 / len(PAIRS))
+    best = minimiser(loss, distribution, 1e-3)
     best *= min(1.0, radius / np.linalg.norm(best))
-    risk = lambda w: float(law @ loss(PAIRS @ w))  # noqa: E731
+    risk = lambda w: float(distribution @ loss(PAIRS @ w))  # noqa: E731
     deviation = bound.sensitivity / gdp_mu(epsilon, 1e-6)
     found = []
     for _ in range(runs):
@@ -521,8 +523,8 @@ def test_ranking_by_output_perturbation(name, runs):
         noise = deviation * rng.standard_normal((20, 2))
         found.append(np.mean([risk(w + b) for b in noise]) - risk(best))
     assert np.mean(found) <= bound.value
-    # Noise alone, at the minimiser of the law: within four of what is charged for it.
-    centre = minimiser(loss, law, bound.regularization)
+    # Noise alone, at the minimiser of the distribution: within four of what is charged for it.
+    centre = minimiser(loss, distribution, bound.regularization)
     draws = deviation * rng.standard_normal((4000, 2))
     cost = np.mean([risk(centre + b) for b in draws]) - risk(centre)
     assert bound.noise / 6 < cost <= bound.noise
@@ -545,10 +547,10 @@ def test_ranking_and_a_mean_of_losses_by_objective_perturbation(runs):
         *sizes, 2, epsilon, 1e-6, radius=radius, diameter=diameter, mechanism="objective",
         noise_square=drawn, **constants,
     )  # fmt: skip
-    law = np.full(len(PAIRS), 1 / len(PAIRS))
-    best = minimiser(loss, law, 1e-3)
+    distribution = np.full(len(PAIRS), 1 / len(PAIRS))
+    best = minimiser(loss, distribution, 1e-3)
     best *= min(1.0, radius / np.linalg.norm(best))
-    risk = lambda w: float(law @ loss(PAIRS @ w))  # noqa: E731
+    risk = lambda w: float(distribution @ loss(PAIRS @ w))  # noqa: E731
     found = [
         risk(minimiser(loss, fresh_weights(sizes, rng), bound.regularization,
                        0.02 * rng.standard_normal(2))) - risk(best)
@@ -564,7 +566,7 @@ def test_ranking_and_a_mean_of_losses_by_objective_perturbation(runs):
         noise_square=drawn * n**2,
     )  # fmt: skip
     found = [
-        risk(minimiser(loss, rng.multinomial(n, law) / n, plain.regularization,
+        risk(minimiser(loss, rng.multinomial(n, distribution) / n, plain.regularization,
                        0.02 * rng.standard_normal(2))) - risk(best)
         for _ in range(runs)
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bounds on fresh records: on laws with a few records, where every mean can be computed."""
+"""Bounds on fresh records: distributions with a few records, where means can be computed."""
 
 import math
 

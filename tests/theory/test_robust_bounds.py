@@ -165,14 +165,16 @@ def test_near_zero_the_attack_turns_all_of_the_noise_into_loss(budget, norm, los
 def test_fresh_records(n, ridge, norm, draws):
     rng, attack = np.random.default_rng(8), (0.1, norm)
     Z = np.array([[1.0, 0.0], [0.6, 0.8], [-0.5, 0.5], [0.2, -0.9]])
-    law = np.array([0.4, 0.3, 0.2, 0.1])
+    distribution = np.array([0.4, 0.3, 0.2, 0.1])
 
     def minimiser(weights):
         adversary = Adversary(*attack, 2, SMOOTHING)
         return robust_minimiser(LOGISTIC, Z, ridge, adversary=adversary, weights=weights)
 
-    W = np.array([minimiser(weights)[0] for weights in rng.multinomial(n, law, size=draws) / n])
-    least = minimiser(law)[1]
+    W = np.array(
+        [minimiser(weights)[0] for weights in rng.multinomial(n, distribution, size=draws) / n]
+    )
+    least = minimiser(distribution)[1]
     for budget in [*BUDGETS, (math.inf, 0.0)]:
         sample, bound = (
             bound_of(n, 2, budget, attack, regularization=ridge, population=p)
@@ -181,7 +183,7 @@ def test_fresh_records(n, ridge, norm, draws):
         R = np.repeat(W, 20, axis=0)
         if math.isfinite(budget[0]):
             R = R + draw_noise(rng, len(R), 2, *budget, bound.sensitivity)
-        excess = risk_of(LOGISTIC, Z, R, attack, weights=law) - least
+        excess = risk_of(LOGISTIC, Z, R, attack, weights=distribution) - least
         excess = (excess + ridge / 2 * np.sum(R**2, axis=1)).reshape(draws, 20).mean(axis=1)
         error = 3 * excess.std() / math.sqrt(draws)
         assert excess.mean() + error <= bound.value

@@ -97,7 +97,7 @@ def test_so_many_records_are_enough(runs):
 
 
 def angles_wrong(chosen, truth):
-    """Errors of halfspaces through the origin of the plane on a uniform law."""
+    """Errors of halfspaces through the origin of the plane on a uniform distribution."""
     return np.abs((chosen - truth + math.pi) % (2 * math.pi) - math.pi) / math.pi
 
 
@@ -111,7 +111,7 @@ def chosen_angle(rows, labels, epsilon, rng):
 
 @pytest.mark.parametrize("runs", MANY)
 def test_with_fewer_records_a_pure_learner_fails(runs):
-    """Theorem 12: all laws of the packing are alike to the exponential mechanism."""
+    """Theorem 12: all distributions of the packing are alike to the exponential mechanism."""
     epsilon, margin, rng = 0.05, 0.01, np.random.default_rng(1)
     least = pure_lower_bound(2, epsilon, margin)
     whole = ErrorLowerBound(error=0.1, share=1.0, dimension=2)

@@ -85,7 +85,7 @@ class CalibrationCurve:
     counts: NoisyCounts | None = None
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return log odds of two classes, or scores whose softmax are the chances of more."""
+        """Return log odds of two classes, or scores whose softmax are the probabilities of more."""
         if scores.ndim == 1 or self.common is None:
             return self._at(scores)
         others = np.delete(scores, self.common, axis=1)
@@ -221,7 +221,7 @@ def _cell_likelihoods(counts: FloatArray, deviation: float) -> FloatArray:
     """Return log likelihoods of the log odds `_LOG_ODDS`, of shape (n_cells, len(_LOG_ODDS)).
 
     The number of records in a cell is unknown and takes every value alike, from zero on. Of ``N``
-    records with the chance ``p`` the difference of the noisy counts is normal with mean
+    records with the probability ``p`` the difference of the noisy counts is normal with mean
     ``N (2 p - 1)`` and variance ``4 N p (1 - p) + 2 deviation^2``, and their sum is ``N`` and noise
     that has nothing to do with that of the difference.
     """
@@ -231,9 +231,11 @@ def _cell_likelihoods(counts: FloatArray, deviation: float) -> FloatArray:
     high = np.maximum(total, 0.0) + _FARTHEST * spread
     sizes = np.linspace(low, high, _N_SIZES, axis=1)
     prior = -0.5 * ((sizes - total[:, None]) / spread) ** 2
-    chance = expit(_LOG_ODDS)
-    expected = sizes[:, :, None] * (2.0 * chance - 1.0)
-    variance = 4.0 * sizes[:, :, None] * (chance * (1.0 - chance)) + spread**2 + _LEAST_VARIANCE
+    probability = expit(_LOG_ODDS)
+    expected = sizes[:, :, None] * (2.0 * probability - 1.0)
+    variance = (
+        4.0 * sizes[:, :, None] * (probability * (1.0 - probability)) + spread**2 + _LEAST_VARIANCE
+    )
     fit = (difference[:, None, None] - expected) ** 2 / variance + np.log(variance)
     return np.asarray(logsumexp(prior[:, :, None] - 0.5 * fit, axis=1))
 
@@ -241,7 +243,7 @@ def _cell_likelihoods(counts: FloatArray, deviation: float) -> FloatArray:
 def _side(tables: FloatArray, totals: FloatArray, side: float, offsets: FloatArray) -> Any:
     """Return what the cells of one sign of scores say of every slope and offset.
 
-    That is the log likelihood, and the sums over records of their chance and over cells of its
+    That is the log likelihood, and the sums over records of their probability and over cells of its
     square, each of shape (n_slopes, n_offsets).
     """
     slopes = np.exp(_LOG_SLOPES)
@@ -250,9 +252,9 @@ def _side(tables: FloatArray, totals: FloatArray, side: float, offsets: FloatArr
         cell = _PER_SIDE - 1 - k if side < 0 else _PER_SIDE + k
         odds = side * middle * slopes[:, None] + offsets
         fit += np.interp(odds, _LOG_ODDS, tables[cell])
-        chance = expit(odds)
-        seen += totals[cell] * chance
-        squares += chance**2
+        probability = expit(odds)
+        seen += totals[cell] * probability
+        squares += probability**2
     return fit, seen, squares
 
 
@@ -267,11 +269,11 @@ def _likeliest_line(counts: FloatArray, deviation: float) -> CalibrationCurve:
 def _likeliest(
     counts: FloatArray, deviation: float, population: float, rarity: Rarity
 ) -> CalibrationCurve:
-    """Return the mean chances of all curves on a public grid, by how well they explain the counts.
+    """Return the mean probabilities of all curves on a public grid, weighed by their likelihood.
 
     A curve is a line of log odds for scores of each sign, with a common offset. `population` is
     the logarithm of the ratio of the class weights: log odds of the counted records are so much
-    lower. The count of the classes is one more observation of the sum of all chances.
+    lower. The count of the classes is one more observation of the sum of all probabilities.
     """
     degree = rarity.degree
     offsets = (0.5 + 0.5 * degree) * _OFFSETS
@@ -291,17 +293,17 @@ def _likeliest(
         fit -= 0.5 * (rarity.total * part - seen) ** 2 / variance
     belief = softmax(fit)
     lower, higher = belief.sum(axis=1), belief.sum(axis=0)
-    chances = [_chances(_KNOTS[_KNOTS < 0], lower, offsets)]
-    chances.append(_chances(_KNOTS[_KNOTS >= 0], higher, offsets))
-    found = np.concatenate(chances)
+    probabilities = [_mean_log_odds(_KNOTS[_KNOTS < 0], lower, offsets)]
+    probabilities.append(_mean_log_odds(_KNOTS[_KNOTS >= 0], higher, offsets))
+    found = np.concatenate(probabilities)
     trust = rarity.trust
     slope = math.exp(higher.sum(axis=1) @ _LOG_SLOPES)
     log_odds = trust * found + (1.0 - trust) * rarity.log_odds_of_second
     return CalibrationCurve(_KNOTS, log_odds, slope=slope)
 
 
-def _chances(scores: FloatArray, belief: FloatArray, offsets: FloatArray) -> FloatArray:
-    """Return log odds of the mean chance at scores, over lines of which this is believed."""
+def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) -> FloatArray:
+    """Return log odds of the mean probability at scores, over lines of which this is believed."""
     odds = scores[:, None, None] * np.exp(_LOG_SLOPES)[:, None] + offsets
     sure = np.log(np.maximum(belief, 1e-300))
     up, down = (logsumexp(log_expit(sign * odds) + sure, axis=(1, 2)) for sign in (1.0, -1.0))
@@ -357,10 +359,10 @@ def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> Oper
     places = (seen.edges[:-1, None] + np.diff(seen.edges)[:, None] * part).ravel()
     mass = np.repeat(sizes, _PLACES) / _PLACES
     odds = curve(places)
-    chance = expit(odds - math.log(higher / lower))
+    probability = expit(odds - math.log(higher / lower))
     # From the highest score down; the first threshold is above all.
-    true = np.concatenate([[0.0], np.cumsum((mass * chance * higher)[::-1])])
-    false = np.concatenate([[0.0], np.cumsum((mass * (1.0 - chance) * lower)[::-1])])
+    true = np.concatenate([[0.0], np.cumsum((mass * probability * higher)[::-1])])
+    false = np.concatenate([[0.0], np.cumsum((mass * (1.0 - probability) * lower)[::-1])])
     cells = np.concatenate([[0.0], np.repeat(np.arange(1.0, len(sizes) + 1), _PLACES)])
     ends = np.concatenate(
         [[odds[-1] + 1.0], (odds[::-1][:-1] + odds[::-1][1:]) / 2.0, [odds[0] - 1.0]]

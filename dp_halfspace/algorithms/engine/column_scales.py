@@ -57,8 +57,8 @@ class _Shapes:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
-    """Law of the noise in a count: Gaussian, or that of Laplace."""
+class NoiseDistribution:
+    """Distribution of the noise in a count: Gaussian, or that of Laplace."""
 
     deviation: float
     is_laplace: bool
@@ -116,7 +116,7 @@ def _shapes() -> _Shapes:
 
 
 def match_octaves(
-    counts: FloatArray, n_samples: int, law: Law
+    counts: FloatArray, n_samples: int, distribution: NoiseDistribution
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
@@ -124,64 +124,70 @@ def match_octaves(
     then do not tell the width.
     """
     shapes, shares = _shapes(), counts / n_samples
-    law = Law(math.hypot(law.deviation / n_samples, _MISFIT), law.is_laplace)
+    distribution = NoiseDistribution(
+        math.hypot(distribution.deviation / n_samples, _MISFIT), distribution.is_laplace
+    )
     likelihood = np.empty((len(counts), N_OCTAVES + 1, len(shapes.mean)), dtype=np.float32)
     evidence = np.empty(likelihood.shape[:2], dtype=np.float32)
     for lo in range(0, len(shares), _SHAPES_AT_ONCE):
         part = slice(lo, lo + _SHAPES_AT_ONCE)
-        found = likelihood[part] = _log_likelihood(shares[part], law, shapes)
+        found = likelihood[part] = _log_likelihood(shares[part], distribution, shapes)
         best = found.max(axis=2)
-        chances = np.exp(np.subtract(found, best[:, :, None], out=found), out=found)
-        evidence[part] = best + np.log(chances.sum(axis=2))
+        probabilities = np.exp(np.subtract(found, best[:, :, None], out=found), out=found)
+        evidence[part] = best + np.log(probabilities.sum(axis=2))
     octaves = _pool_octaves(evidence)
     median = (np.cumsum(octaves, axis=1) < 0.5).sum(axis=1)
     # Octaves next to the median: the mean over all would follow the remotest one.
     near = np.clip(median[:, None] + np.arange(-1, 2), 0, N_OCTAVES)
     rows = np.arange(len(counts))[:, None]
-    chances = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
-    chances /= chances.sum(axis=(1, 2), keepdims=True)
+    probabilities = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
+    probabilities /= probabilities.sum(axis=(1, 2), keepdims=True)
     octave = LOWEST + near
-    logarithm = (chances.sum(axis=2) * octave).sum(axis=1) + chances.sum(axis=1) @ shapes.octave
-    center = ((chances @ shapes.mean) * np.ldexp(1.0, octave)).sum(axis=1)
+    logarithm = (probabilities.sum(axis=2) * octave).sum(axis=1) + probabilities.sum(
+        axis=1
+    ) @ shapes.octave
+    center = ((probabilities @ shapes.mean) * np.ldexp(1.0, octave)).sum(axis=1)
     far = np.abs(shapes.mean) >= _NARROW * 2.0**shapes.octave
-    return center, 2.0**logarithm, chances[:, :, far].sum(axis=(1, 2)) > 0.5
+    return center, 2.0**logarithm, probabilities[:, :, far].sum(axis=(1, 2)) > 0.5
 
 
-def _log_likelihood(shares: FloatArray, law: Law, shapes: _Shapes) -> FloatArray:
+def _log_likelihood(
+    shares: FloatArray, distribution: NoiseDistribution, shapes: _Shapes
+) -> FloatArray:
     """Compare noisy shares of the rows with every shape of every octave of width."""
     sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
     padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_REACH, _REACH)))
     zeros = shares[:, N_OCTAVES].astype(np.float32)
-    if law.is_laplace:
-        zero = law.gain(zeros[:, None], shapes.zero[:, None, None])
+    if distribution.is_laplace:
+        zero = distribution.gain(zeros[:, None], shapes.zero[:, None, None])
         found = np.repeat(zero, N_OCTAVES + 1, axis=2)
         for shape, side, cell in np.argwhere(shapes.masses).tolist():
             window = padded[:, side, cell : cell + N_OCTAVES + 1]
-            found[shape] += law.gain(window, shapes.masses[shape, side, cell])
+            found[shape] += distribution.gain(window, shapes.masses[shape, side, cell])
         return found.transpose(1, 2, 0)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _REACH, axis=2)
     found = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
     found += np.multiply.outer(zeros, shapes.zero)[:, None, :]
     found -= ((shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2) / 2.0
-    found /= np.float32(law.deviation**2)
+    found /= np.float32(distribution.deviation**2)
     return np.asarray(found)
 
 
 def _pool_octaves(evidence: FloatArray) -> FloatArray:
-    """Return the chances of the octaves of each width; columns share their prior."""
+    """Return the probabilities of the octaves of each width; columns share their prior."""
     octave = LOWEST + np.arange(evidence.shape[1])
     first = 1.0 / (1.0 + (octave / _PRIOR_OCTAVES) ** 2)
     first /= first.sum()
     prior = first
     for _ in range(_ROUNDS):
-        chances = softmax(evidence + np.log(prior), axis=1)
-        found = chances.sum(axis=0) + _PRIOR_COLUMNS * first
+        probabilities = softmax(evidence + np.log(prior), axis=1)
+        found = probabilities.sum(axis=0) + _PRIOR_COLUMNS * first
         prior = np.convolve(found / found.sum(), [0.25, 0.5, 0.25], "same")
-    return np.asarray(chances)
+    return np.asarray(probabilities)
 
 
 def match_linear(
-    counts: FloatArray, n_samples: int, law: Law, center: float, width: float
+    counts: FloatArray, n_samples: int, distribution: NoiseDistribution, center: float, width: float
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
@@ -189,29 +195,31 @@ def match_linear(
     do not say more.
     """
     n_cells = len(counts)
-    law = Law(math.hypot(law.deviation, _CELL_MISFIT * n_samples), law.is_laplace)
+    distribution = NoiseDistribution(
+        math.hypot(distribution.deviation, _CELL_MISFIT * n_samples), distribution.is_laplace
+    )
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
         # What speaks for all rows being in an interval, by its middle.
-        sums = np.concatenate([[0.0], np.cumsum(law.gain(counts, n_samples / size))])
+        sums = np.concatenate([[0.0], np.cumsum(distribution.gain(counts, n_samples / size))])
         found = np.full(n_cells, -np.inf)
         found[size // 2 : size // 2 + n_cells - size + 1] = sums[size:] - sums[:-size]
         rows.append(found)
     found = np.array(rows) - math.log(len(rows) * n_cells)
     known = np.diff(ndtr((np.arange(n_cells + 1) / n_cells - center) / width))
     largest = float(found.max())
-    chances = np.exp(found - largest)
-    kept = law.gain(counts, n_samples * known).sum()
-    if largest + math.log(chances.sum()) <= kept:
+    probabilities = np.exp(found - largest)
+    kept = distribution.gain(counts, n_samples * known).sum()
+    if largest + math.log(probabilities.sum()) <= kept:
         return center, width
-    by_length = np.cumsum(chances.sum(axis=1))
+    by_length = np.cumsum(probabilities.sum(axis=1))
     middle = int((by_length < 0.5 * by_length[-1]).sum())
     near = slice(max(middle - 1, 0), middle + 2)
-    chances = chances[near] / chances[near].sum()
+    probabilities = probabilities[near] / probabilities[near].sum()
     places = (np.arange(n_cells) + 0.5) / n_cells
-    length = 2.0 ** float(chances.sum(axis=1) @ logarithms[near]) / n_cells
-    return float(chances.sum(axis=0) @ places), length / math.sqrt(12.0)
+    length = 2.0 ** float(probabilities.sum(axis=1) @ logarithms[near]) / n_cells
+    return float(probabilities.sum(axis=0) @ places), length / math.sqrt(12.0)
 
 
 CLIP = 4.0
@@ -330,9 +338,9 @@ class ColumnScalesPlan:
         # 3. Moments of the clipped columns correct centres and widths.
         weights = None if people is None else people.weights
         noisy = permit.release(sum_over_chunks(octave_counts, X, weights), self.octaves)
-        law = Law(noise_deviation(self.octaves), self.cells.is_pure)
-        center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
-        # A centre at zero has no range round it; chances of both signs could cancel.
+        distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)
+        center, scale, is_narrow = match_octaves(noisy, self.n_samples, distribution)
+        # A centre at zero has no range round it; probabilities of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
         scales = ColumnScales(center, scale)
         if len(narrow):
@@ -362,13 +370,13 @@ class ColumnScalesPlan:
         noise = _noise_of_counts(len(narrow), self.cells)
         counts = sum_over_chunks(linear_counts, X, narrow, ends, _N_CELLS, weights)
         noisy = permit.release(counts, noise)
-        law = Law(noise_deviation(noise), self.cells.is_pure)
+        distribution = NoiseDistribution(noise_deviation(noise), self.cells.is_pure)
         for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
                 cells,
                 self.n_samples,
-                law,
+                distribution,
                 (center[j] - low) / length,
                 scale[j] / length,
             )

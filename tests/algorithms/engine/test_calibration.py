@@ -81,9 +81,9 @@ def test_the_line_of_two_classes_is_found(epsilon, near, slope, moved):
 def test_one_slope_serves_many_classes():
     rng = np.random.default_rng(4)
     scores = 20 * rng.standard_normal((50_000, 4))
-    chances = np.exp(0.1 * scores)
-    chances /= chances.sum(axis=1, keepdims=True)
-    classes = (chances.cumsum(axis=1) < rng.random((50_000, 1))).sum(axis=1)
+    probabilities = np.exp(0.1 * scores)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    classes = (probabilities.cumsum(axis=1) < rng.random((50_000, 1))).sum(axis=1)
     found, offset = line_of(calibrated(scores, classes, math.inf, weights=np.ones(4)))
     assert abs(math.log(found / 0.1)) < 0.1
     assert offset == pytest.approx(0.0, abs=1e-12)
@@ -94,16 +94,16 @@ GRID = np.linspace(-6.0, 6.0, 7)
 
 @lru_cache
 def brute_force(counts, deviation, most=150):
-    """Log likelihood of a chance: the sum over all numbers of records, and of higher labels."""
+    """Log likelihood of a probability: a sum over all numbers of records and higher labels."""
     sizes = np.arange(most + 1)
     found = []
-    for chance in expit(GRID):
+    for probability in expit(GRID):
         total = -np.inf
         for size in sizes:
             higher = np.arange(size + 1)
             seen = norm.logpdf(counts[1], higher, deviation)
             seen += norm.logpdf(counts[0], size - higher, deviation)
-            total = np.logaddexp(total, logsumexp(binom.logpmf(higher, size, chance) + seen))
+            total = np.logaddexp(total, logsumexp(binom.logpmf(higher, size, probability) + seen))
         found.append(total)
     return np.array(found)
 
@@ -112,7 +112,7 @@ COUNTED = [(40.0, 3.0, 6.0), (0.0, 0.0, 10.0), (-9.0, 8.0, 12.0), (40.0, 30.0, 5
 
 
 def misjudged(lower, higher, deviation):
-    """Largest difference of the belief in a chance from that of the sum over all numbers."""
+    """Largest difference of the belief in a probability from that of the sum over all numbers."""
     exact = softmax(brute_force((lower, higher), deviation))
     table = calibration._cell_likelihoods(np.array([[lower], [higher]]), deviation)[0]
     return np.abs(softmax(np.interp(GRID, calibration._LOG_ODDS, table)) - exact).max()
@@ -154,8 +154,8 @@ def test_the_largest_class_is_calibrated_against_the_rest():
     rarity = rarity_of(np.bincount(classes).astype(float), np.ones(3), 5.0, 40_000, 1.0)
     assert (rarity.common, rarity.degree > 0.1) == (1, True)
     curve = calibrated(scores, classes, math.inf, weights=np.ones(3), rarity=rarity)
-    chances = softmax(curve(scores), axis=1)
-    np.testing.assert_allclose(1.0 - chances[:, 1], expit(odds), atol=0.06)
+    probabilities = softmax(curve(scores), axis=1)
+    np.testing.assert_allclose(1.0 - probabilities[:, 1], expit(odds), atol=0.06)
 
 
 def test_counts_against_the_rest_have_the_same_sensitivity():

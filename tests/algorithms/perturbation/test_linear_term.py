@@ -22,7 +22,7 @@ def draws(term, shape, count):
     return [term.perturb(np.zeros(shape), source) for _ in range(count)]
 
 
-def assert_law(term, sample):
+def assert_distribution(term, sample):
     """Squared Gaussian norms are chi-square, norms of Laplace blocks Gamma."""
     blocks = np.concatenate(sample)
     if isinstance(term, GaussianLinearTerm):
@@ -37,28 +37,28 @@ def assert_law(term, sample):
 
 @pytest.mark.parametrize("term", [GAUSSIAN, LAPLACE], ids=lambda t: type(t).__name__)
 @pytest.mark.parametrize("shape", [(1, 7), (4, 5)])
-def test_draws_have_the_claimed_law(term, shape):
+def test_draws_have_the_claimed_distribution(term, shape):
     sample = draws(term, shape, 100)
     assert sample[0].shape == shape
-    assert_law(term, sample)
+    assert_distribution(term, sample)
 
 
 @pytest.mark.parametrize(
     ("term", "name"), [(GAUSSIAN, "rounded_gaussian"), (LAPLACE, "l2_laplace")]
 )
-def test_law_test_sees_less_noise(monkeypatch, term, name):
+def test_distribution_test_sees_less_noise(monkeypatch, term, name):
     """Planted: half the scale."""
     honest = getattr(module, name)
     monkeypatch.setattr(module, name, lambda value, s, **rest: honest(value, s / 2, **rest))
     with pytest.raises(AssertionError):
-        assert_law(term, draws(term, (4, 5), 100))
+        assert_distribution(term, draws(term, (4, 5), 100))
 
 
 def test_blocks_are_drawn_independently():
     """Planted: one radius for all blocks, as a single Laplace vector has it."""
     norms = np.array([np.linalg.norm(b, axis=1) for b in draws(LAPLACE, (2, 3), 800)])
     joint = np.array([np.linalg.norm(b.reshape(2, 3), axis=1) for b in draws(LAPLACE, (1, 6), 800)])
-    # The correlation of 800 independent pairs is below .2 but for a chance of 1e-7.
+    # The correlation of 800 independent pairs is below .2 but for a probability of 1e-7.
     assert abs(np.corrcoef(norms.T)[0, 1]) < 0.2
     assert np.corrcoef(joint.T)[0, 1] > -0.2
     assert np.mean(norms) == pytest.approx(3 * LAPLACE.scale, rel=0.1)
@@ -73,7 +73,7 @@ def test_draws_lie_on_the_grid_whose_half_is_the_rounding(term, bits, size):
     grid = 2.0 ** (math.floor(math.log2(size)) - bits)
     steps = np.concatenate(draws(term, (3, 5), 20)) / grid
     assert (steps == np.rint(steps)).all()
-    assert (steps % 2).any()  # no coarser grid: all 300 are even with chance 2^-300
+    assert (steps % 2).any()  # no coarser grid: all 300 are even with probability 2^-300
     assert term.rounding(3, 5) == pytest.approx(grid / 2 * math.sqrt(15))
 
 

@@ -273,7 +273,7 @@ def test_the_better_candidate_is_chosen(kind):
         is_good = fitted.attributes["margin_"] == good.margin
         assert fitted.coefficients.tolist() == [[1.0 if is_good else -1.0]]
         wins += is_good
-    # Random stopping misses a candidate with probability one tenth: 31 times with chance 1e-8.
+    # Random stopping misses a candidate with probability one tenth: 31 times with probability 1e-8.
     assert wins == 100 if kind in FIXED else wins >= 70
 
 

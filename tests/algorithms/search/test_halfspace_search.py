@@ -43,7 +43,7 @@ def small_plan(**params):
     return plan_directions(3, **{**given, **params})
 
 
-def law(plan, problem):
+def distribution(plan, problem):
     """Every candidate with its probability, by the definition of the mechanism."""
     rows, codes = problem
     stream = DirectionStream(3, plan.n_directions, (*SEED, 0), constant=0.5, reach=plan.reach)
@@ -61,8 +61,8 @@ def law(plan, problem):
     return unit_length(np.hstack([blocks, -blocks])).T, weights / weights.sum()
 
 
-def assert_law(plan, problem, draws):
-    candidates, expected = law(plan, problem)
+def assert_distribution(plan, problem, draws):
+    candidates, expected = distribution(plan, problem)
     source = SeededBytes(0, "test")
     number = {tuple(np.round(w, 9)): i for i, w in enumerate(candidates)}
     seen = Counter(number[tuple(np.round(search(plan, problem, source), 9))] for _ in range(draws))
@@ -71,18 +71,20 @@ def assert_law(plan, problem, draws):
 
 
 @pytest.mark.parametrize("params", [{}, {"lattice": True, "n_directions": 27}, {"margin": 1.0}])
-def test_law_is_the_definition(params, problem):
-    assert_law(small_plan(**params), problem, 600)
+def test_distribution_is_the_definition(params, problem):
+    assert_distribution(small_plan(**params), problem, 600)
 
 
-def test_law_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(problem, monkeypatch):
+def test_distribution_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(
+    problem, monkeypatch
+):
     """Planted: another utility, as private as the published one."""
     monkeypatch.setattr(margin_counts, "_SHARE", 1.0)
     with pytest.raises(AssertionError):
-        assert_law(small_plan(margin=1.0), problem, 600)
+        assert_distribution(small_plan(margin=1.0), problem, 600)
 
 
-def test_law_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
+def test_distribution_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
     """Planted: every second record of a class has no negative score."""
     honest = margin_counts.counts_below
 
@@ -91,7 +93,7 @@ def test_law_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
 
     monkeypatch.setattr(margin_counts, "counts_below", some)
     with pytest.raises(AssertionError):
-        assert_law(small_plan(), problem, 600)
+        assert_distribution(small_plan(), problem, 600)
 
 
 def test_neighbours_are_within_epsilon_and_nearly_attain_it():
@@ -99,7 +101,7 @@ def test_neighbours_are_within_epsilon_and_nearly_attain_it():
     flipped = codes.copy()
     flipped[0] = 0
     rows = normalised_rows(np.tile([[0.6, 0.8]], (40, 1)), 1.0, 0.5)
-    one, other = (law(small_plan(), (rows, labels))[1] for labels in (codes, flipped))
+    one, other = (distribution(small_plan(), (rows, labels))[1] for labels in (codes, flipped))
     assert 0.95 * EPSILON < np.abs(np.log(one / other)).max() <= EPSILON * (1 + 1e-9)
 
 

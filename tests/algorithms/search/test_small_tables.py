@@ -1,4 +1,4 @@
-"""One selection for a small table: the law, exact counts, and what one record can do."""
+"""One selection for a small table: the distribution, exact counts, and what one record can do."""
 
 import math
 from collections import Counter
@@ -155,7 +155,7 @@ def test_a_candidate_predicts_what_was_counted(d):
         assert wrong.sum() == cost
 
 
-def test_law_is_the_exponential_mechanism_over_the_list(monkeypatch):
+def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     X, codes = wild(8, 2)
     plan = small_plan(2, 40)
     blocks = list(plan._costs(X, codes, ONES))
@@ -163,15 +163,15 @@ def test_law_is_the_exponential_mechanism_over_the_list(monkeypatch):
     monkeypatch.setattr(SmallTablePlan, "_costs", lambda *_: blocks)
     weights = np.exp(-EPSILON * np.concatenate(blocks) / 2.0)
     models = [str(plan._candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
-    chance = Counter()
+    probability = Counter()
     for model, weight in zip(models, weights / weights.sum(), strict=True):
-        chance[model] += weight
+        probability[model] += weight
     source, draws = SeededBytes(0, "test"), 1500
     seen = Counter(
         str(plan.run(X, codes, ONES, permit_for(*plan.events, source=source))) for _ in range(draws)
     )
-    names = sorted(chance, key=chance.get)
-    expected = draws * np.array([chance[name] for name in names])
+    names = sorted(probability, key=probability.get)
+    expected = draws * np.array([probability[name] for name in names])
     observed = np.array([seen[name] for name in names])
     # Those that are rare are counted together, with the first one that is not.
     few = expected < 5

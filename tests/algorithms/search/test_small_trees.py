@@ -1,4 +1,4 @@
-"""One selection among trees of two cuts: the law, exact counts, and what one record can do."""
+"""One selection among trees of two cuts: distribution, exact counts, what one record can do."""
 
 from collections import Counter
 from contextlib import nullcontext
@@ -112,7 +112,7 @@ def test_scores_of_a_tree_are_exact_in_any_order():
                 assert Fraction(score) == exact + Fraction(b)
 
 
-def test_law_is_the_exponential_mechanism_over_the_list(monkeypatch):
+def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     X, codes = wild(6, 1)
     plan = small_plan(1, n_pairs=7)
     blocks = list(plan.costs(X, codes, ONES))
@@ -120,9 +120,9 @@ def test_law_is_the_exponential_mechanism_over_the_list(monkeypatch):
     monkeypatch.setattr(SmallTreePlan, "costs", lambda *_: blocks)
     counted, lengths = np.concatenate(blocks), [len(part) for part in blocks]
     weights = np.exp(-EPSILON * counted / 2.0)
-    chance = Counter()
+    probability = Counter()
     for number, weight in enumerate(weights / weights.sum()):
-        chance[int(counted[number]), number >= len(counted) - lengths[-1]] += weight
+        probability[int(counted[number]), number >= len(counted) - lengths[-1]] += weight
     source, draws = SeededBytes(0, "test"), 600
     seen = Counter()
     for _ in range(draws):
@@ -130,8 +130,8 @@ def test_law_is_the_exponential_mechanism_over_the_list(monkeypatch):
             plan.run(X, codes, ONES, permit_for(*plan.events, source=source))
         number = int(releases[0].released[0])
         seen[int(counted[number]), number >= len(counted) - lengths[-1]] += 1
-    names = [name for name in chance if draws * chance[name] >= 5]
-    expected = draws * np.array([chance[name] for name in names])
+    names = [name for name in probability if draws * probability[name] >= 5]
+    expected = draws * np.array([probability[name] for name in names])
     observed = np.array([seen[name] for name in names])
     assert len(names) > 3
     assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4

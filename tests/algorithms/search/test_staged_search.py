@@ -64,7 +64,7 @@ def test_enumeration_sees_a_dropped_factor_two(monkeypatch):
 
 
 def test_two_stages_by_enumeration():
-    """Second stage: each centre has losses of its own; the joint law is the product."""
+    """Second stage: each centre has losses of its own; the joint distribution is the product."""
     plan = planned(2, epsilon=2 * EPSILON)
     first = candidate_block((0, 0, 0), 5, np.zeros(2), math.inf)
     table = np.array([[3, 1, 0, 2, 4], [0, 0, 1, 5, 5]] + [[1, 1, 1, 0, 2]] * 3, dtype=float)

@@ -1,4 +1,4 @@
-"""Laws of what a search does inside, through the public class: runs, candidates, scores, choice.
+"""Distributions of what a search does inside: runs, candidates, scores, choice.
 
 Each of them carries the guarantee: a number of runs that is fixed, scores without their noise or
 the largest score in place of a random choice void it, and nothing else shows. The candidates here
@@ -170,7 +170,7 @@ def name_of(params):
     return params["hits"], params["expected"]
 
 
-def law_of_stopping(distribution, mu, values):
+def distribution_of_stopping(distribution, mu, values):
     """Distribution of the best of a random number of runs with noisy scores: (b) of Theorem 1."""
     values = np.asarray(values)
     low, high = values.min() - 10 / mu, values.max() + 10 / mu
@@ -182,7 +182,7 @@ def law_of_stopping(distribution, mu, values):
     return won
 
 
-def law_of_exponential(epsilon, values):
+def distribution_of_exponential(epsilon, values):
     weights = np.exp(0.5 * epsilon * (np.asarray(values) - max(values)))
     return weights / weights.sum()
 
@@ -197,16 +197,16 @@ LOUD = {"selection": "random_stopping", "epsilon": 4.0, "miss": 0.3}
 def stopping_plan():
     plan = plan_of(search(**LOUD))
     # The noise matters: neither does the best always win, nor are all alike.
-    distribution = law_of_stopping(plan.distribution, plan.choice.mu, scores())
+    distribution = distribution_of_stopping(plan.distribution, plan.choice.mu, scores())
     assert 0.25 < distribution.max() < 0.7
     return plan
 
 
-def assert_law_of_stopping(draws=700, **params):
+def assert_distribution_of_stopping(draws=700, **params):
     plan = stopping_plan()
     for first in (0, 1):
         won, counts, tried = chosen(draws, first, **LOUD, **params)
-        exact = law_of_stopping(plan.distribution, plan.choice.mu, scores(first))
+        exact = distribution_of_stopping(plan.distribution, plan.choice.mu, scores(first))
         number = np.bincount(counts, minlength=plan.distribution.k_max + 1)[1:]
         assert len(number) == plan.distribution.k_max
         found = {
@@ -218,8 +218,8 @@ def assert_law_of_stopping(draws=700, **params):
 
 
 @pytest.mark.slow
-def test_random_stopping_has_the_law_of_the_proof():
-    assert_law_of_stopping()
+def test_random_stopping_has_the_distribution_of_the_proof():
+    assert_distribution_of_stopping()
 
 
 def caught(test, **params):
@@ -276,19 +276,19 @@ def test_that_test_sees_streams_that_are_shared(monkeypatch, shared):
 SHARP = {"selection": "exponential", "epsilon": 4.0}
 
 
-def assert_law_of_exponential(draws=800, **params):
+def assert_distribution_of_exponential(draws=800, **params):
     plan = plan_of(search(**SHARP))
     for first in (0, 1):
         won, counts, tried = chosen(draws, first, **SHARP, **params)
         rate = plan.choice.epsilon / plan.choice.sensitivity
-        found = pvalue(won, law_of_exponential(rate, scores(first)), draws)
+        found = pvalue(won, distribution_of_exponential(rate, scores(first)), draws)
         assert set(counts) == {len(GRID)}
         assert set(tried) == {draws}
         assert found > FALSE_ALARM
 
 
-def test_the_choice_has_the_law_of_the_exponential_mechanism():
-    assert_law_of_exponential()
+def test_the_choice_has_the_distribution_of_the_exponential_mechanism():
+    assert_distribution_of_exponential()
 
 
 class Always:
@@ -301,7 +301,7 @@ class Always:
 
 
 # Which distribution is tested on how many draws, and what takes the place of a function.
-STOPPING, CHOICE = assert_law_of_stopping, assert_law_of_exponential
+STOPPING, CHOICE = assert_distribution_of_stopping, assert_distribution_of_exponential
 NOISE, EXPONENTIAL = (mechanisms.GaussianNoise, "perturb"), (exponential, "exponential_mechanism")
 TURN = itertools.count()
 PLANTED = {
@@ -360,7 +360,7 @@ FAST = ("scores with half of their noise", "a choice of twice the epsilon")
 @pytest.mark.parametrize(
     "bug", [pytest.param(b, marks=[pytest.mark.slow] * (b not in FAST)) for b in PLANTED]
 )
-def test_a_planted_bug_has_another_law(monkeypatch, bug):
+def test_a_planted_bug_has_another_distribution(monkeypatch, bug):
     (distribution, draws, place, name), wrong = PLANTED[bug]
     monkeypatch.setattr(place, name, wrong(getattr(place, name)))
     caught(distribution, draws=draws)
@@ -373,17 +373,17 @@ def divergence(p, q, epsilon):
     return max(np.maximum(a - math.exp(epsilon) * b, 0.0).sum() for a, b in ((p, q), (q, p)))
 
 
-def test_exact_laws_of_neighbours_are_within_the_charge():
+def test_exact_distributions_of_neighbours_are_within_the_charge():
     """The distributions above, integrated: what the choice alone gives away."""
     for params in (LOUD, SHARP):
         plan = plan_of(search(**params))
         if plan.distribution is None:
             distributions = [
-                law_of_exponential(plan.choice.epsilon, scores(first)) for first in (0, 1)
+                distribution_of_exponential(plan.choice.epsilon, scores(first)) for first in (0, 1)
             ]
         else:
             distributions = [
-                law_of_stopping(plan.distribution, plan.choice.mu, scores(first))
+                distribution_of_stopping(plan.distribution, plan.choice.mu, scores(first))
                 for first in (0, 1)
             ]
         for epsilon in (0.0, 0.5, 2.0):
@@ -519,7 +519,7 @@ def test_scores_of_all_candidates_move_together(count):
 
 
 @pytest.mark.parametrize("draws", [250, pytest.param(800, marks=pytest.mark.slow)])
-def test_the_choice_has_the_law_of_noise_on_all_scores(draws):
+def test_the_choice_has_the_distribution_of_noise_on_all_scores(draws):
     params = {"selection": "gaussian", "epsilon": 4.0}
     plan = plan_of(search(**params))
     assert plan.choice.sigma >= math.sqrt(len(GRID)) / plan.choice.mu
@@ -528,8 +528,8 @@ def test_the_choice_has_the_law_of_noise_on_all_scores(draws):
         assert set(counts) == {len(GRID)}
         rng = np.random.default_rng(first)
         noisy = scores(first) + plan.choice.sigma * rng.standard_normal((200_000, len(GRID)))
-        law = np.bincount(noisy.argmax(axis=1), minlength=len(GRID)) / 200_000
-        assert pvalue(won, law, draws) > FALSE_ALARM
+        distribution = np.bincount(noisy.argmax(axis=1), minlength=len(GRID)) / 200_000
+        assert pvalue(won, distribution, draws) > FALSE_ALARM
         half = scores(first) + plan.choice.sigma / 2 * rng.standard_normal((200_000, len(GRID)))
         other = np.bincount(half.argmax(axis=1), minlength=len(GRID)) / 200_000
         if draws > 250:
