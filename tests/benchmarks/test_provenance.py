@@ -43,7 +43,7 @@ UNKNOWN: dict[str, int] = {
     "dimension": 17,
     "kernel": 53,
     "label": 1,
-    "linear": 65,
+    "linear": 52,
     "multiclass": 4,
     "paper_auc": 265,
     "paper_tables": 31,
