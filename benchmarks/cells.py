@@ -149,6 +149,16 @@ def hardware() -> dict:
     return found
 
 
+def provenance() -> dict[str, str]:
+    """Name the commit and the machine of a row: a file holds rows of several runs."""
+    found = hardware()
+    memory = f", {found['memory_gigabytes']} GB" if "memory_gigabytes" in found else ""
+    return {
+        "commit": commit(),
+        "hardware": f"{found['processor']}, {found['cores']} cores{memory}",
+    }
+
+
 def read(path: Path) -> dict:
     """Read the results so far."""
     return json.loads(path.read_text()) if path.exists() else {}
@@ -165,6 +175,11 @@ def merge(path: Path, *keys: str, value: Any) -> None:
     part = path.with_suffix(".part")
     part.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     part.replace(path)
+
+
+def store(path: Path, *keys: str, value: Mapping[str, Any]) -> None:
+    """Set one row of a JSON file, with the commit and the machine that measured it."""
+    merge(path, *keys, value={**value, **provenance()})
 
 
 def _named(names: Sequence[str], name: str, key: str, methods: Mapping[str, Method]) -> bool:
@@ -206,10 +221,11 @@ def _run_if_new(
     fits = options.fits if options.fits and method.private else default_fits(problem, method)
     found = read(path).get("cells", {}).get(name, {}).get(key, {}).get(label, {})
     refreshed = options.refresh is not None and _named(options.refresh, name, key, options.methods)
-    if found.get("digest") == digest and found["draws"] >= fits and not refreshed:
+    is_known = found.get("digest") == digest and {"commit", "hardware"} <= found.keys()
+    if is_known and found["draws"] >= fits and not refreshed:
         return
-    cell = {**run_cell(problem, method, epsilon, fits), "digest": digest, "commit": commit()}
-    merge(path, "cells", name, key, label, value=cell)
+    cell = {**run_cell(problem, method, epsilon, fits), "digest": digest}
+    store(path, "cells", name, key, label, value=cell)
     print(
         f"{name:10} {key:22} eps={label:4} {cell['mean']:.4f} sd {cell['sd']:.4f} "
         f"({cell['draws']} fits, {cell['seconds_per_fit']:.3f} s) {cell['setting']}",

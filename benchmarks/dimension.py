@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cells import RESULTS, merge, read, run_cell, versions
+from benchmarks.cells import RESULTS, merge, read, run_cell, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS
 from benchmarks.pictures import IMAGES, save
@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 print(f"{key:22} skipped: {reason}", flush=True)
                 continue
             cell = run_cell(problem, METHODS[key], EPSILON, given.fits)
-            merge(given.out, "cells", key, str(d), value=cell)
+            store(given.out, "cells", key, str(d), value=cell)
             print(f"{key:22} d={d:6} {cell['mean']:.4f} sd {cell['sd']:.4f}", flush=True)
         del problem  # the next one is as large
     merge(given.out, "versions", value=versions())

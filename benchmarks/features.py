@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from benchmarks.cells import RESULTS, merge, versions
+from benchmarks.cells import RESULTS, merge, store, versions
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 
 EPSILONS = (0.3, 1.0, 3.0)
@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for epsilon in given.epsilons:
             for way in given.ways:
                 cell = measured(way, data, ranges, epsilon, given.fits)
-                merge(given.out, "cells", name, way, f"{epsilon:g}", value=cell)
+                store(given.out, "cells", name, way, f"{epsilon:g}", value=cell)
                 print(
                     f"{name:12} {way:9} epsilon {epsilon:g}: {cell['mean']:.3f}, "
                     f"{cell['cpu_seconds']} s, {cell['peak_megabytes']} MB",

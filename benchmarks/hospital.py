@@ -28,7 +28,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from benchmarks.cells import RESULTS, merge, versions
+from benchmarks.cells import RESULTS, merge, provenance, versions
 from benchmarks.tables import markdown
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier, PrivateTableClassifier
 
@@ -174,6 +174,7 @@ def _cell(make: Any, n: int, fits: int) -> dict[str, Any]:
         "sd": float(np.std(areas, ddof=1)) if fits > 1 else 0.0,
         "draws": fits,
         "warned": any(warned),
+        **provenance(),
     }
 
 

@@ -28,7 +28,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 import dp_halfspace
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.problems import load
 
@@ -176,14 +176,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         for method in METHODS:
             for epsilon in EPSILONS:
                 cell = accuracy(data, method, epsilon, given.fits)
-                merge(given.out, "accuracy", name, method, f"{epsilon:g}", value=cell)
+                store(given.out, "accuracy", name, method, f"{epsilon:g}", value=cell)
                 print(f"{name:9} {method:7} {epsilon:4g} {cell['mean']:.4f}", flush=True)
     for name, size in TIMED if "timing" in given.parts else ():
         cell = timing(problem(name), size, given.pairs)
-        merge(given.out, "timing", f"{name}, {size} features", value=cell)
+        store(given.out, "timing", f"{name}, {size} features", value=cell)
         print(name, size, cell, flush=True)
     if "rest" in given.parts:
-        merge(given.out, "prediction", value=prediction())
+        store(given.out, "prediction", value=prediction())
     merge(given.out, "versions", value=versions())
     print(tables(read(given.out)))
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.problems import load
 from dp_halfspace import LabelPrivateClassifier
 
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         cells += [(m, e, MECHANISMS[m]) for m in given.mechanisms for e in EPSILONS]
         for mechanism, epsilon, params in cells:
             cell = accuracy(name, epsilon, given.fits, **params)
-            merge(given.out, "accuracy", name, mechanism, f"{epsilon:g}", value=cell)
+            store(given.out, "accuracy", name, mechanism, f"{epsilon:g}", value=cell)
             print(f"{name:9} {mechanism:19} {epsilon:4g} {cell['mean']:.4f}", flush=True)
     merge(given.out, "versions", value=versions())
     print(table(read(given.out)))

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.pictures import IMAGES, save
 from benchmarks.tables import markdown
 from dp_halfspace import PureHalfspaceClassifier
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = options.parse_args(argv)
     for name, (n_features, margin) in PROBLEMS.items():
         found = measure(n_features, margin, given.sizes, given.fits)
-        merge(given.out, "cells", name, value=found)
+        store(given.out, "cells", name, value=found)
     merge(given.out, "versions", value=versions())
     print(table(read(given.out)))
     draw(given.out, given.picture)

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.catalogue import KEEL, TABLES, Coded, _codes, _ranged
-from benchmarks.cells import RESULTS, commit, merge, read, versions
+from benchmarks.cells import RESULTS, merge, provenance, read, versions
 from benchmarks.environments import interpreter, missing
 from benchmarks.library_worker import one_hot
 from benchmarks.real_tables import (
@@ -223,7 +223,7 @@ def scores(answers: Sequence[Any], parts: Split) -> dict[str, Any]:
         if "log_loss" in one:
             one["brier"] = float(np.mean((answer[:, 1] - parts.y) ** 2))
     found = {m: round(float(np.mean([one[m] for one in scored])), 5) for m in scored[0]}
-    return {**found, "fits": len(answers), "commit": commit()}
+    return {**found, "fits": len(answers), **provenance()}
 
 
 def figures(results: Mapping[str, Any], pool: str, epsilon: str) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.cells import ANY_BUDGET, RESULTS, default_fits, merge, parser, read, run, run_cell
+from benchmarks.cells import (
+    ANY_BUDGET,
+    RESULTS,
+    default_fits,
+    merge,
+    parser,
+    read,
+    run,
+    run_cell,
+    store,
+)
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import load
 from benchmarks.published_auc import OBJECTIVE, OBJECTIVE_PURE, PUBLISHED
@@ -60,7 +70,7 @@ def less_noise(path: Path, name: str, *, factors: Sequence[float], fits: int | N
             draws = fits or default_fits(problem, method)
             cell = run_cell(problem, method, LESS_NOISE_EPSILON, draws)
             row = f"{name}, epsilon {LESS_NOISE_EPSILON:g}, {title}"
-            merge(path, "less_noise", row, f"{factor:g}", value=cell)
+            store(path, "less_noise", row, f"{factor:g}", value=cell)
             print(f"{row}: noise / {factor:g} {cell['mean']:.4f}", flush=True)
 
 

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cells import RESULTS, merge, versions
+from benchmarks.cells import RESULTS, merge, provenance, versions
 from benchmarks.risk_bounds import COLUMNS, distribution, minimiser, risk
 from benchmarks.tables import markdown
 from dp_halfspace.optim import LOGISTIC
@@ -327,7 +327,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not given.quick:
         setting = {"records": RECORDS, "columns": COLUMNS, "epsilon": EPSILON, "delta": DELTA}
         merge(given.out, "setting", value=setting | {"ridge": RIDGE, "tilt": TILT})
-        merge(given.out, "lines", value=rows)
+        merge(given.out, "lines", value=[{**row, **provenance()} for row in rows])
         merge(given.out, "versions", value=versions())
     print(table(rows))
 

@@ -8,16 +8,19 @@ numbers go to ``benchmarks/results/projection.json``.
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy starts its threads
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import scipy
 from scipy import sparse
 
+from benchmarks.cells import provenance
 from dp_halfspace.projection import LinearMap, draw_hadamard, draw_rademacher
 
 RESULTS = Path(__file__).parent / "results" / "projection.json"
@@ -75,6 +78,7 @@ def row(n: int, d: int, k: int, density: float | None) -> dict[str, object]:
         "apply_over_reference": {name: s / reference for name, s in apply.items()},
         "draw_milliseconds": {name: 1e3 * s for name, s in draw_seconds.items()},
         "pull_back_milliseconds": {name: 1e3 * s for name, s in back.items()},
+        **provenance(),
     }
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from benchmarks.cells import RESULTS, merge, parser, read, run
+from benchmarks.cells import RESULTS, parser, read, run, store
 from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS, _ours
 from benchmarks.problems import LOADERS, load
@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     run(given.out, given)
     if given.speed:
         for n_columns in COLUMNS:
-            merge(given.out, "directions", str(n_columns), value=speed(n_columns))
+            store(given.out, "directions", str(n_columns), value=speed(n_columns))
     found = read(given.out)
     print("\n" + score_tables(found, METHODS_PURE))
     print("\n" + direction_table(found))

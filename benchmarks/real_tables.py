@@ -32,7 +32,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from benchmarks.catalogue import TABLES, Coded
-from benchmarks.cells import RESULTS, commit, merge, read, versions
+from benchmarks.cells import RESULTS, merge, provenance, read, versions
 from benchmarks.environments import interpreter, missing
 from benchmarks.library_worker import one_hot, unit_rows
 from benchmarks.tables import fill
@@ -245,7 +245,7 @@ def cell(method: str, parts: Split, epsilon: float, fits: int) -> dict[str, Any]
     n_fits = n_draws * len(found)
     seconds_per_fit = round(seconds / n_fits, 3)
     return {
-        "settings": found, "fits": n_draws, "seconds_per_fit": seconds_per_fit, "commit": commit(),
+        "settings": found, "fits": n_draws, "seconds_per_fit": seconds_per_fit, **provenance(),
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import RBFSampler
 
-from benchmarks.cells import RESULTS, merge, read, run_cell, versions
+from benchmarks.cells import RESULTS, merge, read, run_cell, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS
 from benchmarks.pictures import IMAGES, save
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, pair in PAIRS.items():
         for features in FEATURES:
             found = measure(problem(pair, features))
-            merge(given.out, "cells", f"{name}, {features}", value=found)
+            store(given.out, "cells", f"{name}, {features}", value=found)
             print(f"{name}, {features}: margin {found['last_margin']:.4f} in the end", flush=True)
     merge(given.out, "versions", value=versions())
     print(removed_table(read(given.out)))

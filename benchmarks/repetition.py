@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.problems import load
 from benchmarks.tuning import PAGE, fill, scores
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for kind in KINDS:
             for epsilon in BUDGETS:
                 found = measure(load(name), kind, epsilon, given.fits)
-                merge(given.out, "cells", f"{name}, {kind}, {epsilon}", value=found)
+                store(given.out, "cells", f"{name}, {kind}, {epsilon}", value=found)
                 print(f"measured {name}, {kind}, {epsilon}", flush=True)
     merge(given.out, "versions", value=versions())
     cells = read(given.out)["cells"]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.pictures import IMAGES, save
 from benchmarks.tables import markdown
 from dp_halfspace.optim import LOGISTIC
@@ -201,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_argument("--picture", type=Path, default=IMAGES / "risk_bounds.svg")
     given = options.parse_args(argv)
     for name, found in measure(given.samples, given.draws).items():
-        merge(given.out, "cells", name, value=found)
+        store(given.out, "cells", name, value=found)
     setting = {"epsilon": EPSILON, "delta": DELTA, "ridge": RIDGE, "records": RECORDS}
     setting |= {"columns": COLUMNS, "samples": given.samples, "draws": given.draws}
     merge(given.out, "setting", value=setting)

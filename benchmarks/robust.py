@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import load
@@ -69,7 +69,11 @@ def measure(
     def models(radius: float) -> list[Any]:
         public = {"data_norm": problem.data_norm, "classes": list(problem.classes)}
         robust = OutputPerturbationClassifier(
-            adversary_radius=radius, adversary_norm=norm, epsilon=epsilon, **public
+            adversary_radius=radius,
+            adversary_norm=norm,
+            preconditioner=False,  # as with an adversary: a radius of zero is the same method
+            epsilon=epsilon,
+            **public,
         )
         draws = fits if math.isfinite(epsilon) else 1
         return [
@@ -131,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         problem = load(source)
         for epsilon in EPSILONS:
             cell = measure(problem, norm, shares, epsilon=epsilon, fits=given.fits)
-            merge(given.out, "cells", name, f"{epsilon:g}", value=cell)
+            store(given.out, "cells", name, f"{epsilon:g}", value=cell)
             print(f"{name} epsilon={epsilon:g}: {cell}", flush=True)
     merge(given.out, "versions", value=versions())
     print(robust_table(read(given.out)))

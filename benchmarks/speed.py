@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import dp_halfspace
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.problems import SPEED, load
 from benchmarks.tables import speed_table
@@ -183,10 +183,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = options.parse_args(argv)
     for name in given.only:
         label = name if THREADS == "1" else f"{name}, {THREADS} threads"
-        merge(given.out, "speed", label, value=measure(load(name), given.pairs))
+        store(given.out, "speed", label, value=measure(load(name), given.pairs))
         print(f"measured {name}", flush=True)
     if THREADS == "1":
-        merge(given.out, "import", value=import_milliseconds(given.pairs))
+        store(given.out, "import", value=import_milliseconds(given.pairs))
     merge(given.out, "limits", value=LIMITS)
     merge(given.out, "versions", value=versions())
     print(speed_table(read(given.out)))

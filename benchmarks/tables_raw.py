@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from benchmarks.cells import merge, versions
+from benchmarks.cells import merge, store, versions
 from benchmarks.environments import interpreter, missing
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -151,5 +151,5 @@ if __name__ == "__main__":
     print("|---|---|---|---|---|---|---|")
     for name, parts in tables(options.tables).items():
         scores = measured(parts, options.fits, options.method)
-        merge(out, name, value=scores)
+        store(out, name, value=scores)
         print(line(name, scores), flush=True)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import load
@@ -70,6 +70,7 @@ def measure(
     for _ in range(fits if math.isfinite(epsilon) else 1):
         model = OutputPerturbationClassifier(
             tilt=tilt,
+            preconditioner=False,  # as with a tilt: a tilt of zero is the same method
             epsilon=epsilon,
             data_norm=problem.data_norm,
             classes=list(problem.classes),
@@ -132,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for epsilon in EPSILONS:
             for tilt in TILTS:
                 cell = measure(problem, parts, tilt=tilt, epsilon=epsilon, fits=given.fits)
-                merge(given.out, "cells", name, f"{epsilon:g}", f"{tilt:g}", value=cell)
+                store(given.out, "cells", name, f"{epsilon:g}", f"{tilt:g}", value=cell)
                 print(f"{name} epsilon={epsilon:g} tilt={tilt:g}: {cell}", flush=True)
     merge(given.out, "versions", value=versions())
     print(tilt_table(read(given.out)))

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import load
@@ -148,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name in given.only:
         for kind in KINDS:
             found = measure(load(name), kind, given.fits)
-            merge(given.out, "cells", f"{name}, {kind}", value=found)
+            store(given.out, "cells", f"{name}, {kind}", value=found)
             print(f"measured {name}, {kind}", flush=True)
     merge(given.out, "versions", value=versions())
     cells = read(given.out)["cells"]

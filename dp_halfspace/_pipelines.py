@@ -34,7 +34,7 @@ _READERS_BY_KIND = [
         "SelectKBest SelectPercentile SequentialFeatureSelector VarianceThreshold",
     ),
     (
-        "directions, centres or neighbours among the records",
+        "principal components, centres or neighbours among the records",
         "GaussianRandomProjection, or PrivateKernelClassifier",
         "BernoulliRBM Birch BisectingKMeans CCA DictionaryLearning FactorAnalysis FastICA "
         "FeatureAgglomeration IncrementalPCA Isomap KMeans KNeighborsTransformer KernelCenterer "

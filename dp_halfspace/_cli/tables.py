@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import re
 import zipfile
 import zlib
@@ -27,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace.data.cells import Moment, canonical, text_of, truth_of
+from dp_halfspace.data.cells import Moment, canonical, limit_of, text_of, truth_of
+from dp_halfspace.data.encoding import read_numbers
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word_of
 from dp_halfspace.exceptions import install_hint
@@ -157,6 +159,8 @@ _SEPARATORS = ",;\t| "
 _EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 # Labels that are found in a table, unless a label set is stated.
 _MOST_CLASSES = 100
+# The share of numbers, or of dates, from which a column that no schema states is one of them.
+NEARLY_ALL = 0.95
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
 # Bytes of a column of a Parquet file that are read at a time.
 _READ_BYTES = 2**20
@@ -488,16 +492,52 @@ def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column
 
 
 def _kind_of_texts(texts: Any, decimal: str | None) -> str:
-    """Return what all cells of a column hold that are not missing; numbers come first."""
+    """Return what nearly all cells of a column hold that are not missing; numbers come first.
+
+    A few other cells among numbers or dates are remarks, and count as missing. Limits such as
+    ``<0.3`` are numbers only beside as many plain ones: else they are the names of groups.
+    """
     if getattr(texts.dtype, "kind", "O") == "f":
         return "number"
-    values = (canonical(text, decimal) for text in read_column(texts).distinct()[0])
-    there = [value for value in values if value is not None]
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in there):
+    found, places = read_column(texts).distinct()
+    # Places of missing cells may be -1, that of the last value.
+    counts = np.bincount(places % max(len(found), 1), minlength=len(found)).tolist()
+    cells = [(canonical(text, decimal), k) for text, k in zip(found, counts, strict=True)]
+    there = [(value, k) for value, k in cells if value is not None and k]
+    enough = NEARLY_ALL * sum(k for _, k in there)
+    plain = sum(k for value, k in there if _is_plain_number(value))
+    limits = sum(k for value, k in there if isinstance(value, str) and _is_limit(value, decimal))
+    if plain + limits >= enough and plain >= limits:
         return "number"
-    if all(truth_of(value) is not None for value in there):
+    if all(truth_of(value) is not None for value, _ in there):
         return "boolean"
-    return "date" if all(isinstance(value, Moment) for value in there) else "text"
+    dates = sum(k for value, k in there if isinstance(value, Moment))
+    return "date" if dates >= enough else "text"
+
+
+def _is_plain_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_limit(text: str, decimal: str | None) -> bool:
+    return not math.isnan(limit_of(text, decimal))
+
+
+def columns_with_remarks(cells: Cells, columns: Mapping[str, Column]) -> list[str]:
+    """Name the columns of numbers or dates in which a cell is neither such a value nor missing.
+
+    A finding in private cells: for the curator alone.
+    """
+    typed = read_typed_columns(cells, columns)
+    named = []
+    for name, column in columns.items():
+        if cells.is_text and column.kind in ("number", "date"):
+            missing = read_column(cells.frame[name]).read(
+                lambda cell: canonical(cell) is None, bool
+            )
+            if (np.isnan(read_numbers(read_column(typed[name]), column)) & ~missing).any():
+                named.append(name)
+    return named
 
 
 def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:

@@ -47,6 +47,9 @@ _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 _GROUPED_BY_DOTS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]*|(?:\.[0-9]{3}){2,})")
 
+# A value below or above a limit that a laboratory can measure: <0.3, > 200.
+_BEYOND_LIMIT = re.compile(r"(?:[<>]=?|[\u2264\u2265])\s*(?P<limit>[0-9+\-.,].*)")
+
 # The sign that groups digits beside a stated decimal sign, and a number with one group.
 _GROUPING = {".": ",", ",": "."}
 _ONE_GROUP = {
@@ -345,10 +348,23 @@ def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(result)
 
 
-def number_of(cell: Cell) -> float:
-    """Return the number of a cell: dates and durations in days; NaN for texts and missing."""
-    if cell is None or isinstance(cell, str):
-        return math.nan if cell is None else _NUMBER_WORDS.get(cell.lower(), math.nan)
+def limit_of(text: str, decimal: str | None = None) -> float:
+    """Return the limit of a text such as ``<0.3`` or ``> 200``, NaN of any other text."""
+    found = _BEYOND_LIMIT.fullmatch(text)
+    limit = None if found is None else _parse_number(found["limit"], decimal)
+    return math.nan if limit is None else number_of(limit)
+
+
+def number_of(cell: Cell, decimal: str | None = None) -> float:
+    """Return the number of a cell: dates and durations in days; NaN for texts and missing.
+
+    A text that states a limit is the limit itself, read by the sign of decimals.
+    """
+    if cell is None:
+        return math.nan
+    if isinstance(cell, str):
+        word = _NUMBER_WORDS.get(cell.lower())
+        return limit_of(cell, decimal) if word is None else word
     if isinstance(cell, Moment):
         return cell.days + cell.nanoseconds / _PER_DAY
     if isinstance(cell, Duration):

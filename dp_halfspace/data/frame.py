@@ -77,7 +77,7 @@ class Stored:
         elif kind in "mM":
             numbers = days_of_array(self.array)
         else:
-            numbers = self.read(lambda cell: number_of(canonical(cell, decimal)))
+            numbers = self.read(lambda cell: number_of(canonical(cell, decimal), decimal))
         if self.missing is not None:
             numbers[self.missing] = np.nan
         return np.clip(numbers, -LARGEST, LARGEST)

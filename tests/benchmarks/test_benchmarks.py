@@ -89,6 +89,15 @@ def test_a_cell_is_run_again_only_when_something_changed(tiny_set, tmp_path, mon
     run(linear, out, "dp_sgd", more=["--fits", "2"])
     expected += [("DP-SGD", 2), ("DP-SGD", 3)]
     assert ran == expected
+    # A row of which nobody knows what measured it is measured again.
+    found = cells.read(out)
+    for methods in found["cells"].values():
+        for cell in methods["dp_sgd"].values():
+            del cell["hardware"]
+    out.write_text(json.dumps(found))
+    run(linear, out, "dp_sgd", more=["--fits", "3"])
+    expected += [("DP-SGD", 3)]
+    assert ran == expected
     changed = dataclasses.replace(cells.METHODS["dp_sgd"], version="another")
     monkeypatch.setitem(cells.METHODS, "dp_sgd", changed)
     run(linear, out, "dp_sgd")

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import io
 import itertools
+import json
 import warnings
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -56,6 +57,7 @@ KINDS = {
     "postcodes": ["01234", "98765"],
     "whole": ["1", "2", "-3"],
     "long": ["12345678901234567", "12345678901234568"],
+    "limits": ["<0.3", "> 20"],
     "signs": ["+5", "5"],
     "exponents": ["1e5", "2E-3"],
     "fractions": ["0.10", "1.25", "-0.0", "0.30000000000000004"],
@@ -233,11 +235,27 @@ def test_every_way_to_write_a_value_has_one_reading_under_each_rule():
         ("1" * 500, {None: np.inf}),
         ("yes", {None: 1.0}),
         ("y", {None: np.nan}),
+        ("<0.3", dict.fromkeys((None, ".", "either"), 0.3)),
+        ("<0,3", dict.fromkeys((None, ",", "either"), 0.3)),
+        (" >= 1,000 ", {None: 1000.0, ".": 1000.0, ",": 1.0}),
+        ("\u2264-5", {None: -5.0}),
+        ("> LOD", {None: np.nan}),
+        ("<", {None: np.nan}),
+        ("<0.3 mg", {None: np.nan}),
+        ("<<3", {None: np.nan}),
     ],
 )
 def test_signs_of_decimals(text, readings):
     for decimal, number in readings.items():
-        np.testing.assert_equal(number_of(canonical(text, decimal)), number)
+        np.testing.assert_equal(number_of(canonical(text, decimal), decimal), number)
+
+
+def test_a_limit_is_a_number_in_a_column_of_numbers_alone():
+    cell = canonical("<0.3")
+    assert number_of(cell) == 0.3
+    assert text_of(cell) == "<0.3"
+    assert truth_of(cell) is None
+    assert np.isnan(date_of(canonical("<20260131")))
 
 
 def test_equal_cells_of_other_types_are_read_by_themselves():
@@ -385,7 +403,9 @@ def test_the_command_and_parquet_read_the_same(tmp_path):
     model = MODEL.fit(table, y)
     wanted = model.decision_function(table)
     (tmp_path / "own.csv").write_text(table.assign(y=y).to_csv(index=False))
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
     options = ["fit", str(tmp_path / "own.csv"), "--target", "y", "--epsilon", "1", "--save", "m"]
+    options += ["--schema", str(tmp_path / "s.json")]
     by_command = read_training_table(parse_options(options)).frame
     assert model.decision_function(by_command).tobytes() == wanted.tobytes()
     kinds = pd.read_csv(io.StringIO(text), parse_dates=["seen"])

@@ -1,0 +1,96 @@
+"""Rows of stored results say which commit and which machine measured them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmarks import cells
+from benchmarks.cells import RESULTS
+
+# Where the rows of a file are: a part, and how many names lead from there to a row.
+CELLS = {"cells": 3}
+ROWS: dict[str, dict[str, int]] = {
+    "auc": CELLS,
+    "dimension": {"cells": 2},
+    "features": CELLS,
+    "hospital": CELLS,
+    "kernel": {"accuracy": 3, "timing": 1, "prediction": 0},
+    "label": {"accuracy": 3},
+    "linear": CELLS,
+    "lower_bound": {"cells": 1},
+    "multiclass": CELLS,
+    "other_tables": CELLS,
+    "paper_auc": {"cells": 3, "less_noise": 2},
+    "paper_tables": {"lines": 1},
+    "projection": {"dense": 1, "csr": 1},
+    "pure": {"cells": 3, "directions": 1},
+    "real_tables": CELLS,
+    "removed_points": {"cells": 1},
+    "repetition": {"cells": 1},
+    "risk_bounds": {"cells": 1},
+    "robust": {"cells": 2},
+    "speed": {"speed": 1, "import": 0},
+    "tables_raw": {"": 1},
+    "tilt": CELLS,
+    "tuning": {"cells": 1},
+}
+# Rows that version 0.1.0 measured, before commits and machines were written down, by file.
+UNKNOWN: dict[str, int] = {
+    "dimension": 17,
+    "kernel": 53,
+    "label": 1,
+    "linear": 52,
+    "multiclass": 4,
+    "paper_auc": 265,
+    "paper_tables": 31,
+    "projection": 37,
+    "pure": 2,
+    "repetition": 12,
+    "speed": 15,
+    "tuning": 6,
+}
+
+
+def rows_of(found: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows below a part of a file."""
+    if depth == 0:
+        yield found
+        return
+    for inner in found.values() if isinstance(found, dict) else found:
+        yield from rows_of(inner, depth - 1)
+
+
+def stored_rows(name: str) -> list[dict[str, Any]]:
+    results = json.loads((RESULTS / f"{name}.json").read_text())
+    if "" in ROWS[name]:
+        results = {"": {key: row for key, row in results.items() if key != "versions"}}
+    return [row for part, depth in ROWS[name].items() for row in rows_of(results[part], depth)]
+
+
+def is_known(row: dict[str, Any]) -> bool:
+    return {"commit", "hardware"} <= row.keys()
+
+
+def test_every_file_of_results_is_listed():
+    assert {path.stem for path in RESULTS.glob("*.json")} == set(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_say_commit_and_hardware(name):
+    rows = stored_rows(name)
+    assert rows
+    assert sum(not is_known(row) for row in rows) == UNKNOWN.get(name, 0)
+
+
+def test_a_row_is_stored_with_commit_and_hardware_and_leaves_the_rest(tmp_path):
+    path = tmp_path / "some.json"
+    cells.merge(path, "cells", "a", value={"mean": 0.5})
+    cells.store(path, "cells", "b", value={"mean": 0.7})
+    found = cells.read(path)["cells"]
+    assert found["a"] == {"mean": 0.5}
+    assert is_known(found["b"])
+    assert found["b"]["mean"] == 0.7
