@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import repeatable
+
 settings.register_profile(
     "suite",
     deadline=None,
@@ -18,8 +20,15 @@ settings.register_profile(
 settings.register_profile("slow", settings.get_profile("suite"), max_examples=200)
 
 
+def pytest_addoption(parser):
+    """Add the options for real randomness and for whole cross products."""
+    parser.addoption("--fresh", action="store_true", help="randomness of the operating system")
+    parser.addoption("--all-cases", action="store_true", help="all cases of sampled tests")
+
+
 def pytest_configure(config):
-    """Few examples by default, many where the slow tests run too."""
+    """Few examples by default, many where the slow tests run too; streams for doctests, too."""
+    config.pluginmanager.register(repeatable, "repeatable")
     settings.load_profile("suite" if config.getoption("markexpr") == "not slow" else "slow")
 
 

@@ -29,7 +29,7 @@ from tests.mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("dp_halfspace", "tests")
-FILES = ("conftest.py", "pyproject.toml")
+FILES = ("pyproject.toml",)
 LINKED = ("docs", "benchmarks", "README.md", "CHANGELOG.md")
 # Imported once, before a process for each mutant is forked.
 HEAVY = "numpy scipy.stats scipy.optimize scipy.sparse sklearn.base sklearn.pipeline hypothesis"

@@ -1,4 +1,4 @@
-"""Repeatable randomness for the whole suite, doctests included.
+"""A plugin: repeatable randomness for the whole suite, doctests included, and parts of it.
 
 Every test reads the bytes of a stream named after it instead of the operating system's, so
 that a run tells about the code and not about luck. `pytest --fresh` gives the real bytes.
@@ -26,12 +26,6 @@ CORE = (
     "tests/privacy/test_mechanisms.py",
     "tests/rows/",
 )
-
-
-def pytest_addoption(parser):
-    """Add the options for real randomness and for whole cross products."""
-    parser.addoption("--fresh", action="store_true", help="randomness of the operating system")
-    parser.addoption("--all-cases", action="store_true", help="all cases of sampled tests")
 
 
 @pytest.hookimpl(tryfirst=True)
