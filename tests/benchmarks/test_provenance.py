@@ -41,17 +41,12 @@ ROWS: dict[str, dict[str, int]] = {
 # Rows that version 0.1.0 measured, before commits and machines were written down, by file.
 UNKNOWN: dict[str, int] = {
     "dimension": 17,
-    "kernel": 53,
     "label": 1,
     "linear": 52,
     "multiclass": 4,
     "paper_auc": 265,
-    "paper_tables": 31,
-    "projection": 37,
     "pure": 2,
-    "repetition": 12,
     "speed": 15,
-    "tuning": 6,
 }
 
 
