@@ -266,7 +266,7 @@ def broken(column, value):
 LABELS = Y.astype(float)
 LABELS[2500] = np.nan
 ERRORS = {
-    "hole": (broken(3, np.nan), Y, "NaN or infinity in column 3"),
+    "missing": (broken(3, np.nan), Y, "NaN or infinity in column 3"),
     "infinity": (broken(1, np.inf), Y, "NaN or infinity in column 1"),
     "complex": (X.astype(complex), Y, "Complex data not supported"),
     "dates": (np.full(X.shape, "2020-01-01", dtype="M8[D]"), Y, "dates or durations"),

@@ -179,11 +179,11 @@ def test_scalers_and_chunks_read_them_alike(scaler):
 
 WHOLE = [1, 0] * 20
 SINGLE = {
-    "truth values": lambda hole: pd.Series([*WHOLE[:-1], hole], dtype=object).astype(
-        bool if hole == 0 else object
+    "truth values": lambda last: pd.Series([*WHOLE[:-1], last], dtype=object).astype(
+        bool if last == 0 else object
     ),
-    "whole numbers": lambda hole: pd.Series([*WHOLE[:-1], hole]).astype(
-        np.int16 if hole == 0 else float
+    "whole numbers": lambda last: pd.Series([*WHOLE[:-1], last]).astype(
+        np.int16 if last == 0 else float
     ),
 }
 
@@ -191,10 +191,10 @@ SINGLE = {
 @pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
 @pytest.mark.parametrize("kind", SINGLE)
 def test_a_missing_cell_does_not_change_the_precision_of_all_rows(kind):
-    """Beside float32 a column of whole numbers is float32, and one with a gap is float64."""
+    """Beside float32 a column of whole numbers is float32, with a missing value float64."""
     found = []
-    for hole in (0, None):
-        table = pd.DataFrame({"a": X[:, 0].astype(np.float32), "b": SINGLE[kind](hole)})
+    for last in (0, None):
+        table = pd.DataFrame({"a": X[:, 0].astype(np.float32), "b": SINGLE[kind](last)})
         checked = check_features(BaseEstimator(), table, reset=True, allow_missing=True)
         found.append((checked.dtype, checked[:-1].tobytes()))
     assert found[0] == found[1]
@@ -246,9 +246,9 @@ def test_a_null_of_arrow_is_no_label():
 def targets():
     """Labels of each kind, one of them missing, with their public set."""
     for labels in ([0, 1], ["a", "b"], [False, True], [0.0, 1.0]):
-        for name, hole in MISSING.items():
+        for name, missing in MISSING.items():
             plain = [labels[i] for i in Y]
-            plain[3] = hole
+            plain[3] = missing
             yield f"{labels[1]!r}-{name}", np.array(plain, dtype=object), labels
             yield f"{labels[1]!r}-{name}-list", plain, labels
     for dtype, labels in {
@@ -337,9 +337,9 @@ def test_a_search_says_it_once(selection, classes):
 @pytest.mark.parametrize("data_norm", [None, 1.0])
 def test_sparse_rows_without_a_number_are_refused_by_their_column(name, data_norm):
     """One such record would turn every sum over records into noise."""
-    for hole in (np.nan, np.inf):
+    for wrong in (np.nan, np.inf):
         rows = sparse.lil_array(X)
-        rows[3, 1] = hole
+        rows[3, 1] = wrong
         for kind in ("csr", "csc", "coo"):
             with pytest.raises(ValueError, match="NaN or infinity in column 1"):
                 estimator(name, data_norm=data_norm).fit(rows.asformat(kind), Y)

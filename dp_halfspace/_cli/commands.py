@@ -22,7 +22,6 @@ from dp_halfspace._cli.files import import_skops, load_model, save_model, write_
 from dp_halfspace._cli.tables import (
     Cells,
     TrainingTable,
-    columns_with_remarks,
     declared_columns,
     is_verbatim,
     labels_of,
@@ -157,8 +156,7 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     """Write names and kinds of columns, and never a value, to look over before they are stated."""
     roles = [options.target] if options.target else []
     cells = read_cells(options, roles)
-    cells = replace(cells, frame=cells.frame.drop(columns=roles))
-    columns = declared_columns(cells, {})
+    columns = declared_columns(replace(cells, frame=cells.frame.drop(columns=roles)), {})
     template = {"columns": {name: word_of(column) for name, column in columns.items()}}
     text = json.dumps(template, indent=1, ensure_ascii=False) + "\n"
     if options.out is None:
@@ -170,17 +168,9 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         err,
         "these kinds were found in the private cells. Look them over, correct them by what the "
         "columns mean, and state what is public: a number may become [0, 120], a text "
-        '["I", "II", "III"], and what is no feature "drop".',
+        '["I", "II", "III"], and what is no feature "drop". A cell of another kind than its '
+        "column counts as missing.",
     )
-    remarks = columns_with_remarks(cells, columns)
-    if remarks:
-        few = len(remarks) == 1
-        _note(
-            err,
-            f"in the column{'' if few else 's'} {', '.join(map(repr, remarks))} some cells are "
-            f"neither empty nor of {'its' if few else 'their'} kind: they will count as missing. "
-            "This was found in the private cells, too.",
-        )
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:

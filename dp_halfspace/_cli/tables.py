@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace.data.cells import Moment, canonical, limit_of, text_of, truth_of
-from dp_halfspace.data.encoding import read_numbers
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word_of
 from dp_halfspace.exceptions import install_hint
@@ -521,23 +520,6 @@ def _is_plain_number(value: Any) -> bool:
 
 def _is_limit(text: str, decimal: str | None) -> bool:
     return not math.isnan(limit_of(text, decimal))
-
-
-def columns_with_remarks(cells: Cells, columns: Mapping[str, Column]) -> list[str]:
-    """Name the columns of numbers or dates in which a cell is neither such a value nor missing.
-
-    A finding in private cells: for the curator alone.
-    """
-    typed = read_typed_columns(cells, columns)
-    named = []
-    for name, column in columns.items():
-        if cells.is_text and column.kind in ("number", "date"):
-            missing = read_column(cells.frame[name]).read(
-                lambda cell: canonical(cell) is None, bool
-            )
-            if (np.isnan(read_numbers(read_column(typed[name]), column)) & ~missing).any():
-                named.append(name)
-    return named
 
 
 def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:

@@ -479,11 +479,21 @@ def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
         plan = plan_margin_descent(
             **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=_tail(problem)
         )
-    steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
+    return plan_hinge_steps(problem, plan, margin, constant_column, linear_map)
+
+
+def plan_hinge_steps(
+    problem: Problem,
+    plan: DescentPlan,
+    margin: float,
+    constant_column: float | None,
+    linear_map: LinearMap | None = None,
+) -> LinearPlan:
+    """Plan a fit by noisy steps on the hinge of one margin."""
     return linear_plan(
         problem,
         "noisy_gd",
-        steps,
+        GradientPlan(plan, (plan.event,), slopes=margin_slopes),
         margin=margin,
         margin_offset=plan.steps.margin_offset,
         constant_column=constant_column,

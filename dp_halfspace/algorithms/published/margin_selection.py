@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import kernel_engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan, GradientPlan
+from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.published.known_margin import (
     default_margin,
-    margin_slopes,
+    plan_hinge_steps,
     plan_known_margin,
     plan_margin_descent,
 )
@@ -319,12 +319,4 @@ def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[Li
 def _plan_steps(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
     """Wrap the steps for one margin."""
     constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
-    steps = GradientPlan(plan, (plan.event,), slopes=margin_slopes)
-    return linear_plan(
-        problem,
-        "noisy_gd",
-        steps,
-        margin=margin,
-        margin_offset=plan.steps.margin_offset,
-        constant_column=constant_column,
-    )
+    return plan_hinge_steps(problem, plan, margin, constant_column)
