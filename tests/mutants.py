@@ -423,7 +423,7 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
-        "tests/estimators/test_private_units.py",
+        "tests/estimators/test_private_column_scales.py",
         (
             "PrivateLinearClassifier._fit_plan",
             "warn_of_sparse_columns()",

@@ -135,15 +135,15 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         original units, with missing values (NaN) or not: the budget then buys a centre and a width
         for each column, see `scaler_`; where it does not help (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then.
-    rows : {"unit", "clipped"}, default="unit"
-        ``"unit"`` brings every clipped row, together with the constant column, to norm one;
+    rows : {"normalised", "clipped"}, default="normalised"
+        ``"normalised"`` brings every clipped row, together with the constant column, to norm one;
         no halfspace changes by that. ``"clipped"`` leaves shorter rows as they are: then
         ``loss="logistic"`` is the usual logistic model and has probabilities.
     preconditioner : bool or "auto", default="auto"
-        Whether to release a private preconditioner of the unit rows first. ``"auto"`` does so for
-        at most 512 columns where the noise leaves something of it; True insists.
+        Whether to release a private preconditioner of the normalised rows first. ``"auto"`` does so
+        for at most 512 columns where the noise leaves something of it; True insists.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
-        Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
+        Public random map of the columns to fewer, for normalised rows. ``"auto"``: random signs
         for pure DP with more than 512 columns, else none.
     n_components : int or "auto", default="auto"
         Columns after the projection; ``"auto"`` is 150. Never to as many as there are.
@@ -230,7 +230,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     alpha: float | str = "auto"
     _: KW_ONLY
     shift: float | str = "auto"
-    rows: str = "unit"
+    rows: str = "normalised"
     preconditioner: bool | str = "auto"
     projection: str | None = "auto"
     n_components: int | str = "auto"
@@ -243,7 +243,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "loss": [StrOptions(set(_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
         "shift": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
-        "rows": [StrOptions({"unit", "clipped"})],
+        "rows": [StrOptions({"normalised", "clipped"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -287,8 +287,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         )
         if self.preconditioner is True and plan.preconditioner is None:
             raise ValueError(
-                'preconditioner=True needs rows="unit", at most 512 columns and enough budget '
-                "and rows: use preconditioner='auto' or False"
+                'preconditioner=True needs rows="normalised", at most 512 columns and enough '
+                "budget and rows: use preconditioner='auto' or False"
             )
         parameters = {"loss": self.loss, "shift": loss.shift, "rows": self.rows}
         return _ObjectiveFit(facts, plan, intercept, linear_map, constant, is_clipped, parameters)
@@ -296,10 +296,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     def _ridge(
         self, risk: MarginRisk | SoftmaxRisk, facts: PublicFacts, budget: Budget
     ) -> float | None:
-        """Return the wanted regulariser; None leaves it to the rule for unit rows."""
+        """Return the wanted regulariser; None leaves it to the rule for normalised rows."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
-        if self.rows == "unit":
+        if self.rows == "normalised":
             return None
         constant = self._constant_column()
         inverse = 1.0 / constant if constant else 0.0
@@ -310,9 +310,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """Draw the public projection, if there is one."""
         kind, components = self.projection, self.n_components
         if kind in PROJECTIONS and self.rows == "clipped":
-            raise ValueError('a projection needs rows="unit"')
+            raise ValueError('a projection needs rows="normalised"')
         if kind == "auto":
-            is_wanted = wanted is not None and not budget.is_infinite and self.rows == "unit"
+            is_wanted = wanted is not None and not budget.is_infinite and self.rows == "normalised"
             kind = "rademacher" if is_wanted else None
         if kind is None:
             return None

@@ -126,7 +126,7 @@ def _usual_scale(
     image, constant = mean_squares(transform, power)
     length = 1.0
     if constant_column is not None:
-        # The constant is this share of a unit row; far shorter and longer rows are noise.
+        # The constant is this share of a normalised row; far shorter and longer rows are noise.
         longest = _LONGEST * (1.0 + constant_column)
         length = max(constant_column / math.sqrt(max(constant, 1e-9)), constant_column)
         length = min(length, longest)
@@ -186,13 +186,12 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
         ``delta > 0``; the largest weight is one, and no threshold is corrected.
     preconditioner : bool or "auto", default="auto"
-        Whether to release the second moment of the unit rows first, map the rows to where it is
-        flat and bring them back to norm one. False is the published method, on clipped rows.
+        Whether to release the second moment of the normalised rows first, map the rows to where it
+        is flat and bring them back to norm one. False is the published method, on clipped rows.
         ``"auto"`` is True for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, neither tilt
         nor adversary, and at most 512 columns, where the noise leaves something of the moment; a
-        number for `alpha`, or an adversary, is in the units of the columns. True insists, for
-        every loss and `alpha`; not with a tilt, an adversary or ``delta=0``. Rows in chunks need
-        False.
+        number for `alpha`, or an adversary, is in the units of the columns. True insists, for every
+        loss and `alpha`; not with a tilt, an adversary or ``delta=0``. Rows in chunks need False.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"``, without
         a tilt ``"sgd"`` or ``"katyusha"``, or a callable ``(F, start) -> w``, with `F` a

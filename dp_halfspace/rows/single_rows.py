@@ -112,7 +112,7 @@ class SingleRows:
         """Return ``make(class_indices, weights of the rows)``; see `Rows.apply_to_classes`."""
         return make(class_indices, weights[class_indices].astype(np.float32))
 
-    def unit(
+    def normalise_images(
         self, transform: FloatArray | ThinMap, *, row_bound: float, condition: float
     ) -> SingleRows:
         """Return the rows divided by the norm of their image, and hardly shorter.
@@ -320,8 +320,10 @@ class SingleFeatureRows(SingleRows):
         """Number of rows in a block."""
         return feature_block_size(len(self._matrix), self.feature_map.n_components)
 
-    def unit(self, transform: Any, *, row_bound: float, condition: float) -> SingleFeatureRows:
-        """Return the rows divided by the norm of their image; see `SingleRows.unit`."""
+    def normalise_images(
+        self, transform: Any, *, row_bound: float, condition: float
+    ) -> SingleFeatureRows:
+        """Return the rows divided by the norm of their image; see `SingleRows.normalise_images`."""
         squares = np.empty(len(self._matrix), dtype=np.float32)
         bounded = transform.single_squares()
         for lo, rows in self._features():
@@ -331,7 +333,7 @@ class SingleFeatureRows(SingleRows):
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Return products of features and the columns of a matrix; there is no bias."""
-        single = np.ascontiguousarray(w * self.feature_map.single_unit, dtype=np.float32)
+        single = np.ascontiguousarray(w * self.feature_map.single_scale, dtype=np.float32)
         out = np.empty((len(self._matrix), w.shape[1]))
         for lo, rows in self._features():
             out[lo : lo + len(rows)] = rows @ single
@@ -365,7 +367,7 @@ class SingleFeatureRows(SingleRows):
         """Make the features of block after block; a block is valid until the next one."""
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
-        last = (self.bias or 0.0) / self.feature_map.single_unit
+        last = (self.bias or 0.0) / self.feature_map.single_scale
         for lo in range(0, n, step):
             X = written_out(self._matrix[lo : lo + step])
             rows = work[: len(X)]

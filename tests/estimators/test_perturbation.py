@@ -25,7 +25,7 @@ LOSSES = {
     Output: ["logistic", "huber_hinge", "smoothed_hinge", "squared_hinge", "squared"],
     Objective: ["logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge"],
 }
-BIAS = 0.25  # the constant column of unit rows
+BIAS = 0.25  # the constant column of normalised rows
 OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
 
 both = pytest.mark.parametrize("kind", [Output, Objective], ids=lambda kind: kind.__name__)

@@ -1,4 +1,4 @@
-"""Norms of unit rows in exact arithmetic; a record cannot reach beyond its own row."""
+"""Norms of normalised rows in exact arithmetic; a record cannot reach beyond its own row."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def too_long(rows, X):
 
 
 def directions(X, data_norm=1.0, bias=None):
-    """Unit rows in extended precision, written anew."""
+    """Normalised rows in extended precision, written anew."""
     Z = clipped_float128(X, data_norm * 2.0**60) / np.longdouble(data_norm)
     if bias is not None:
         Z = np.column_stack([Z, np.full(len(Z), bias, dtype=np.longdouble)])
@@ -174,7 +174,7 @@ def image_norms(rows, X, transform):
 @pytest.mark.parametrize("bias", [None, 0.5])
 @pytest.mark.parametrize("condition", [1.0, 30.0, 3000.0])
 def test_images_have_norm_one(form, bias, condition):
-    """Planted: unit rows themselves have images longer than one."""
+    """Planted: normalised rows themselves have images longer than one."""
     X = np.random.default_rng(4).standard_normal((300, 40))
     X[0] = 1e200
     transform = preconditioner_like(40 + (bias is not None), condition)

@@ -3,8 +3,8 @@
 First noisy counts of every column in octaves say which width it has. Columns that are narrow
 beside their distance from zero are counted again, in equal cells round their centre. Two noisy
 moments of the columns, brought to these scales and clipped, correct both numbers. Each sum is of
-integers, or of weights on a grid: exact in any order. The bounds are in ``docs/proofs/units.md``,
-the evidence for the constants in ``docs/units.md``.
+integers, or of weights on a grid: exact in any order. The bounds are proved in
+``docs/proofs/column_scales.md``; ``docs/column_scales.md`` has the evidence for the constants.
 
 Widths are read off the noisy counts by maximum likelihood (post-processing): a column is taken for
 a multiple of one of a few dozen distributions (normal at several distances from zero, uniform,
@@ -323,7 +323,7 @@ class ColumnScalesPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_units": True}
+        return {"private_column_scales": True}
 
     def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
         """Release centre and width of the columns of a dense matrix, which may hold NaN.

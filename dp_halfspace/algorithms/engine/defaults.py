@@ -451,7 +451,7 @@ class ObjectiveDefaults:
 def objective_defaults(
     n_samples: int, n_columns: int, n_classes: int, epsilon: float, delta: float
 ) -> ObjectiveDefaults:
-    """Return the defaults for the shape of unit rows and a budget, which may be infinite."""
+    """Return the defaults for the shape of normalised rows and a budget, which may be infinite."""
     wide = n_columns > WIDE
     if delta == 0:
         # What is left of wide rows drowns first: then the intercept has to carry the model.

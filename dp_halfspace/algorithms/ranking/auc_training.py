@@ -43,9 +43,9 @@ from dp_halfspace.algorithms.perturbation.objective import (
 )
 from dp_halfspace.algorithms.perturbation.output import (
     OutputPlan,
+    normalised_row_ridge,
     pair_ridge,
     plan_output,
-    unit_row_ridge,
 )
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedObjectivePlan,
@@ -77,7 +77,7 @@ from dp_halfspace.rows.single_rows import single_normalised_rows
 MOMENT_SENSITIVITY = math.sqrt(4.5) * UP
 # Of mu^2, or of epsilon, for the standardisation.
 _SHARE = 0.1
-# Noise of the means beyond which they say nothing about unit rows.
+# Noise of the means beyond which they say nothing about normalised rows.
 _MOST_NOISE = 0.7
 # Added to every variance: a share of their mean, and of the noise.
 _MEAN_SHARE, _NOISE_SHARE = 0.03, 0.3
@@ -551,7 +551,7 @@ def _plan_perturbed(
     affordable = budget.epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
     if affordable or strength >= _PRECONDITIONER_STRENGTH:
         return plan_preconditioned_objective(risk, budget)
-    ridge = unit_row_ridge(
+    ridge = normalised_row_ridge(
         risk,
         budget.epsilon,
         0.0,

@@ -76,7 +76,7 @@ class DirectionPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Release a direction of norm one with few errors on unit rows; see `Plan`."""
+        """Release a direction of norm one with few errors on normalised rows; see `Plan`."""
         # 1. Round the rows to integers, so that every score is exact.
         # 2. Choose among directions from everywhere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone round the one released.
