@@ -188,7 +188,17 @@ class StatisticPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Release the sum and minimise on public normalised rows; class weights are not used."""
+        """Release the sum and minimise on public normalised rows; class weights are not used.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one-label; rows and weights of classes are public.
+        - Released: the noisy sum of labelled rows, or a randomized response for each label.
+        - Sensitivity: of the sum 1 for two classes, ``sqrt(2)`` for more; responses need none.
+        - Proof: ``docs/proofs/label_privacy.md``, sections 1 to 3.
+        """
         del weights
         if isinstance(self.mechanism, RandomizedResponse):
             responses = permit.release(classes.astype(np.float64), self.mechanism).astype(np.intp)

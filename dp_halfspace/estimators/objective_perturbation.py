@@ -122,10 +122,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         the budget. Raised to a public floor: with two classes and no preconditioner ``max(c) beta
         r^2 / (n (exp(epsilon / 2) - 1))``, where r bounds the rows and beta the second derivative
         of the loss (1/4 for the logistic ones, else 1), and never below ``1e-8 r^2``.
-    shift : float or "auto", default="auto"
-        Margin at which ``log(1 + exp(shift - t))``, the ``"shifted_logistic"`` loss, has half
-        its slope; from 0 to 100. Ignored by the other losses. A positive shift keeps records
-        near the separator pulling.
+    margin_offset : float or "auto", default="auto"
+        Margin at which ``log(1 + exp(margin_offset - t))``, the ``"shifted_logistic"`` loss, has
+        half its slope; from 0 to 100. Ignored by the other losses. A positive margin offset keeps
+        records near the separator pulling.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -229,7 +229,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     loss: str = "shifted_logistic"
     alpha: float | str = "auto"
     _: KW_ONLY
-    shift: float | str = "auto"
+    margin_offset: float | str = "auto"
     rows: str = "normalised"
     preconditioner: bool | str = "auto"
     projection: str | None = "auto"
@@ -242,7 +242,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
-        "shift": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
+        "margin_offset": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
         "rows": [StrOptions({"normalised", "clipped"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
@@ -266,8 +266,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         if not is_clipped:
             row_norm = 1.0
             constant = None if intercept is None else defaults.constant_column * intercept
-        shift = defaults.margin_offset if isinstance(self.shift, str) else float(self.shift)
-        loss = get_loss(self.loss, **({"shift": shift} if self.loss == "shifted_logistic" else {}))
+        offset = self.margin_offset
+        if isinstance(offset, str):
+            offset = defaults.margin_offset
+        options = {"margin_offset": float(offset)} if self.loss == "shifted_logistic" else {}
+        loss = get_loss(self.loss, **options)
         is_sparse = facts.is_sparse and linear_map is None
         risk = empirical_risk(
             loss,
@@ -290,7 +293,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
                 'preconditioner=True needs rows="normalised", at most 512 columns and enough '
                 "budget and rows: use preconditioner='auto' or False"
             )
-        parameters = {"loss": self.loss, "shift": loss.shift, "rows": self.rows}
+        parameters = {"loss": self.loss, "margin_offset": loss.margin_offset, "rows": self.rows}
         return _ObjectiveFit(facts, plan, intercept, linear_map, constant, is_clipped, parameters)
 
     def _ridge(

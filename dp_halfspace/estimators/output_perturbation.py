@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.engine.defaults import OUTPUT_SHIFT, output_defaults
+from dp_halfspace.algorithms.engine.defaults import OUTPUT_MARGIN_OFFSET, output_defaults
 from dp_halfspace.algorithms.engine.plan import rows_over
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
@@ -360,7 +360,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     def _plan_mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
         """Plan a fit of mapped rows of norm one, or return None where it is not worth it."""
         is_shifted = self.loss == "logistic" and facts.n_classes == 2
-        loss = shifted_logistic(OUTPUT_SHIFT) if is_shifted else get_loss(self.loss)
+        loss = shifted_logistic(OUTPUT_MARGIN_OFFSET) if is_shifted else get_loss(self.loss)
         settings = output_defaults(facts.n_features, in_column_scales=facts.in_column_scales)
         plan = plan_preconditioned_output(
             self._risk(facts, loss, row_norm=1.0),
@@ -455,7 +455,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             scores = scores * self.probability_scale_
             if scores.ndim == 1:
                 # The shifted loss is least where the log odds of the second class are these.
-                scores = log_expit(OUTPUT_SHIFT + scores) - log_expit(OUTPUT_SHIFT - scores)
+                scores = log_expit(OUTPUT_MARGIN_OFFSET + scores) - log_expit(
+                    OUTPUT_MARGIN_OFFSET - scores
+                )
             return self._probabilities(scores)
         # The softmax of logarithms divides by the sum, and never divides by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_

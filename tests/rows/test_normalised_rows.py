@@ -32,7 +32,7 @@ def exact_squares(rows, X):
     """Squared norms of the real rows, and of the rows after one rounding of every entry."""
     n = len(X)
     scale = np.ones(n) if rows._scale is None else rows._scale
-    bias = np.zeros(n) if rows._bias is None else rows._bias
+    bias = np.zeros(n) if rows._constant is None else rows._constant
     for row, s, q in zip(X, scale, bias, strict=True):
         last = Fraction(float(q)) ** 2
         yield sum((Fraction(float(s)) * Fraction(float(v))) ** 2 for v in row) + last
@@ -166,7 +166,7 @@ def preconditioner_like(size, condition, seed=0):
 
 def image_norms(rows, X, transform):
     """Norms of the images, in extended precision."""
-    image = logical_rows(X, rows._scale, rows._bias) @ transform.astype(np.longdouble)
+    image = logical_rows(X, rows._scale, rows._constant) @ transform.astype(np.longdouble)
     return np.sqrt((image**2).sum(axis=1))
 
 

@@ -272,6 +272,17 @@ def descend(
     `slopes` in the first step, whose release sets the pace of all steps; those of `last` do from
     the step on that it names. `permit` is charged with ``plan.event``. References:
     ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy sum of clipped slopes times rows, at every step; all else is a function of
+      these sums.
+    - Sensitivity: twice the clip, or more against an adversary, and an allowance for rounding.
+    - Proof: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3; ``certificate.md``, sections 7 and
+      9.
     """
     # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
     # 2. Release the clipped gradient sum with the noise of one step.

@@ -255,6 +255,15 @@ def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
     """Release the second moment of normalised rows; its upper triangle is all there is of it.
 
     `permit` is charged with the event of the mechanism, that of a `PreconditionerPlan`.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy upper triangle of the second moment.
+    - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
+    - Proof: ``docs/proofs/preconditioner.md``, section 1; ``persons.md``.
     """
     moment = rows.gram()
     upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)

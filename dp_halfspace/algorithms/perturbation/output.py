@@ -88,6 +88,16 @@ class OutputPlan:
 
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.minimisers`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: the certified minimiser with noise.
+        - Sensitivity: `sensitivity`: that of the exact minimiser, twice the certified distance, and
+          rounding.
+        - Proof: ``docs/proofs/stability.md``, Theorems 3 to 5 and section 5.
         """
         # 1. Minimise the regularised risk to a certified distance, on every data set.
         # 2. Release the point with noise for its sensitivity and twice that distance.

@@ -86,7 +86,17 @@ class SingleRecordPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Take the steps; see `Plan`."""
+        """Take the steps; see `Plan`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: at every step, the noisy row of one secret record.
+        - Sensitivity: 2, the distance of the rows of two records.
+        - Proof: ``docs/proofs/accounting.md``, section 11.
+        """
         # 1. Of each record, the row that it would pull by at the released iterate.
         # 2. Release one of these rows with noise; without noise, their mean.
         # 3. Step, project to the unit ball, average: post-processing.
@@ -307,7 +317,17 @@ class PhasedPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Take the pass over normalised rows of two classes; see `Plan`."""
+        """Take the pass over normalised rows of two classes; see `Plan`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy mean of the iterates of each phase; phases share no record.
+        - Sensitivity: ``2 step_size / margin`` of one phase, and an allowance for rounding.
+        - Proof: ``docs/proofs/phased_prox.md``, Theorems 3 and 4.
+        """
         # 1. For each phase, start from the release of the one before.
         # 2. Take the proximal steps on its records, block by block.
         # 3. Release the mean of its iterates; no other phase sees these records.

@@ -232,6 +232,15 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     `rows` lie in the unit ball, with a last column of ones; `permit` is charged with the event
     of the plan's mechanism. The map has the shape (n_columns + 1, n_columns) and is a function
     of what was released: ``[u, 1] @ map`` is the standardised row.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: noisy sums of the columns and of their squares.
+    - Sensitivity: at most ``sqrt(4.5)``, and an allowance for rounding.
+    - Proof: ``docs/proofs/auc.md``, section 2.
     """
     n, d = plan.n_samples, plan.n_columns
     moment = rows.gram()
@@ -247,7 +256,17 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
 
 
 def _release_mean(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) -> FloatArray:
-    """Release noisy copies and return their mean."""
+    """Release noisy copies and return their mean.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: noisy copies of the difference of the sums of the classes.
+    - Sensitivity: 2, and an allowance for rounding.
+    - Proof: ``docs/proofs/auc.md``, section 3.
+    """
     total = np.zeros(len(sums))
     for _ in range(plan.copies):
         total += permit.release(sums, plan.mechanism)
@@ -616,6 +635,15 @@ def release_count(
     A person counts by the share of positive rows; such shares add exactly.
     Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
     noise.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy number of positive records.
+    - Sensitivity: 1.
+    - Proof: ``docs/proofs/auc.md``, section 1.
     """
     count = np.array([sum_over_chunks(weight_of, positive, people)])
     return float(permit.release(count, noise)[0])
@@ -754,6 +782,16 @@ def release_threshold(
     """Choose a threshold of the grid with few errors: private, free to be used.
 
     Scores may be in chunks. `permit` is charged with the event of `mechanism`.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: one threshold of a public grid.
+    - Sensitivity: 1 of the weighted number of errors of each threshold, and an allowance for
+      rounding.
+    - Proof: ``docs/proofs/auc.md``, section 4.
     """
     losses = partial(threshold_losses, largest=largest, people=people)
     utilities = -sum_over_chunks(losses, scores, positive, weights, grid)
