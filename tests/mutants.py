@@ -423,7 +423,7 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
-        "tests/estimators/test_private_units.py",
+        "tests/estimators/test_private_column_scales.py",
         (
             "PrivateLinearClassifier._fit_plan",
             "warn_of_sparse_columns()",
@@ -2996,8 +2996,8 @@ MUTANTS = [
         ),
         (
             "softmax_diameter",
-            "(beta, n_classes, shift) + (beta * largest_score) ** 2",
-            "(beta, n_classes, shift) ",
+            "(beta, n_classes, margin_offset) + (beta * largest_score) ** 2",
+            "(beta, n_classes, margin_offset) ",
             "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
     ),

@@ -167,6 +167,40 @@ def test_one_door_to_private_names(name):
             assert not any(n.startswith("_") for n in names), names
 
 
+BULLETS = ("Adjacency", "Released", "Sensitivity", "Proof")
+DRAWS = {"release", "choose", "consume", "parallel"}
+
+
+def unstated_releases(source: str) -> list[str]:
+    """Functions that draw from a permit and do not say in bullets what they guarantee."""
+    found = []
+    tree = ast.parse(source)
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    for node in (node for body in bodies for node in body):
+        if isinstance(node, ast.FunctionDef):
+            drawn = [
+                call.func.attr
+                for call in ast.walk(node)
+                if isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and ast.unparse(call.func.value) in {"permit", "paid", "releases"}
+            ]
+            doc = ast.get_docstring(node) or ""
+            stated = "**Guarantee.**" in doc and all(f"- {name}: " in doc for name in BULLETS)
+            found += [node.name] * (bool(DRAWS & {*drawn}) and not stated)
+    return found
+
+
+@every_module
+def test_what_draws_a_release_states_its_guarantee(name):
+    """Adjacency, what is released, sensitivity and proof, where the noise is asked for."""
+    assert not unstated_releases(NAMES[name].read_text())
+
+
+def test_an_unstated_release_is_seen():
+    assert unstated_releases("def run(x, permit):\n    return permit.release(x, noise)") == ["run"]
+
+
 def test_one_estimator_per_file():
     for path in set((ROOT / "estimators").glob("*.py")) - {ROOT / "estimators" / "base.py"}:
         classes = [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)]

@@ -134,7 +134,7 @@ def released(model):
     """All fitted numbers, to the last bit."""
     if isinstance(model, PrivateTableClassifier):
         curve = pickle.dumps(model.calibration_)
-        return [*released(model.model_), model.units_.scale.tobytes(), curve]
+        return [*released(model.model_), model.column_scales_.scale.tobytes(), curve]
     names = ("coef_", "intercept_", "margin_", "center_", "scale_", "data_norm_")
     return [np.asarray(getattr(model, n)).tobytes() for n in names if hasattr(model, n)]
 

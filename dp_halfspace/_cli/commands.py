@@ -82,7 +82,7 @@ def _is_dropped(rule: Any) -> bool:
 def describe_columns(model: Any) -> str:
     """List the columns of a fitted model: what each holds, who says so, and what became of it."""
     encoding: Encoding = model.encoding_
-    learnt = set(map(str, dict(model.privacy_.public)["private_units"]))
+    learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
     rows = [("column", "holds", "by", "used as")]
     for column in encoding.columns:
         holds = Column.describe(column).removesuffix(f", {column.source}")

@@ -105,7 +105,7 @@ class KernelPlan(FitPlan):
         feature_map = self.feature_map
         if self.whitening is not None:
             assert isinstance(feature_map, AdditiveMap)
-            feature_map = self.whitening.run(self._unit_rows(data), feature_map, permit)
+            feature_map = self.whitening.run(self._normalised_columns(data), feature_map, permit)
         rows, used = self._rows(data, feature_map), self.training
         if isinstance(used, MarginPlan):
             used = used.choose(rows, data, permit)
@@ -121,12 +121,12 @@ class KernelPlan(FitPlan):
             },
         )
 
-    def _unit_rows(self, data: TrainingData) -> Any:
+    def _normalised_columns(self, data: TrainingData) -> Any:
         """Return the columns and a constant of their size, as rows of norm one."""
         assert isinstance(self.feature_map, AdditiveMap)
-        unit = self.feature_map.unit
+        scale = self.feature_map.entry_scale
         X = apply_to_chunks(numbers_of, data.X)
-        return rows_over(normalised_rows, X, self.data_norm, 1.0 / unit, people=data.people)
+        return rows_over(normalised_rows, X, self.data_norm, 1.0 / scale, people=data.people)
 
     def _rows(self, data: TrainingData, feature_map: FeatureMap) -> Any:
         """Return the features as rows of norm one, constant column included."""

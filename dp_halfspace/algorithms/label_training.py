@@ -35,7 +35,7 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
 
-# Prior variance of a coefficient of a unit row where noise rules; the ratio of noise to
+# Prior variance of a coefficient of a normalised row where noise rules; the ratio of noise to
 # curvature at which it is doubled; its limit; mean curvature of the loss relative to zero.
 # Chosen on satimage and ijcnn1, see docs/evidence/label_private.md.
 _PRIOR, _BALANCE, _LARGEST_PRIOR, _CURVATURE = 0.3, 3.0, 10.0, 0.6
@@ -188,7 +188,17 @@ class StatisticPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Release the sum and minimise on public unit rows; class weights have no part in it."""
+        """Release the sum and minimise on public normalised rows; class weights are not used.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one-label; rows and weights of classes are public.
+        - Released: the noisy sum of labelled rows, or a randomized response for each label.
+        - Sensitivity: of the sum 1 for two classes, ``sqrt(2)`` for more; responses need none.
+        - Proof: ``docs/proofs/label_privacy.md``, sections 1 to 3.
+        """
         del weights
         if isinstance(self.mechanism, RandomizedResponse):
             responses = permit.release(classes.astype(np.float64), self.mechanism).astype(np.intp)
@@ -223,7 +233,7 @@ class CoverPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Choose a classifier of public unit rows by its weighted errors; see `Plan`."""
+        """Choose a classifier of public normalised rows by its weighted errors; see `Plan`."""
         n_outputs = self.n_classes if self.n_classes > 2 else 1
         points = rows.dense(np.arange(rows.shape[0]))
         losses = linear_losses(points, classes, weights / weights.max(), self.margin)

@@ -80,7 +80,7 @@ def plan_scaled(
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
         inner = plan(facts, budget)
-        said = {**inner.public, "data_norm": 1.0, "private_units": False}
+        said = {**inner.public, "data_norm": 1.0, "private_column_scales": False}
         return ScaledPlan(None, inner, inner.events, said, inner.takes)
     scales, rest = paid
     left = rest.epsilon
@@ -96,7 +96,7 @@ def plan_scaled(
         aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
-            said = {**inner.public, "data_norm": None, "private_units": True}
+            said = {**inner.public, "data_norm": None, "private_column_scales": True}
             return ScaledPlan(scales, inner, events, said, inner.takes)
         # Only Gaussian parts divide exactly: others leave more or less than their mu says.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon

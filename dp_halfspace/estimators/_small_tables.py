@@ -268,7 +268,18 @@ class PriorPlan(FitPlan):
         return self.inner.takes & {"chunks", "groups"}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Fit, count the errors of both, and release which one is kept."""
+        """Fit, count the errors of both, and release which one is kept.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: which of two released or public models is kept, behind what the inner fit
+          releases.
+        - Sensitivity: 1 of the weighted number of errors of each, an integer.
+        - Proof: ``docs/proofs/prior.md``, Lemma 2 and Theorem 3.
+        """
         fitted, prior = self.inner.run(data, permit), self.facts.prior
         assert prior is not None
         X, none = data.X, np.zeros(len(prior.fill))

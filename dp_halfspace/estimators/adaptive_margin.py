@@ -139,7 +139,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     margin_ : float
-        Known or selected margin; otherwise the margin of unit rows below which a record still
+        Known or selected margin; otherwise the margin of normalised rows below which a record still
         pulls at the model, a function of the released coefficients.
     projection_ : LinearMap or None
         The public map that was used.

@@ -152,7 +152,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     n_components_ : int
         Number of features.
     margin_ : float
-        Known or selected margin; otherwise the margin of unit rows below which a record
+        Known or selected margin; otherwise the margin of normalised rows below which a record
         still pulls at the model, a function of the released coefficients.
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.

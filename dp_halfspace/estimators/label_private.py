@@ -66,15 +66,15 @@ class FeatureOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelFeatures:
-    """The fitted map from rows to unit rows.
+    """The fitted map from rows to normalised rows.
 
-    Rows are clipped to `data_norm` and divided by `unit`. The `matrix`, (d, p), holds frequencies
+    Rows are clipped to `data_norm` and divided by `scale`. The `matrix`, (d, p), holds frequencies
     in turns or a random projection, None leaves the columns; the `transform`, (p, k), scaled
     principal directions; `constant` is the value of a constant column.
     """
 
     data_norm: float | None
-    unit: float
+    scale: float
     matrix: FloatArray | None
     is_fourier: bool
     mean: FloatArray
@@ -83,15 +83,15 @@ class LabelFeatures:
 
     @property
     def n_components(self) -> int:
-        """Number of columns of the unit rows."""
+        """Number of columns of the normalised rows."""
         return int(self.transform.shape[1]) + (self.constant is not None)
 
     def rows(self, X: Any) -> Rows:
-        """Return the unit rows of `X`; without a constant column a row may be zero."""
+        """Return the normalised rows of `X`; without a constant column a row may be zero."""
         reduced = np.empty((X.shape[0], self.transform.shape[1]))
         for lo in range(0, X.shape[0], _BLOCK_ROWS):
             part = X[lo : lo + _BLOCK_ROWS]
-            scaled = _scale_rows(part, self.data_norm, self.unit)
+            scaled = _scale_rows(part, self.data_norm, self.scale)
             features = _features(scaled, self.matrix, is_fourier=self.is_fourier)
             reduced[lo : lo + _BLOCK_ROWS] = (features - self.mean) @ self.transform
         rows = Rows(reduced, None, self.constant)
@@ -104,7 +104,7 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
     if X.shape[0] > _FITTED_ROWS:
         # At random: evenly spaced rows of a series may all be at the same phase of a period.
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
-    unit = _largest_entry(_clip_rows(sample, options.data_norm))
+    scale = _largest_entry(_clip_rows(sample, options.data_norm))
     d = X.shape[1]
     is_fourier = options.kernel == "rbf"
     matrix: FloatArray | None = None
@@ -112,17 +112,17 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
         wanted = options.length_scale
         if wanted is None:
             wanted = (
-                _median_distance(_scale_rows(sample, options.data_norm, unit), rng) / 2.0 * unit
+                _median_distance(_scale_rows(sample, options.data_norm, scale), rng) / 2.0 * scale
             )
-        unit = max(wanted, _SMALLEST)
+        scale = max(wanted, _SMALLEST)
         scales = np.ones(options.n_fourier // 2)
         matrix = draw_fourier(Spectrum("rbf"), d, scales, rng).frequencies.astype(np.float64)
     elif d > _MOST_COLUMNS:
         matrix = draw_rademacher(d, _MOST_COLUMNS, rng).to_array().T
-    sample = _scale_rows(sample, options.data_norm, unit)
+    sample = _scale_rows(sample, options.data_norm, scale)
     mean, transform, size = _principal(sample, matrix, options)
     constant = None if options.constant is None else options.constant * size
-    return LabelFeatures(options.data_norm, unit, matrix, is_fourier, mean, transform, constant)
+    return LabelFeatures(options.data_norm, scale, matrix, is_fourier, mean, transform, constant)
 
 
 def _clip_rows(X: Any, data_norm: float | None) -> Any:
@@ -136,11 +136,11 @@ def _clip_rows(X: Any, data_norm: float | None) -> Any:
     return X.astype(np.float64) * factor[:, None]
 
 
-def _scale_rows(X: Any, data_norm: float | None, unit: float) -> Any:
+def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
     """Scale rows down to a norm and divide them by a number; nothing overflows."""
     rows = _clip_rows(X, data_norm)
     values = rows.data if sparse.issparse(rows) else rows
-    values /= unit
+    values /= scale
     np.clip(values, -_LARGEST, _LARGEST, out=values)
     return rows
 
@@ -289,13 +289,13 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         In [0, 1]: 0 leaves the principal components as they are, 1 divides them by their
         standard deviation.
     alpha : float or "auto", default="auto"
-        Ridge, on the scale of the sum of losses of unit rows. ``"auto"`` balances it against
+        Ridge, on the scale of the sum of losses of normalised rows. ``"auto"`` balances it against
         the noise. Ignored by ``"net"``.
     n_candidates : int, default=2000
         Of ``"net"``, per stage; at most 10^6.
     margin : float or None, default=None
-        Of ``"net"`` with two classes, in (0, 1]: the PUBLIC margin of unit rows of which half is
-        asked, so that records with less count as errors, as published. None counts errors.
+        Of ``"net"`` with two classes, in (0, 1]: the PUBLIC margin of normalised rows of which half
+        is asked, so that records with less count as errors, as published. None counts errors.
     epsilon : float, default=1.0
         Budget of one label, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -325,13 +325,13 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The public label set.
     coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
-        Released coefficients of the unit rows, of which the last column is constant.
+        Released coefficients of the normalised rows, of which the last column is constant.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Shift by class weights, otherwise zero.
     feature_map_ : LabelFeatures
-        The map from rows to unit rows. It is made from the features, and shows them.
+        The map from rows to normalised rows. It is made from the features, and shows them.
     n_components_ : int
-        Number of columns of the unit rows.
+        Number of columns of the normalised rows.
     alpha_ : float
         The ridge that was used; not with ``"net"``.
     data_norm_ : float

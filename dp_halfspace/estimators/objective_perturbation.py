@@ -122,10 +122,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         the budget. Raised to a public floor: with two classes and no preconditioner ``max(c) beta
         r^2 / (n (exp(epsilon / 2) - 1))``, where r bounds the rows and beta the second derivative
         of the loss (1/4 for the logistic ones, else 1), and never below ``1e-8 r^2``.
-    shift : float or "auto", default="auto"
-        Margin at which ``log(1 + exp(shift - t))``, the ``"shifted_logistic"`` loss, has half
-        its slope; from 0 to 100. Ignored by the other losses. A positive shift keeps records
-        near the separator pulling.
+    margin_offset : float or "auto", default="auto"
+        Margin at which ``log(1 + exp(margin_offset - t))``, the ``"shifted_logistic"`` loss, has
+        half its slope; from 0 to 100. Ignored by the other losses. A positive margin offset keeps
+        records near the separator pulling.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -135,15 +135,15 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         original units, with missing values (NaN) or not: the budget then buys a centre and a width
         for each column, see `scaler_`; where it does not help (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then.
-    rows : {"unit", "clipped"}, default="unit"
-        ``"unit"`` brings every clipped row, together with the constant column, to norm one;
+    rows : {"normalised", "clipped"}, default="normalised"
+        ``"normalised"`` brings every clipped row, together with the constant column, to norm one;
         no halfspace changes by that. ``"clipped"`` leaves shorter rows as they are: then
         ``loss="logistic"`` is the usual logistic model and has probabilities.
     preconditioner : bool or "auto", default="auto"
-        Whether to release a private preconditioner of the unit rows first. ``"auto"`` does so for
-        at most 512 columns where the noise leaves something of it; True insists.
+        Whether to release a private preconditioner of the normalised rows first. ``"auto"`` does so
+        for at most 512 columns where the noise leaves something of it; True insists.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
-        Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
+        Public random map of the columns to fewer, for normalised rows. ``"auto"``: random signs
         for pure DP with more than 512 columns, else none.
     n_components : int or "auto", default="auto"
         Columns after the projection; ``"auto"`` is 150. Never to as many as there are.
@@ -229,8 +229,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     loss: str = "shifted_logistic"
     alpha: float | str = "auto"
     _: KW_ONLY
-    shift: float | str = "auto"
-    rows: str = "unit"
+    margin_offset: float | str = "auto"
+    rows: str = "normalised"
     preconditioner: bool | str = "auto"
     projection: str | None = "auto"
     n_components: int | str = "auto"
@@ -242,8 +242,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
-        "shift": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
-        "rows": [StrOptions({"unit", "clipped"})],
+        "margin_offset": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
+        "rows": [StrOptions({"normalised", "clipped"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -266,8 +266,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         if not is_clipped:
             row_norm = 1.0
             constant = None if intercept is None else defaults.constant_column * intercept
-        shift = defaults.margin_offset if isinstance(self.shift, str) else float(self.shift)
-        loss = get_loss(self.loss, **({"shift": shift} if self.loss == "shifted_logistic" else {}))
+        offset = self.margin_offset
+        if isinstance(offset, str):
+            offset = defaults.margin_offset
+        options = {"margin_offset": float(offset)} if self.loss == "shifted_logistic" else {}
+        loss = get_loss(self.loss, **options)
         is_sparse = facts.is_sparse and linear_map is None
         risk = empirical_risk(
             loss,
@@ -287,19 +290,19 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         )
         if self.preconditioner is True and plan.preconditioner is None:
             raise ValueError(
-                'preconditioner=True needs rows="unit", at most 512 columns and enough budget '
-                "and rows: use preconditioner='auto' or False"
+                'preconditioner=True needs rows="normalised", at most 512 columns and enough '
+                "budget and rows: use preconditioner='auto' or False"
             )
-        parameters = {"loss": self.loss, "shift": loss.shift, "rows": self.rows}
+        parameters = {"loss": self.loss, "margin_offset": loss.margin_offset, "rows": self.rows}
         return _ObjectiveFit(facts, plan, intercept, linear_map, constant, is_clipped, parameters)
 
     def _ridge(
         self, risk: MarginRisk | SoftmaxRisk, facts: PublicFacts, budget: Budget
     ) -> float | None:
-        """Return the wanted regulariser; None leaves it to the rule for unit rows."""
+        """Return the wanted regulariser; None leaves it to the rule for normalised rows."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
-        if self.rows == "unit":
+        if self.rows == "normalised":
             return None
         constant = self._constant_column()
         inverse = 1.0 / constant if constant else 0.0
@@ -310,9 +313,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """Draw the public projection, if there is one."""
         kind, components = self.projection, self.n_components
         if kind in PROJECTIONS and self.rows == "clipped":
-            raise ValueError('a projection needs rows="unit"')
+            raise ValueError('a projection needs rows="normalised"')
         if kind == "auto":
-            is_wanted = wanted is not None and not budget.is_infinite and self.rows == "unit"
+            is_wanted = wanted is not None and not budget.is_infinite and self.rows == "normalised"
             kind = "rademacher" if is_wanted else None
         if kind is None:
             return None

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.engine.defaults import OUTPUT_SHIFT, output_defaults
+from dp_halfspace.algorithms.engine.defaults import OUTPUT_MARGIN_OFFSET, output_defaults
 from dp_halfspace.algorithms.engine.plan import rows_over
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
@@ -126,7 +126,7 @@ def _usual_scale(
     image, constant = mean_squares(transform, power)
     length = 1.0
     if constant_column is not None:
-        # The constant is this share of a unit row; far shorter and longer rows are noise.
+        # The constant is this share of a normalised row; far shorter and longer rows are noise.
         longest = _LONGEST * (1.0 + constant_column)
         length = max(constant_column / math.sqrt(max(constant, 1e-9)), constant_column)
         length = min(length, longest)
@@ -186,13 +186,12 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
         ``delta > 0``; the largest weight is one, and no threshold is corrected.
     preconditioner : bool or "auto", default="auto"
-        Whether to release the second moment of the unit rows first, map the rows to where it is
-        flat and bring them back to norm one. False is the published method, on clipped rows.
+        Whether to release the second moment of the normalised rows first, map the rows to where it
+        is flat and bring them back to norm one. False is the published method, on clipped rows.
         ``"auto"`` is True for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, neither tilt
         nor adversary, and at most 512 columns, where the noise leaves something of the moment; a
-        number for `alpha`, or an adversary, is in the units of the columns. True insists, for
-        every loss and `alpha`; not with a tilt, an adversary or ``delta=0``. Rows in chunks need
-        False.
+        number for `alpha`, or an adversary, is in the units of the columns. True insists, for every
+        loss and `alpha`; not with a tilt, an adversary or ``delta=0``. Rows in chunks need False.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"``, without
         a tilt ``"sgd"`` or ``"katyusha"``, or a callable ``(F, start) -> w``, with `F` a
@@ -361,7 +360,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     def _plan_mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
         """Plan a fit of mapped rows of norm one, or return None where it is not worth it."""
         is_shifted = self.loss == "logistic" and facts.n_classes == 2
-        loss = shifted_logistic(OUTPUT_SHIFT) if is_shifted else get_loss(self.loss)
+        loss = shifted_logistic(OUTPUT_MARGIN_OFFSET) if is_shifted else get_loss(self.loss)
         settings = output_defaults(facts.n_features, in_column_scales=facts.in_column_scales)
         plan = plan_preconditioned_output(
             self._risk(facts, loss, row_norm=1.0),
@@ -456,7 +455,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             scores = scores * self.probability_scale_
             if scores.ndim == 1:
                 # The shifted loss is least where the log odds of the second class are these.
-                scores = log_expit(OUTPUT_SHIFT + scores) - log_expit(OUTPUT_SHIFT - scores)
+                scores = log_expit(OUTPUT_MARGIN_OFFSET + scores) - log_expit(
+                    OUTPUT_MARGIN_OFFSET - scores
+                )
             return self._probabilities(scores)
         # The softmax of logarithms divides by the sum, and never divides by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_

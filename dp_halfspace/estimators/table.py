@@ -172,7 +172,7 @@ class _TableFit(FitPlan):
             **self.parameters,
             **self.inner.public,
             "columns": {column.name: column.describe() for column in self.encoding.columns},
-            "private_units": [] if self.scales is None else names[self.learnt],
+            "private_column_scales": [] if self.scales is None else names[self.learnt],
             "threshold": None if self.threshold is None else dict([self.threshold]),
             "calibrated": counts or self.calibration is not None,
         }
@@ -206,7 +206,7 @@ class _TableFit(FitPlan):
             curve = self.calibration.run(scores, *seen, rarity=rarity, record_weights=own)
         found = {
             "encoding_": self.encoding,
-            "units_": scales,
+            "column_scales_": scales,
             "model_": model,
             "calibration_": curve,
             "threshold_": None
@@ -303,7 +303,7 @@ class PrivateTableClassifier(PrivateClassifier):
         The public label set.
     encoding_ : Encoding
         The public rules by which rows become numbers.
-    units_ : ColumnScales
+    column_scales_ : ColumnScales
         ``center`` and ``scale`` of every column of numbers, stated or released. Columns without a
         range are used as they are in a table of few rows.
     model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
@@ -339,7 +339,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     References
     ----------
-    Proofs: ``docs/proofs/units.md``, ``kernel.md``, ``calibration.md``.
+    Proofs: ``docs/proofs/column_scales.md``, ``kernel.md``, ``calibration.md``.
 
     Examples
     --------
@@ -514,7 +514,9 @@ class PrivateTableClassifier(PrivateClassifier):
         """
         check_is_fitted(self)
         as_is = _as_they_are(self.encoding_, self.model_)
-        rows = _rows_in_scales(_encode_table(_with_rows(X), self.encoding_), self.units_, as_is)
+        rows = _rows_in_scales(
+            _encode_table(_with_rows(X), self.encoding_), self.column_scales_, as_is
+        )
         scores = self.model_.decision_function(rows)
         if isinstance(self.model_, AdaptiveMarginClassifier):
             scores = _surety(scores)

@@ -241,7 +241,7 @@ def _public(model: Any, groups: str | None) -> str:
     facts = dict(model.privacy_.public)
     is_seen = "seen" in str(facts.get("classes_source", ""))
     source = "found in the table and declared public" if is_seen else "stated"
-    units = facts.get("private_units", ())
+    units = facts.get("private_column_scales", ())
     learnt = set(units) if isinstance(units, tuple) else set()
     kinds = list(facts.get("columns", ()))
     columns = [

@@ -62,7 +62,7 @@ def noise_deviations(
                 other.fit(X, y)
             except BudgetError:
                 return None
-            other.units_, other.calibration_ = model.units_, model.calibration_
+            other.column_scales_, other.calibration_ = model.column_scales_, model.calibration_
             found.append(curves(other))
     size, sizes = _size(curves(model)), map(_size, found)
     # How steep a model is as a whole says nothing about single columns.
@@ -86,7 +86,7 @@ def _simulated_table(model: Any) -> tuple[NDArray[Any], NDArray[Any], dict[str, 
     n_samples = int(dict(model.privacy_.public)["n_samples"])
     n_rows, rng = min(n_samples, _MOST_ROWS), np.random.default_rng(0)
     columns = model.encoding_.columns
-    scales = iter(zip(model.units_.center, model.units_.scale, strict=True))
+    scales = iter(zip(model.column_scales_.center, model.column_scales_.scale, strict=True))
     X = np.full((n_rows, len(columns)), None, dtype=object)
     for place, column in enumerate(columns):
         if column.kind != "drop":
@@ -710,7 +710,7 @@ class _Grids:
 
 def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
     """Return what a display of a table asks of its model; `shown` are public ranges and texts."""
-    columns, scales = model.encoding_.columns, model.units_
+    columns, scales = model.encoding_.columns, model.column_scales_
     numbers = zip(model.encoding_.numbers, scales.center, scales.scale, strict=True)
     for column, centre, scale in numbers:
         around = (centre - _HALF_WIDTH * scale, centre + _HALF_WIDTH * scale)

@@ -335,7 +335,18 @@ class _Job:
         return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
     def run(self, data: HeldOut, values: Any, permit: Permit) -> _Noisy:
-        """Count and add the noise; return what was released, and the borders of cells."""
+        """Count and add the noise; return what was released, and the borders of cells.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: one table of noisy sums, behind the quartiles of the scores where no cells are
+          stated.
+        - Sensitivity: that of the metric in `METRICS`, of the table.
+        - Proof: ``docs/proofs/metrics.md``, sections 1 to 3.
+        """
         metric, borders = METRICS[self.names[0]], self.borders
         if metric.borders is not None and borders is None:
             borders = cells_between(self._quartiles(values, data, permit))
@@ -349,7 +360,17 @@ class _Job:
         return Released(counts, data.n, _variance(self.noise), is_laplace), borders
 
     def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
-        """Release the quartiles of the scores."""
+        """Release the quartiles of the scores.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: two of the public places, each by the exponential mechanism.
+        - Sensitivity: 1 of the number of records on either side of a place.
+        - Proof: ``docs/proofs/metrics.md``, section 2.
+        """
         if self.place is None:
             return np.array([-1.0, 1.0])
         distances = places(sum_over_chunks(between_places, values, data.people), data.n)

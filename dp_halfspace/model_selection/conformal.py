@@ -191,7 +191,18 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         return _Plan(borders, choice, share, *numbers, self.by_class)
 
     def _release(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
-        """Count the true classes above every candidate, and choose one."""
+        """Count the true classes above every candidate, and choose one.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: one candidate for all records, or one for each class.
+        - Sensitivity: 1 of each utility, or by class ``(1 + steepness) * coverage`` of all
+          utilities together.
+        - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
+        """
         data, plan = ready.data, ready.plan
         n_classes = len(data.classes)
         cells = Cells(n_classes, plan.borders, data.people, largest=16 * COUNT_GRID)

@@ -407,7 +407,17 @@ class PrivateSearchCV(WrappingClassifier):
     def _run_search(
         self, plan: SearchPlan, X: Any, y: ArrayLike, permit: Permit
     ) -> tuple[int, Any]:
-        """Train, compare and keep the best; return its number and model."""
+        """Train, compare and keep the best; return its number and model.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: that of the fits of the candidates.
+        - Released: one model, and with it the number of its candidate.
+        - Sensitivity: that of the score, in the noise of the choice.
+        - Proof: ``docs/proofs/selection.md``, sections 7 to 10.
+        """
         runs = partial(
             run_candidates,
             X=X,

@@ -255,7 +255,18 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         )
 
     def _release(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
-        """Count positives and negatives above every candidate, and choose one."""
+        """Count positives and negatives above every candidate, and choose one.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: one candidate, and the noisy number of positive records where the target needs
+          it.
+        - Sensitivity: 1 of each.
+        - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
+        """
         data, plan = ready.data, ready.plan
         cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
         table = sum_over_chunks(_count_values, values, data.codes, cells)

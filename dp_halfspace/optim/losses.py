@@ -51,7 +51,7 @@ class Loss:
         ``l(0)``.
     minimiser : float
         Where the loss starts to increase; infinite when it never does.
-    shift : float
+    margin_offset : float
         How far a logistic loss is moved to the right.
 
     References
@@ -77,7 +77,7 @@ class Loss:
     self_argmax: float
     at_zero: float
     minimiser: float = math.inf
-    shift: float = 0.0
+    margin_offset: float = 0.0
 
     @property
     def monotone(self) -> bool:
@@ -108,22 +108,22 @@ def _minus(t: Any, knot: float) -> FloatArray:
     return np.asarray(knot - np.asarray(t, dtype=np.float64))
 
 
-def softplus(t: Any, shift: float) -> FloatArray:
-    """Return log(1 + exp(shift - t))."""
-    x = _minus(t, shift)
+def softplus(t: Any, margin_offset: float) -> FloatArray:
+    """Return log(1 + exp(margin_offset - t))."""
+    x = _minus(t, margin_offset)
     return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
 
 
-def softplus_slope(t: Any, shift: float) -> FloatArray:
-    """Return minus the logistic function of `shift - t`."""
+def softplus_slope(t: Any, margin_offset: float) -> FloatArray:
+    """Return minus the logistic function of `margin_offset - t`."""
     # exp may overflow to inf, and -1 / inf = 0 is then the right answer.
     with np.errstate(over="ignore"):
-        return np.asarray(-1.0 / (1.0 + np.exp(-_minus(t, shift))))
+        return np.asarray(-1.0 / (1.0 + np.exp(-_minus(t, margin_offset))))
 
 
-def softplus_curvature(t: Any, shift: float) -> FloatArray:
+def softplus_curvature(t: Any, margin_offset: float) -> FloatArray:
     """Return the derivative of the logistic function, without cancellation."""
-    e = np.exp(-np.abs(_minus(t, shift)))
+    e = np.exp(-np.abs(_minus(t, margin_offset)))
     return np.asarray(e / (1.0 + e) ** 2)
 
 
@@ -169,15 +169,15 @@ def _squared_hinge_curvature(t: Any) -> FloatArray:
     return np.asarray(2.0 * (_minus(t, 1.0) > 0.0))
 
 
-def shifted_logistic(shift: float) -> Loss:
-    """Return the loss ``log(1 + exp(shift - t))``.
+def shifted_logistic(margin_offset: float) -> Loss:
+    """Return the loss ``log(1 + exp(margin_offset - t))``.
 
-    A positive shift makes records slightly beyond the separator still pull, which costs
+    A positive margin offset makes records slightly beyond the separator still pull, which costs
     nothing in the global slope but something in its bound near zero.
 
     Parameters
     ----------
-    shift : float
+    margin_offset : float
         Finite; 0 is the logistic loss.
 
     Examples
@@ -186,21 +186,21 @@ def shifted_logistic(shift: float) -> Loss:
     >>> round(shifted_logistic(2.0).self_bound, 6)
     1.0
     """
-    if not math.isfinite(shift):
-        raise ValueError("shift must be finite")
-    # sup t sigmoid(shift - t) = W(e^(shift-1)), attained at 1 + W; wrightomega(x) = W(e^x).
-    peak = float(wrightomega(shift - 1.0))
+    if not math.isfinite(margin_offset):
+        raise ValueError("margin_offset must be finite")
+    # sup t sigmoid(a - t) = W(e^(a - 1)), attained at 1 + W; wrightomega(x) = W(e^x).
+    peak = float(wrightomega(margin_offset - 1.0))
     return Loss(
         name="shifted_logistic",
-        value=partial(softplus, shift=shift),
-        derivative=partial(softplus_slope, shift=shift),
-        second_derivative=partial(softplus_curvature, shift=shift),
+        value=partial(softplus, margin_offset=margin_offset),
+        derivative=partial(softplus_slope, margin_offset=margin_offset),
+        second_derivative=partial(softplus_curvature, margin_offset=margin_offset),
         lipschitz=1.0,
         smoothness=0.25,
         self_bound=peak * UP,
         self_argmax=1.0 + peak,
-        at_zero=float(softplus(0.0, shift)) * UP,
-        shift=float(shift),
+        at_zero=float(softplus(0.0, margin_offset)) * UP,
+        margin_offset=float(margin_offset),
     )
 
 
@@ -332,7 +332,7 @@ _ROUNDS = 40
 
 
 @lru_cache(maxsize=4096)  # Fits with the same public numbers share the work.
-def softmax_diameter(n_classes: int, largest_score: float, *, shift: float = 0.0) -> float:
+def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: float = 0.0) -> float:
     """Half the diameter of the gradients of the multinomial logistic loss.
 
     Parameters
@@ -341,7 +341,7 @@ def softmax_diameter(n_classes: int, largest_score: float, *, shift: float = 0.0
         At least 2.
     largest_score : float
         Frobenius norm of the coefficients times the norm of a row.
-    shift : float, default=0.0
+    margin_offset : float, default=0.0
         Subtracted from the score of a record's own class, at most 100.
 
     Returns
@@ -361,8 +361,8 @@ def softmax_diameter(n_classes: int, largest_score: float, *, shift: float = 0.0
     (0.8165, 1.22)
     """
     if largest_score <= 0.0:
-        return _largest_gradient(n_classes, 0.0, shift) * FAR_UP
-    squares, pulls = _candidates(n_classes, shift)
+        return _largest_gradient(n_classes, 0.0, margin_offset) * FAR_UP
+    squares, pulls = _candidates(n_classes, margin_offset)
 
     def square(beta: float) -> float:
         return float(np.max(squares + 2.0 * beta * pulls)) + (beta * largest_score) ** 2
@@ -371,15 +371,15 @@ def softmax_diameter(n_classes: int, largest_score: float, *, shift: float = 0.0
     # gives a bound; this one is nearly the best.
     bounds = 1e-2 / (1.0 + largest_score), 2.0 / (1.0 + largest_score)
     beta = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
-    ball = math.sqrt(_ceiling(beta, n_classes, shift) + (beta * largest_score) ** 2)
-    return min(_largest_gradient(n_classes, largest_score, shift), ball) * FAR_UP
+    ball = math.sqrt(_ceiling(beta, n_classes, margin_offset) + (beta * largest_score) ** 2)
+    return min(_largest_gradient(n_classes, largest_score, margin_offset), ball) * FAR_UP
 
 
-def _largest_gradient(n_classes: int, largest_score: float, shift: float) -> float:
+def _largest_gradient(n_classes: int, largest_score: float, margin_offset: float) -> float:
     """Bound the norm of the gradient of a row of norm one: the ball round zero."""
     others = n_classes - 1
     rise = math.sqrt(n_classes / others if largest_score <= 2.0 else 2.0) * largest_score
-    slope = 1.0 / (1.0 + math.exp(-rise - shift) / others)
+    slope = 1.0 / (1.0 + math.exp(-rise - margin_offset) / others)
     # Sum of squares of the shares of the other classes: ratios are at most exp(sqrt(2) score).
     alone = 1.0 / (1.0 + (others - 1) * math.exp(-math.sqrt(2.0) * largest_score))
     even = math.cosh(min(largest_score / math.sqrt(2.0), 300.0)) ** 2 / others
@@ -396,26 +396,26 @@ def _shares(n_classes: int, ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 @lru_cache(maxsize=64)
-def _candidates(n_classes: int, shift: float) -> tuple[FloatArray, FloatArray]:
+def _candidates(n_classes: int, margin_offset: float) -> tuple[FloatArray, FloatArray]:
     """Return squared norms of gradients, and minus their products with the scores, on a grid."""
     top = 12.0 + math.log(n_classes)
-    logit = shift + np.linspace(-6.0, top, 91)[:, None]
+    logit = margin_offset + np.linspace(-6.0, top, 91)[:, None]
     squares, entropy = _shares(n_classes, np.linspace(0.0, top, 61)[None, :])
     pi = expit(logit)
-    return pi**2 * (1.0 + squares), pi * (shift - logit + entropy)
+    return pi**2 * (1.0 + squares), pi * (margin_offset - logit + entropy)
 
 
-def _ceiling(beta: float, n_classes: int, shift: float) -> float:
+def _ceiling(beta: float, n_classes: int, margin_offset: float) -> float:
     """Bound ``|g|^2 - 2 beta <g, z>`` over all scores ``z``; ``g`` is softmax minus one-hot."""
     top = 12.0 + math.log(n_classes)
-    logit = np.concatenate([[-np.inf], shift + np.linspace(-6.0, top, 25), [np.inf]])
+    logit = np.concatenate([[-np.inf], margin_offset + np.linspace(-6.0, top, 25), [np.inf]])
     ratio = np.append(np.linspace(0.0, top, 17), np.inf)
     low, near = (grid.ravel() for grid in np.meshgrid(logit[:-1], ratio[:-1]))
     high, far = (grid.ravel() for grid in np.meshgrid(logit[1:], ratio[1:]))
     cells, best, upper = _Cells(low, high, near, far), -math.inf, math.inf
     for _ in range(_ROUNDS):
-        bounds, by_ratio = _bounds(beta, n_classes, shift, cells)
-        best = max(best, float(np.max(_values(beta, n_classes, shift, *cells.middle()))))
+        bounds, by_ratio = _bounds(beta, n_classes, margin_offset, cells)
+        best = max(best, float(np.max(_values(beta, n_classes, margin_offset, *cells.middle()))))
         keep = bounds > best + _SLACK
         if not keep.any():
             # Every cell that was dropped, now or before, is below this.
@@ -453,21 +453,21 @@ class _Cells(NamedTuple):
 
 
 def _values(
-    beta: float, n_classes: int, shift: float, logit: FloatArray, ratio: FloatArray
+    beta: float, n_classes: int, margin_offset: float, logit: FloatArray, ratio: FloatArray
 ) -> FloatArray:
     """Return the function that is maximised, at points."""
     squares, entropy = _shares(n_classes, ratio)
     pi = expit(logit)
-    return np.asarray(pi**2 * (1.0 + squares) + 2.0 * beta * pi * (shift + entropy - logit))
+    return np.asarray(pi**2 * (1.0 + squares) + 2.0 * beta * pi * (margin_offset + entropy - logit))
 
 
 def _bounds(
-    beta: float, n_classes: int, shift: float, cells: _Cells
+    beta: float, n_classes: int, margin_offset: float, cells: _Cells
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Bound the function that is maximised in cells; return whether to split their ratios."""
     # Squares grow with the ratio and entropies fall; pi (b - logit pi) rises up to its peak.
     squares, entropy = _shares(n_classes, cells.near)
-    pulled = shift + entropy
+    pulled = margin_offset + entropy
     peak = pulled - 1.0 - np.real(wrightomega(pulled - 1.0))
     at = np.clip(peak, cells.low, cells.high)
     top, most = expit(cells.high), 1.0 + _shares(n_classes, cells.far)[0]
@@ -482,5 +482,5 @@ def _bounds(
     with np.errstate(invalid="ignore"):
         of_ratio = np.where(of_ratio > 0.0, of_ratio * (cells.far - cells.near), 0.0)
         of_logit = np.where(of_logit > 0.0, of_logit * (cells.high - cells.low), 0.0)
-        corner = _values(beta, n_classes, shift, cells.low, cells.near)
+        corner = _values(beta, n_classes, margin_offset, cells.low, cells.near)
     return np.fmin(monotone, corner + of_ratio + of_logit), of_ratio > of_logit

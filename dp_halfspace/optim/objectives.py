@@ -630,7 +630,7 @@ class SoftmaxObjective(OverRows):
         Positive.
     linear : ndarray of shape (K * D,) or None, default=None
         Coefficients of the linear term.
-    shift : float, default=0.0
+    margin_offset : float, default=0.0
         Subtracted from the score of a record's own class, so that a record of a smaller
         margin still pulls; not negative.
 
@@ -649,14 +649,14 @@ class SoftmaxObjective(OverRows):
     weights: FloatArray
     ridge: float
     linear: FloatArray | None = None
-    shift: float = 0.0
+    margin_offset: float = 0.0
 
     def __post_init__(self) -> None:
         n = self.rows.shape[0]
         if self.targets.shape != (n,) or self.weights.shape != (n,):
             raise ValueError("targets and weights must have one entry per row")
         checked_size("n_classes", self.n_classes, least=2)
-        require("at least 0 and finite", shift=self.shift)
+        require("at least 0 and finite", margin_offset=self.margin_offset)
         check_terms(self.ridge, self.linear, self.size)
 
     @property
@@ -672,8 +672,8 @@ class SoftmaxObjective(OverRows):
 
     @property
     def initial_gap(self) -> float:
-        """``sum(c) log(1 + (K - 1) exp(shift)) + ||linear||^2 / (2 ridge)``."""
-        at_zero = self.shift + math.log(math.exp(-self.shift) + self.n_classes - 1)
+        """``sum(c) log(1 + (K - 1) exp(margin_offset)) + ||linear||^2 / (2 ridge)``."""
+        at_zero = self.margin_offset + math.log(math.exp(-self.margin_offset) + self.n_classes - 1)
         total = float(self.weights.sum()) * at_zero
         return total * FAR_UP + depth(self.linear, self.ridge)
 
@@ -760,8 +760,8 @@ class SoftmaxObjective(OverRows):
 
     def _centre_scores(self, logits: FloatArray, lo: int, hi: int) -> None:
         """Lower the scores of the records' own classes, then bring the largest ones to zero."""
-        if self.shift:
-            logits[np.arange(hi - lo), self.targets[lo:hi]] -= self.shift
+        if self.margin_offset:
+            logits[np.arange(hi - lo), self.targets[lo:hi]] -= self.margin_offset
         logits -= logits.max(axis=1, keepdims=True)
 
     def _probabilities(self, w: FloatArray) -> FloatArray:

@@ -165,8 +165,10 @@ def _sum_softplus(targets: FloatArray, sources: FloatArray) -> FloatArray:
     return _evaluate(targets, NODES, sums)
 
 
-def logistic_pairs(positive: FloatArray, negative: FloatArray, shift: float = 0.0) -> PairSums:
-    """Sum ``log(1 + exp(shift + t_j - s_i))`` over all pairs, with derivatives.
+def logistic_pairs(
+    positive: FloatArray, negative: FloatArray, margin_offset: float = 0.0
+) -> PairSums:
+    """Sum ``log(1 + exp(margin_offset + t_j - s_i))`` over all pairs, with derivatives.
 
     Either class may be empty. Not a number for scores that are not finite, or beyond 10^15; never
     a warning.
@@ -174,7 +176,7 @@ def logistic_pairs(positive: FloatArray, negative: FloatArray, shift: float = 0.
     if positive.size == 0 or negative.size == 0:
         return PairSums(0.0, np.zeros(positive.size), np.zeros(negative.size))
     with np.errstate(all="ignore"):
-        negative = negative + shift
+        negative = negative + margin_offset
         if not _are_small(positive, negative):
             unknown = (np.full(scores.size, math.nan) for scores in (positive, negative))
             return PairSums(math.nan, *unknown)
@@ -194,10 +196,10 @@ def logistic_rounding(n_samples: int) -> float:
 
 
 def logistic_curvature(
-    positive: FloatArray, negative: FloatArray, shift: float = 0.0
+    positive: FloatArray, negative: FloatArray, margin_offset: float = 0.0
 ) -> PairProduct:
     """Return products with the second derivatives of the (shifted) logistic loss of all pairs."""
-    negative = negative + shift
+    negative = negative + margin_offset
     is_empty = positive.size == 0 or negative.size == 0
     is_known = not is_empty and _are_small(positive, negative)
 

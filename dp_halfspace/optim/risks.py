@@ -669,7 +669,7 @@ class SoftmaxRisk(Risk):
         Bound on the Euclidean norm of a row, constant column included.
     block_rows : int
         Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
-    shift : float
+    margin_offset : float
         Subtracted from the score of a record's own class, from 0 to 100.
     max_weight : float
         Largest public class weight.
@@ -680,7 +680,7 @@ class SoftmaxRisk(Risk):
     n_classes: int
     row_norm: float
     block_rows: int
-    shift: float = 0.0
+    margin_offset: float = 0.0
     max_weight: float = 1.0
 
     robust: ClassVar[bool] = False
@@ -694,7 +694,7 @@ class SoftmaxRisk(Risk):
     @property
     def loss_of_zeros(self) -> float:
         """Largest mean loss of coefficients that are all zero."""
-        return self.max_weight * math.log1p((self.n_classes - 1) * math.exp(self.shift))
+        return self.max_weight * math.log1p((self.n_classes - 1) * math.exp(self.margin_offset))
 
     @property
     def gradient_change(self) -> float:
@@ -729,20 +729,22 @@ class SoftmaxRisk(Risk):
 
     def radius(self, ridge: float) -> float:
         """Frobenius norm of the minimiser; ``stability.md``, section 4."""
-        peak = float(lambertw((self.n_classes - 1) * math.exp(self.shift - 1.0)).real)
+        peak = float(lambertw((self.n_classes - 1) * math.exp(self.margin_offset - 1.0)).real)
         return math.sqrt(self.max_weight * peak / ridge) * FAR_UP
 
     def sensitivity(self, ridge: float) -> float:
         """Frobenius distance of neighbouring minimisers; ``stability.md``, Theorem 5."""
         largest_margin = self.row_norm * self.radius(ridge)
-        slope = softmax_diameter(self.n_classes, largest_margin, shift=self.shift)
+        slope = softmax_diameter(self.n_classes, largest_margin, margin_offset=self.margin_offset)
         width = 2.0 * self.max_weight * self.row_norm * slope
         return width / (ridge * self.n_samples) * FAR_UP
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
         """``certificate.md``, section 3."""
-        # The subtraction of the shift is rounded once.
-        shifting = 0.5 * (self.row_norm * radius + self.shift) if self.shift else 0.0
+        # The subtraction of the margin offset is rounded once.
+        shifting = (
+            0.5 * (self.row_norm * radius + self.margin_offset) if self.margin_offset else 0.0
+        )
         return SlopeBounds(
             self.max_weight * _SLOPE,
             self.max_weight * _SMOOTHNESS,
@@ -757,7 +759,13 @@ class SoftmaxRisk(Risk):
         """Return the objective; no class is set apart, and no radius is needed."""
         total = self.total(task.ridge)
         return SoftmaxObjective(
-            rows, classes, self.n_classes, task.weights[classes], total, task.linear, self.shift
+            rows,
+            classes,
+            self.n_classes,
+            task.weights[classes],
+            total,
+            task.linear,
+            self.margin_offset,
         )
 
 
@@ -810,7 +818,7 @@ def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of e
     is_logistic = loss.name in ("logistic", "shifted_logistic")
     if n_classes > 2 and is_logistic and not tilt and adversary is None:
         return SoftmaxRisk(
-            n_samples, n_columns, n_classes, row_norm, block_rows, loss.shift, max_weight
+            n_samples, n_columns, n_classes, row_norm, block_rows, loss.margin_offset, max_weight
         )
     return MarginRisk(
         loss, n_samples, n_columns, n_classes, row_norm, block_rows,
@@ -966,8 +974,10 @@ class PairRisk(Risk):
         """
         loss, n = self.loss, self.n_samples
         if loss.name in ("logistic", "shifted_logistic"):
-            # The shift is added to the negative scores, rounded once.
-            shifting = (largest_margin + abs(loss.shift)) * EPS if loss.shift else 0.0
+            # The margin offset is added to the negative scores, rounded once.
+            shifting = (
+                (largest_margin + abs(loss.margin_offset)) * EPS if loss.margin_offset else 0.0
+            )
             return logistic_rounding(n) + shifting
         sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
         if math.isfinite(loss.lipschitz):

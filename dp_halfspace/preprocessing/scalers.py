@@ -167,7 +167,8 @@ class ReleasedScaler(ColumnScaler):
     Notes
     -----
     **Privacy.** Nothing is learnt: each row of the result is a function of the same row and of the
-    parameters, which are assumed public or released. Source: ``docs/proofs/units.md``, section 4.
+    parameters, which are assumed public or released. Source: this project,
+    ``docs/proofs/column_scales.md``, section 4.
 
     Examples
     --------
@@ -298,7 +299,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     of a record or, with `groups`, of a person with all rows: exactly mu-Gaussian private or, with
     ``delta=0``, pure DP. Public: the number of rows (of people instead, with `groups`),
     the columns and every parameter. Private: everything else, which values are missing included.
-    Source: this project, ``docs/proofs/units.md``, Theorems 3 and 4, ``persons.md``; no paper.
+    Source: this project, ``docs/proofs/column_scales.md``, Theorems 3 and 4, ``persons.md``; no
+    paper.
 
     Examples
     --------

@@ -301,7 +301,7 @@ class AdditiveMap:
         return math.sqrt(self.n_features_in - self.n_plain) / self.length
 
     @property
-    def unit(self) -> float:
+    def entry_scale(self) -> float:
         """What the entries of a row were divided by."""
         return math.sqrt(self.n_features_in) if self.length is None else self.length
 
@@ -330,7 +330,7 @@ class AdditiveMap:
         d, share = self.n_features_in, self._share
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
-        unit = self.unit
+        scale = self.entry_scale
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         for lo in range(0, X.shape[0], _ROWS):
             rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
@@ -338,37 +338,37 @@ class AdditiveMap:
             part[:, :d] = rows
             if end > d:
                 curved = np.asarray(rows[:, :n_curved], dtype=np.float64)
-                values = np.clip(0.5 + curved * (unit / (2.0 * self.reach)), 0.0, 1.0)
-                write_cosines(values, part[:, d:end], 1.0 / unit)
+                values = np.clip(0.5 + curved * (scale / (2.0 * self.reach)), 0.0, 1.0)
+                write_cosines(values, part[:, d:end], 1.0 / scale)
                 if self.has_powers:
-                    write_powers(values, part[:, d:end], 1.0 / unit)
+                    write_powers(values, part[:, d:end], 1.0 / scale)
         if self.fourier is not None:
             out[:, end:] = self.fourier.apply(X[:, :n_curved] / share)
             out[:, end:] *= np.float32(self.joint_length * share)
         return out
 
     @property
-    def single_unit(self) -> float:
+    def single_scale(self) -> float:
         """What the features that `write_single` writes are divided by."""
         if self.fourier is None:
             return 1.0
         return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
 
     def write_single(self, rows: SingleArray, data_norm: float, out: SingleArray) -> None:
-        """Write what `apply` makes of ``rows / data_norm``, divided by `single_unit`, in float32.
+        """Write what `apply` makes of ``rows / data_norm``, divided by `single_scale`, in float32.
 
         Entries of the rows of float32 are at most four. Each row is mapped by itself.
         """
-        d, unit = self.n_features_in, self.unit
+        d, scale = self.n_features_in, self.entry_scale
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
-        np.multiply(rows, 1.0 / (data_norm * self.single_unit), out=out[:, :d])
+        np.multiply(rows, 1.0 / (data_norm * self.single_scale), out=out[:, :d])
         curved = rows[:, :n_curved]
         if end > d:
-            values = curved * (unit / (2.0 * self.reach * data_norm))
+            values = curved * (scale / (2.0 * self.reach * data_norm))
             values += 0.5
             np.clip(values, 0.0, 1.0, out=values)
-            write_cosines(values, out[:, d:end], 1.0 / (unit * self.single_unit))
+            write_cosines(values, out[:, d:end], 1.0 / (scale * self.single_scale))
         if self.fourier is not None:
             size = self.fourier.n_components // 2
             turns = self.fourier.frequencies / np.float32(self._share * data_norm)

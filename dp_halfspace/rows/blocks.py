@@ -44,7 +44,7 @@ class Block(NamedTuple):
     matrix: Any
     transpose: Any
     scale: FloatArray | None
-    bias: FloatArray | float | None
+    constant: FloatArray | float | None
 
 
 class ThinMap(Protocol):
@@ -102,9 +102,11 @@ def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     margins: FloatArray = block.matrix @ w[:d]
     if block.scale is not None:
         margins *= _column(block.scale, margins)
-    if block.bias is not None:
-        bias = block.bias
-        margins += (_column(bias, margins) if isinstance(bias, np.ndarray) else bias) * w[d]
+    if block.constant is not None:
+        constant = block.constant
+        margins += (
+            _column(constant, margins) if isinstance(constant, np.ndarray) else constant
+        ) * w[d]
     return margins
 
 
@@ -113,10 +115,10 @@ def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
     d = block.matrix.shape[1]
     scaled = p if block.scale is None else p * _column(block.scale, p)
     out[:d] += block.transpose @ scaled
-    if isinstance(block.bias, np.ndarray):
-        out[d] += block.bias @ p
-    elif block.bias is not None:
-        out[d] += block.bias * p.sum(axis=0)
+    if isinstance(block.constant, np.ndarray):
+        out[d] += block.constant @ p
+    elif block.constant is not None:
+        out[d] += block.constant * p.sum(axis=0)
 
 
 def row_squares(block: Block) -> FloatArray:
@@ -124,8 +126,8 @@ def row_squares(block: Block) -> FloatArray:
     squares = sums_of_squares(block.matrix)
     if block.scale is not None:
         squares = squares * block.scale**2
-    if block.bias is not None:
-        squares = squares + np.square(block.bias)
+    if block.constant is not None:
+        squares = squares + np.square(block.constant)
     return squares
 
 
@@ -180,13 +182,13 @@ def write_rows(
 ) -> FloatArray:
     """Write out the logical rows of a block, each multiplied by its own factor if there is one."""
     n_rows, d = block.matrix.shape
-    out = np.empty((n_rows, d + (block.bias is not None))) if out is None else out
+    out = np.empty((n_rows, d + (block.constant is not None))) if out is None else out
     matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
     factor = np.ones(n_rows) if factor is None else factor
     scale = factor if block.scale is None else factor * block.scale
     np.multiply(matrix, scale[:, None], out=out[:, :d])
-    if block.bias is not None:
-        out[:, d] = block.bias * factor
+    if block.constant is not None:
+        out[:, d] = block.constant * factor
     return out
 
 
@@ -197,9 +199,11 @@ def _read_parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
     for lo in range(0, n_rows, step):
         hi = min(lo + step, n_rows)
         scale = None if block.scale is None else block.scale[lo:hi]
-        bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
+        constant = (
+            block.constant[lo:hi] if isinstance(block.constant, np.ndarray) else block.constant
+        )
         part = Block(
-            block.lo + lo, block.lo + hi, take_rows(block.matrix, lo, hi), None, scale, bias
+            block.lo + lo, block.lo + hi, take_rows(block.matrix, lo, hi), None, scale, constant
         )
         yield slice(lo, hi), part
 
@@ -218,12 +222,12 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
     """Add the block's part of ``Z^T diag(weights) Z``."""
     d = block.matrix.shape[1]
     root = np.sqrt(weights)
-    matrix, bias = block.matrix, block.bias
+    matrix, constant = block.matrix, block.constant
     factor = root if block.scale is None else root * block.scale
     used = np.flatnonzero(root)
     if 2 * used.size < root.size:
         matrix, factor, root = matrix[used], factor[used], root[used]
-        bias = bias[used] if isinstance(bias, np.ndarray) else bias
+        constant = constant[used] if isinstance(constant, np.ndarray) else constant
     part = np.zeros_like(out)
     # A scaled copy of all rows could be as large as the matrix.
     step = max(_MIN_ROWS, _WORK_ENTRIES // max(d, 1))
@@ -237,8 +241,10 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         else:
             scaled = matrix[rows] * factor[rows, None]
             part[:d, :d] += scaled.T @ scaled
-        if bias is not None:
-            weighted = root[rows] * (bias[rows] if isinstance(bias, np.ndarray) else bias)
+        if constant is not None:
+            weighted = root[rows] * (
+                constant[rows] if isinstance(constant, np.ndarray) else constant
+            )
             cross = scaled.T @ weighted
             part[d, :d] += cross
             part[:d, d] += cross

@@ -78,10 +78,10 @@ class ChunkedRows:
         template = self._template.rescale(np.empty(0), row_bound=row_bound)
         return ChunkedRows(self._matrix, state, template)
 
-    def unit(self, transform: FloatArray, **how: Any) -> ChunkedRows:
+    def normalise_images(self, transform: FloatArray, **how: Any) -> ChunkedRows:
         """Return the rows divided by the norm of their image; see `SingleRows`."""
-        rows = self._each(partial(_unit_rows, **how), transform)
-        template = self._template.unit(transform, **how)
+        rows = self._each(partial(_normalise_images, **how), transform)
+        template = self._template.normalise_images(transform, **how)
         return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
 
     def sampled(self, stride: int) -> ChunkedRows:
@@ -131,8 +131,8 @@ def _make_state(
     return function(matrix, *arguments, **options).state
 
 
-def _unit_rows(rows: SingleRows, transform: Any, **how: Any) -> SingleRows:
-    return rows.unit(transform, **how)
+def _normalise_images(rows: SingleRows, transform: Any, **how: Any) -> SingleRows:
+    return rows.normalise_images(transform, **how)
 
 
 def chunked_features(

@@ -202,7 +202,7 @@ class Features:
 
 
 class FeatureRows(Rows):
-    """Rows ``(scale[i] * features[i], bias[i])``; everything else as in `Rows`."""
+    """Rows ``(scale[i] * features[i], constant[i])``; everything else as in `Rows`."""
 
     __slots__ = ()
 
@@ -261,7 +261,7 @@ class FeatureRows(Rows):
         matrix = self._buffer[: hi - lo]
         np.copyto(matrix, self._matrix[lo:hi])
         scale = None if self._scale is None else self._scale[lo:hi]
-        return Block(lo, hi, matrix, matrix.T, scale, self._bias_of(slice(lo, hi)))
+        return Block(lo, hi, matrix, matrix.T, scale, self._constant_of(slice(lo, hi)))
 
 
 def clipped_features(
@@ -302,12 +302,12 @@ def clipped_features(
 
 
 def normalised_feature_rows(
-    features: Features, bias: float | None, people: People | None = None
+    features: Features, constant: float | None, people: People | None = None
 ) -> FeatureRows:
-    """Return the rows ``[features, bias]``, divided by their norm; `bias` is public.
+    """Return the rows ``[features, constant]``, divided by their norm; `constant` is public.
 
     Of norm at most one as real numbers, whatever the features are: ``docs/proofs/kernel.md``,
     section 2.
     """
-    rows = FeatureRows(features, bias=bias, people=people)
+    rows = FeatureRows(features, constant=constant, people=people)
     return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

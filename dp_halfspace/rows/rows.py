@@ -1,6 +1,6 @@
 """A scaled design matrix that is read in blocks and never copied whole.
 
-Row ``i`` of the logical matrix ``Z`` is ``(scale[i] * X[i], bias[i])``, in real numbers.
+Row ``i`` of the logical matrix ``Z`` is ``(scale[i] * X[i], constant[i])``, in real numbers.
 The factors are applied to margins and to coefficients, not to ``X``, so clipping costs
 ``n`` numbers of memory, a sparse matrix stays sparse and the constant column is never
 stacked. All arithmetic is in float64. The sizes of the blocks are public, because they
@@ -56,7 +56,7 @@ _EXTREME = 2.0**400
 
 
 class Rows:
-    """The matrix with rows ``(scale[i] * X[i], bias[i])``, in blocks.
+    """The matrix with rows ``(scale[i] * X[i], constant[i])``, in blocks.
 
     An instance keeps one block of work space and must not be used by two threads at once.
 
@@ -67,7 +67,7 @@ class Rows:
         Not modified and not copied.
     scale : ndarray of shape (n,) or None, default=None
         Finite factors, at least 0; None stands for 1.
-    bias : float, ndarray of shape (n,) or None, default=None
+    constant : float, ndarray of shape (n,) or None, default=None
         Last column of the logical matrix; None for no such column.
     row_bound : float or None, default=None
         Public bound on the Euclidean norm of a logical row. Without it the largest norm
@@ -86,7 +86,7 @@ class Rows:
     --------
     >>> import numpy as np
     >>> from dp_halfspace.optim import Rows
-    >>> rows = Rows(np.eye(2), scale=np.array([1.0, 0.5]), bias=1.0)
+    >>> rows = Rows(np.eye(2), scale=np.array([1.0, 0.5]), constant=1.0)
     >>> rows.margins(np.array([1.0, 2.0, 3.0]))
     array([4., 4.])
     >>> rows.adjoint(np.array([1.0, 1.0]))
@@ -94,14 +94,14 @@ class Rows:
     """
 
     __slots__ = (
-        "_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_views", "people"
+        "_bound", "_buffer", "_constant", "_extreme", "_matrix", "_scale", "_views", "people"
     )  # fmt: skip
 
     def __init__(
         self,
         X: Any,
         scale: FloatArray | None = None,
-        bias: FloatArray | float | None = None,
+        constant: FloatArray | float | None = None,
         *,
         row_bound: float | None = None,
         people: People | None = None,
@@ -111,10 +111,10 @@ class Rows:
         n = self._matrix.shape[0]
         if scale is not None and scale.shape != (n,):
             raise ValueError("scale must have one entry per row of X")
-        if isinstance(bias, np.ndarray) and bias.shape != (n,):
-            raise ValueError("bias must be a number or have one entry per row of X")
+        if isinstance(constant, np.ndarray) and constant.shape != (n,):
+            raise ValueError("constant must be a number or have one entry per row of X")
         self._scale = scale
-        self._bias = bias
+        self._constant = constant
         self._bound = row_bound
         self._extreme = scale is not None and bool(_is_extreme(scale).any())
         self._buffer: FloatArray | None = None
@@ -134,7 +134,7 @@ class Rows:
     def shape(self) -> tuple[int, int]:
         """Shape of the logical matrix, constant column included."""
         n, d = self._matrix.shape
-        return n, d + (self._bias is not None)
+        return n, d + (self._constant is not None)
 
     @property
     def block_rows(self) -> int:
@@ -151,7 +151,7 @@ class Rows:
     @property
     def state(self) -> RowState:
         """What the rows have of their own beside the matrix: factors and constant column."""
-        return self._scale, self._bias
+        return self._scale, self._constant
 
     def over(self: AnyRows, X: Any, state: RowState) -> AnyRows:
         """Return rows of another matrix, each with its own part of a state, else like these."""
@@ -199,7 +199,7 @@ class Rows:
         for lo in range(0, len(out), self.block_rows):
             part = slice(lo, lo + self.block_rows)
             scale = None if self._scale is None else self._scale[part]
-            rows = Rows(np.ascontiguousarray(X[part]), scale, self._bias_of(part))
+            rows = Rows(np.ascontiguousarray(X[part]), scale, self._constant_of(part))
             out[part] = rows.margins(w)
         return out
 
@@ -207,8 +207,8 @@ class Rows:
         """Return scores of the features over the constant column, which no factor changes."""
 
         def over(rows: Rows) -> FloatArray:
-            found, bias = rows.scores(np.append(w, 0.0)), np.asarray(rows._bias)
-            return np.asarray(np.divide(found, bias, out=found, where=bias > 0.0))
+            found, constant = rows.scores(np.append(w, 0.0)), np.asarray(rows._constant)
+            return np.asarray(np.divide(found, constant, out=found, where=constant > 0.0))
 
         return self._by_person(over)
 
@@ -283,8 +283,12 @@ class Rows:
         if self._scale is not None:
             scale = np.ones(size)
             scale[place] = self._scale[index]
-        bias = place_rows(self._bias, *where) if isinstance(self._bias, np.ndarray) else self._bias
-        return type(self)(self._matrix_placed(*where), scale, bias, row_bound=self._bound)
+        constant = (
+            place_rows(self._constant, *where)
+            if isinstance(self._constant, np.ndarray)
+            else self._constant
+        )
+        return type(self)(self._matrix_placed(*where), scale, constant, row_bound=self._bound)
 
     def _matrix_placed(self, *where: Any) -> Any:
         return place_rows(self._matrix, *where)
@@ -320,7 +324,7 @@ class Rows:
     def subset(self, index: NDArray[np.intp]) -> Rows:
         """Return the rows with these numbers, copied."""
         scale = None if self._scale is None else self._scale[index]
-        return Rows(self._matrix[index], scale, self._bias_of(index), row_bound=self._bound)
+        return Rows(self._matrix[index], scale, self._constant_of(index), row_bound=self._bound)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
         """Return the rows of ``Z`` with these numbers, as an array."""
@@ -348,12 +352,12 @@ class Rows:
         """
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
         columns = np.concatenate([self._matrix[:0][:, :size], *parts])
-        rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
+        rows = Rows(columns, self._scale, self._constant, row_bound=self._bound, people=self.people)
         return rows.rescale(rows.inverse_lengths(), row_bound=1.0)
 
-    def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
+    def _constant_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
         """Return the constant column of some rows."""
-        return self._bias[rows] if isinstance(self._bias, np.ndarray) else self._bias
+        return self._constant[rows] if isinstance(self._constant, np.ndarray) else self._constant
 
     def _scales(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | None]:
         """Return the factors of some rows that are applied beforehand, if any, and afterwards."""
@@ -366,9 +370,9 @@ class Rows:
         """Read rows of an array: a view when possible, else one cast into work space."""
         X = self._matrix
         before, scale = self._scales(lo, hi)
-        bias = self._bias_of(slice(lo, hi))
+        constant = self._constant_of(slice(lo, hi))
         if before is None and is_in_place(X):
-            return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
+            return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, constant)
         if self._buffer is None:
             # The buffer has the order of X: with another one, a row that is copied would change
             # the rounding of products with the rows that are read where they are.
@@ -378,7 +382,7 @@ class Rows:
         np.copyto(matrix, X[lo:hi])
         if before is not None:
             matrix *= before[:, None]
-        return Block(lo, hi, matrix, matrix.T, scale, bias)
+        return Block(lo, hi, matrix, matrix.T, scale, constant)
 
     def _csr_block(self, lo: int, hi: int) -> Block:
         """Make a CSR matrix of some rows that shares the stored numbers."""
@@ -388,7 +392,7 @@ class Rows:
             matrix = scale_csr(matrix, before)
         arrays = (matrix.data, matrix.indices, matrix.indptr)
         transpose = sparse_view(sparse.csc_array, arrays, matrix.shape[::-1])
-        return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
+        return Block(lo, hi, matrix, transpose, scale, self._constant_of(slice(lo, hi)))
 
 
 def add_part(part: FloatArray, total: FloatArray, missing: FloatArray | None) -> None:
@@ -408,8 +412,11 @@ def add_part(part: FloatArray, total: FloatArray, missing: FloatArray | None) ->
 
 def rescale_state(state: RowState, factor: FloatArray) -> RowState:
     """Multiply the rows that have a state by their own factors."""
-    scale, bias = state
-    return factor if scale is None else factor * scale, None if bias is None else factor * bias
+    scale, constant = state
+    return (
+        factor if scale is None else factor * scale,
+        None if constant is None else factor * constant,
+    )
 
 
 def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
@@ -417,7 +424,7 @@ def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
     return (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
 
 
-def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -> Rows:
+def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = None) -> Rows:
     """Return the rows of `X`, scaled down to a norm of at most `bound`.
 
     Parameters
@@ -426,7 +433,7 @@ def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -
         Finite features.
     bound : float
         Public bound on the norm of a row before the constant column is appended.
-    bias : float, ndarray of shape (n,) or None, default=None
+    constant : float, ndarray of shape (n,) or None, default=None
         Constant column; not scaled.
 
     Returns
@@ -452,25 +459,25 @@ def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -
     >>> rows.margins(np.array([0.0, 1.0])).round(12)
     array([0.8, 0.4])
     """
-    largest = 0.0 if bias is None else float(np.max(np.abs(bias), initial=0.0))
+    largest = 0.0 if constant is None else float(np.max(np.abs(constant), initial=0.0))
     row_bound = math.hypot(bound, largest) * UP
-    return Rows(X, clip_scales(X, bound), bias, row_bound=row_bound)
+    return Rows(X, clip_scales(X, bound), constant, row_bound=row_bound)
 
 
 def normalised_rows(
     X: Any,
     data_norm: float,
-    bias: float | None,
+    constant: float | None,
     linear_map: LinearMap | None = None,
     *,
     clips: bool = False,
     people: People | None = None,
 ) -> Rows:
-    """Return the rows ``[x / data_norm, bias]``, divided by their norm.
+    """Return the rows ``[x / data_norm, constant]``, divided by their norm.
 
     The public `data_norm` is a scale; with `clips` longer rows are scaled down to it first, so
     that the constant keeps its share of them. A public `linear_map` acts on the features, not on
-    the public constant `bias`. The result has norm at most one as real numbers. Without a
+    the public constant `constant`. The result has norm at most one as real numbers. Without a
     constant, a row shorter than ``2^-100 data_norm`` becomes zero. `people` may own the rows where
     there is no map.
 
@@ -494,8 +501,8 @@ def normalised_rows(
     scale, lengths = scales_and_lengths(X, data_norm if clips else data_norm * LONGEST)
     scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)
-    rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
-    squares = np.square(lengths / data_norm) + (bias or 0.0) ** 2
+    rows = Rows(features, scale, constant, row_bound=1.0 + (constant or 0.0), people=people)
+    squares = np.square(lengths / data_norm) + (constant or 0.0) ** 2
     lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
     return rows.rescale(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
 

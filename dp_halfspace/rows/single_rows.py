@@ -112,7 +112,7 @@ class SingleRows:
         """Return ``make(class_indices, weights of the rows)``; see `Rows.apply_to_classes`."""
         return make(class_indices, weights[class_indices].astype(np.float32))
 
-    def unit(
+    def normalise_images(
         self, transform: FloatArray | ThinMap, *, row_bound: float, condition: float
     ) -> SingleRows:
         """Return the rows divided by the norm of their image, and hardly shorter.
@@ -255,11 +255,11 @@ def feature_block_size(n_rows: int, n_features: int) -> int:
 
 
 def single_normalised_rows(
-    X: SingleArray, data_norm: float, bias: float | None, *, clips: bool = False
+    X: SingleArray, data_norm: float, constant: float | None, *, clips: bool = False
 ) -> SingleRows:
-    """Return the rows ``[x / data_norm, bias]``, divided by their norm; see `normalised_rows`.
+    """Return the rows ``[x / data_norm, constant]``, divided by their norm; see `normalised_rows`.
 
-    `data_norm` and the ratio of bias and its default must be within 2^20 of one.
+    `data_norm` and the ratio of `constant` to its default must be within 2^20 of one.
 
     Notes
     -----
@@ -271,14 +271,14 @@ def single_normalised_rows(
       alone.
     - Proof: ``docs/proofs/certificate.md``, section 9.
     """
-    n, size = len(X), X.shape[1] + (bias is not None)
+    n, size = len(X), X.shape[1] + (constant is not None)
     bounds, step = np.empty(n, dtype=np.float32), single_block_size(*X.shape)
-    constant: Any = None
-    if bias is not None:
-        constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
+    column: Any = None
+    if constant is not None:
+        column = np.empty(n, np.float32) if clips else np.float32(constant * data_norm)
     for lo in range(0, n, step):
         block = slice(lo, lo + step)
-        rows, last = X[block], constant
+        rows, last = X[block], column
         with np.errstate(over="ignore", under="ignore"):
             squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
         unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
@@ -286,21 +286,21 @@ def single_normalised_rows(
             # Row after row, whatever the order of X and however many rows there are.
             exact = np.ascontiguousarray(rows[unsafe], dtype=np.float64)
             squares[unsafe] = sums_of_squares(exact)
-        if isinstance(constant, np.ndarray):
-            # Instead of a row that is scaled down, its constant is scaled up.
-            constant[block] = bias * np.clip(np.sqrt(squares), data_norm, LONGEST)
-            last = constant[block]
+        if isinstance(column, np.ndarray):
+            # A row is not scaled down: its entry of the constant column is scaled up.
+            column[block] = constant * np.clip(np.sqrt(squares), data_norm, LONGEST)
+            last = column[block]
         if last is not None:
             squares += np.square(last, dtype=np.float64)
         with np.errstate(over="ignore"):
             bounds[block] = np.sqrt(squares)
     bounds *= 1.0 + (size + 12) * SINGLE_EPS
-    return SingleRows(X, constant, factors_of(bounds), 1.0, group_size(1.0))
+    return SingleRows(X, column, factors_of(bounds), 1.0, group_size(1.0))
 
 
 @dataclass(slots=True, eq=False)
 class SingleFeatureRows(SingleRows):
-    """The rows ``scale[i] * (features of X[i] / data_norm, bias)``; see `SingleRows`.
+    """The rows ``scale[i] * (features of X[i] / data_norm, constant)``; see `SingleRows`.
 
     Entries of the array `X` of float32 are at most four. Without a scale rows are brought to norm
     one whenever they are read. Made by `single_feature_rows`.
@@ -308,20 +308,22 @@ class SingleFeatureRows(SingleRows):
 
     feature_map: AdditiveMap = field(kw_only=True)
     data_norm: float = field(kw_only=True)
-    bias: float | None = field(kw_only=True)
+    constant: float | None = field(kw_only=True)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the logical matrix, constant column included."""
-        return len(self._matrix), self.feature_map.n_components + (self.bias is not None)
+        return len(self._matrix), self.feature_map.n_components + (self.constant is not None)
 
     @property
     def block_rows(self) -> int:
         """Number of rows in a block."""
         return feature_block_size(len(self._matrix), self.feature_map.n_components)
 
-    def unit(self, transform: Any, *, row_bound: float, condition: float) -> SingleFeatureRows:
-        """Return the rows divided by the norm of their image; see `SingleRows.unit`."""
+    def normalise_images(
+        self, transform: Any, *, row_bound: float, condition: float
+    ) -> SingleFeatureRows:
+        """Return the rows divided by the norm of their image; see `SingleRows.normalise_images`."""
         squares = np.empty(len(self._matrix), dtype=np.float32)
         bounded = transform.single_squares()
         for lo, rows in self._features():
@@ -330,8 +332,8 @@ class SingleFeatureRows(SingleRows):
         return replace(self, _scale=factors, row_bound=row_bound, group=group_size(condition))
 
     def scores(self, w: FloatArray) -> FloatArray:
-        """Return products of features and the columns of a matrix; there is no bias."""
-        single = np.ascontiguousarray(w * self.feature_map.single_unit, dtype=np.float32)
+        """Return products of features and the columns of a matrix; there is no constant."""
+        single = np.ascontiguousarray(w * self.feature_map.single_scale, dtype=np.float32)
         out = np.empty((len(self._matrix), w.shape[1]))
         for lo, rows in self._features():
             out[lo : lo + len(rows)] = rows @ single
@@ -365,7 +367,7 @@ class SingleFeatureRows(SingleRows):
         """Make the features of block after block; a block is valid until the next one."""
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
-        last = (self.bias or 0.0) / self.feature_map.single_unit
+        last = (self.constant or 0.0) / self.feature_map.single_scale
         for lo in range(0, n, step):
             X = written_out(self._matrix[lo : lo + step])
             rows = work[: len(X)]
@@ -388,11 +390,11 @@ def sample_groups(X: Any, stride: int) -> Any:
 
 
 def single_feature_rows(
-    X: SingleArray, data_norm: float, feature_map: AdditiveMap, bias: float | None
+    X: SingleArray, data_norm: float, feature_map: AdditiveMap, constant: float | None
 ) -> SingleFeatureRows:
-    """Return the rows ``[features of x / data_norm, bias]``, divided by their norm.
+    """Return the rows ``[features of x / data_norm, constant]``, divided by their norm.
 
-    Entries of `X` are those of learnt column scales, at most four; `bias` is public.
+    Entries of `X` are those of learnt column scales, at most four; `constant` is public.
 
     Notes
     -----
@@ -404,5 +406,5 @@ def single_feature_rows(
       alone.
     - Proof: ``docs/proofs/certificate.md``, section 10.
     """
-    how: dict[str, Any] = {"feature_map": feature_map, "data_norm": data_norm, "bias": bias}
+    how: dict[str, Any] = {"feature_map": feature_map, "data_norm": data_norm, "constant": constant}
     return SingleFeatureRows(X, None, None, 1.0, group_size(1.0), **how)

@@ -689,7 +689,7 @@ def pure_risk_bound(
     epsilon : float
         Pure privacy budget, at least 0.
     margin : float
-        Of unit rows, in (0, 1].
+        Of normalised rows, in (0, 1].
     n_outliers : int, default=0
         Number of records with less than the margin, for some halfspace.
     beta : float, default=0.05
@@ -770,7 +770,7 @@ def margin_sample_complexity(
         Budget. With 0 for `delta` the exponential mechanism over a net (`pure_risk_bound`), else
         noisy gradient steps (`margin_risk_bound`, as many as records, projected where that helps).
     margin : float
-        Of unit rows, in (0, 1].
+        Of normalised rows, in (0, 1].
     error : float, default=0.1
         In (0, 1).
     beta : float, default=0.05
@@ -828,8 +828,8 @@ def pure_lower_bound(
 ) -> int:
     r"""Return a number of records that every pure DP learner needs.
 
-    With fewer, each epsilon-private method has, on some distribution of unit rows with this margin,
-    an error above `error` with a probability above `beta`. It grows like
+    With fewer, each epsilon-private method has, on some distribution of normalised rows with this
+    margin, an error above `error` with a probability above `beta`. It grows like
     :math:`1/(\varepsilon\gamma^2)` as long as there are that many columns.
 
     Parameters
@@ -839,7 +839,7 @@ def pure_lower_bound(
     epsilon : float
         Pure privacy budget, positive.
     margin : float
-        Of unit rows, in (0, 1).
+        Of normalised rows, in (0, 1).
     error : float, default=0.1
         In (0, 1/2).
     beta : float, default=0.1

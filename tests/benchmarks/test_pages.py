@@ -80,7 +80,7 @@ def pure_rows() -> dict[str, list[str]]:
 
 
 def scale_rows() -> dict[str, list[str]]:
-    """The first table of units.md."""
+    """The first table of column_scales.md."""
     return {
         f"{name} ": [
             figure(found["majority"]),
@@ -126,7 +126,7 @@ def label_rows() -> dict[str, list[str]]:
 PAGES = {
     "evidence/objective_perturbation.md": ("| data (rows x columns) | $(", objective_rows),
     "evidence/pure_halfspace.md": ("| data (rows x columns; $n", pure_rows),
-    "units.md": ("| table | majority |", scale_rows),
+    "column_scales.md": ("| table | majority |", scale_rows),
     "evidence/auc.md": ("| | no privacy | this class |", ranking_rows),
     "evidence/label_private.md": ('| | `"statistic"` |', label_rows),
 }

@@ -75,7 +75,7 @@ def test_rows_have_norm_one():
 def test_full_whitening_gives_equal_variances():
     X = np.random.default_rng(1).standard_normal((500, 4)) * [1, 10, 100, 1000]
     found = features(X, kernel="linear", n_components=None, whitening=1.0)
-    images = (X / found.unit - found.mean) @ found.transform
+    images = (X / found.scale - found.mean) @ found.transform
     np.testing.assert_allclose(np.cov(images.T, bias=True), np.eye(4), atol=1e-8)
     plain = features(X, kernel="linear", n_components=None, whitening=0.0)
     np.testing.assert_allclose(plain.transform.T @ plain.transform, np.eye(4), atol=1e-12)
@@ -83,8 +83,8 @@ def test_full_whitening_gives_equal_variances():
 
 def test_bandwidth_is_half_the_median_distance():
     X = np.random.default_rng(1).standard_normal((1000, 8))
-    assert features(X).unit == pytest.approx(np.sqrt(2 * 7.34) / 2, rel=0.05)
-    assert features(X, length_scale=3.0).unit == 3.0
+    assert features(X).scale == pytest.approx(np.sqrt(2 * 7.34) / 2, rel=0.05)
+    assert features(X, length_scale=3.0).scale == 3.0
 
 
 def test_losses_of_a_search_are_within_the_sensitivity_and_attain_it():

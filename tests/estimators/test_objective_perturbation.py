@@ -17,7 +17,7 @@ MODEL = ObjectivePerturbationClassifier(data_norm=1.0)
 
 def test_class_weights_are_charged(table):
     X, y = table
-    for rows in ("unit", "clipped"):
+    for rows in ("normalised", "clipped"):
         plain, heavy = (
             releases_of(MODEL, X, y, rows=rows, alpha=10.0, class_weight=weight)
             for weight in (None, {1: 3.0})
@@ -32,7 +32,7 @@ def test_class_weights_are_charged(table):
 
 def test_alpha_has_its_documented_floor(table):
     X, y = table
-    for rows, square in (("unit", 1.0), ("clipped", 2.0)):
+    for rows, square in (("normalised", 1.0), ("clipped", 2.0)):
         model = ObjectivePerturbationClassifier(
             alpha=1e-30, rows=rows, preconditioner=False, data_norm=1.0
         ).fit(X, y)

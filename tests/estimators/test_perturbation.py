@@ -20,12 +20,12 @@ from tests.conftest import overlapping, separated
 from tests.support import augmented, exact, public, together
 
 Output, Objective = OutputPerturbationClassifier, ObjectivePerturbationClassifier
-CLIPPED = {Output: {}, Objective: {"rows": "clipped", "shift": 2.0}}
+CLIPPED = {Output: {}, Objective: {"rows": "clipped", "margin_offset": 2.0}}
 LOSSES = {
     Output: ["logistic", "huber_hinge", "smoothed_hinge", "squared_hinge", "squared"],
     Objective: ["logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge"],
 }
-BIAS = 0.25  # the constant column of unit rows
+BIAS = 0.25  # the constant column of normalised rows
 OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
 
 both = pytest.mark.parametrize("kind", [Output, Objective], ids=lambda kind: kind.__name__)
@@ -37,10 +37,12 @@ def table():
     return overlapping([1.0, 0.5, 0.3, 1.0])
 
 
-def minimiser(Z, y, loss, alpha, shift=2.0):
+def minimiser(Z, y, loss, alpha, margin_offset=2.0):
     """Minimum of the stated objective by scipy."""
     signs = np.where(y == 1, 1.0, -1.0)
-    record = get_loss(loss, **({"shift": shift} if loss == "shifted_logistic" else {}))
+    record = get_loss(
+        loss, **({"margin_offset": margin_offset} if loss == "shifted_logistic" else {})
+    )
 
     def objective(w):
         margins = signs * (Z @ w)
@@ -85,7 +87,9 @@ def test_infinite_epsilon_is_the_minimiser_on_unit_rows(table, loss, preconditio
     Z = unit(augmented(X, BIAS))
     A = exact_preconditioner(Z) if preconditioner else np.eye(5)
     expected = A @ minimiser(unit(Z @ A), y, loss, 0.01, 3.0)
-    model = exact(Objective, X, y, loss=loss, alpha=0.01, shift=3.0, preconditioner=preconditioner)
+    model = exact(
+        Objective, X, y, loss=loss, alpha=0.01, margin_offset=3.0, preconditioner=preconditioner
+    )
     np.testing.assert_allclose(together(model, BIAS)[0], expected, atol=1e-6)
 
 
@@ -130,7 +134,7 @@ def test_infinite_epsilon_with_several_classes_and_a_shift():
         return value + 0.005 * w @ w, gradient.ravel() + 0.01 * w
 
     found = minimize(objective, np.zeros(15), jac=True, method="L-BFGS-B", options=OPTIONS).x
-    model = exact(Objective, X, y, alpha=0.01, shift=2.5)
+    model = exact(Objective, X, y, alpha=0.01, margin_offset=2.5)
     np.testing.assert_allclose(together(model, BIAS), found.reshape(3, 5) @ A, atol=1e-6)
 
 

@@ -74,7 +74,7 @@ OWN = {
         ({"epsilon": 1e-3, "preconditioner": True}, "preconditioner"),
         ({"preconditioner": "yes"}, "preconditioner"),
         ({"n_components": 0}, "n_components"),
-        ({"shift": -1.0}, "shift"),
+        ({"margin_offset": -1.0}, "margin_offset"),
         ({"loss": "hinge"}, "loss"),
     ],
     "OutputPerturbationClassifier": [

@@ -231,7 +231,7 @@ def test_probabilities_of_a_small_table_are_as_sure_as_it_is_right():
 def test_ranges_serve_as_units_and_other_columns_stay_as_they_are():
     X, y = ward()
     model = small_table().fit(X, y)
-    np.testing.assert_array_equal(model.units_.center, [0.0, 500.0, 0.0, 0.0])
+    np.testing.assert_array_equal(model.column_scales_.center, [0.0, 500.0, 0.0, 0.0])
     rows = np.array([[1e9, 5e5, -1e9, np.nan]])
     far = np.array([[2e9, 5e5, -2e9, np.nan]])
     assert model.model_.coef_.shape == (1, 4)

@@ -148,18 +148,18 @@ def test_kinds_that_dtypes_say_are_declared_once():
 
 def test_ranges_are_public_units_until_learning_pays():
     few = clone(TABLE).set_params(epsilon=0.5).fit(FRAME, LABELS)
-    assert (few.units_.center[0], few.units_.scale[0]) == (60.0, 40.0)
-    assert dict(few.privacy_.public)["private_units"] == ("platelets", "visit")
+    assert (few.column_scales_.center[0], few.column_scales_.scale[0]) == (60.0, 40.0)
+    assert dict(few.privacy_.public)["private_column_scales"] == ("platelets", "visit")
     many = clone(TABLE).set_params(epsilon=3.0).fit(FRAME, LABELS)
-    assert dict(many.privacy_.public)["private_units"] == ("age", "platelets", "visit")
+    assert dict(many.privacy_.public)["private_column_scales"] == ("age", "platelets", "visit")
     ranges = {**SCHEMA, "platelets": [0, 1e6], "visit": "drop"}
     none = clone(few).set_params(schema=ranges, epsilon=0.2, features="additive").fit(FRAME, LABELS)
-    assert dict(none.privacy_.public)["private_units"] == ()
+    assert dict(none.privacy_.public)["private_column_scales"] == ()
     # With all features a table of so little is fitted by a selection, which needs no units.
     with pytest.warns(PrivacyWarning, match="a range of each column"):
         tiny = clone(TABLE).set_params(epsilon=1e-3, features="linear").fit(FRAME, LABELS)
     assert tiny.calibration_(np.zeros(1))[0] == pytest.approx(0.0, abs=0.5)
-    assert dict(tiny.privacy_.public)["private_units"] == ()
+    assert dict(tiny.privacy_.public)["private_column_scales"] == ()
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     assert [t.get_text() for t in drawn.ax_[2].get_xticklabels()] == ["u", "v", "w"]
     own = TableEffectsDisplay.from_estimator(model).columns
     assert len(own) == 3
-    np.testing.assert_allclose(own[1].values[50], model.units_.center[1])
+    np.testing.assert_allclose(own[1].values[50], model.column_scales_.center[1])
 
 
 def additive_table(n=3000, epsilon=1.0, **parameters):
@@ -111,7 +111,7 @@ def test_a_band_is_as_wide_as_the_noise_of_repeated_fits(n, epsilon):
     found = []
     for _ in range(16):
         other = clone(model).fit(X, y)
-        other.units_, other.calibration_ = model.units_, model.calibration_
+        other.column_scales_, other.calibration_ = model.column_scales_, model.calibration_
         found.append([c.effects for c in TableEffectsDisplay.from_estimator(other, ranges).columns])
     measured = [np.std(parts, axis=0, ddof=1) for parts in zip(*found, strict=True)]
     widths = [

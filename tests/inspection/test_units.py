@@ -49,7 +49,7 @@ def test_other_units_are_named(model):
 def test_nothing_of_the_fit_but_what_was_released_is_compared(model):
     ends = {f.column: f.expected for f in check_units(model, TABLE.assign(creatinine=1e6))}
     place = [column.name for column in model.encoding_.numbers].index("creatinine")
-    centre, width = model.units_.center[place], model.units_.scale[place]
+    centre, width = model.column_scales_.center[place], model.column_scales_.scale[place]
     assert ends["creatinine"] == (centre - 5.0 * width, centre + 5.0 * width)
 
 

@@ -107,7 +107,7 @@ def exact_slope(loss, t):
     """Derivative of a smooth loss at an mpmath number."""
     functions = {
         "logistic": lambda: -1 / (1 + mpmath.exp(t)),
-        "shifted_logistic": lambda: -1 / (1 + mpmath.exp(t - loss.value.keywords["shift"])),
+        "shifted_logistic": lambda: -1 / (1 + mpmath.exp(t - loss.value.keywords["margin_offset"])),
         "squared_hinge": lambda: -2 * max(1 - t, 0),
         "squared": lambda: -2 * (1 - t),
     }
@@ -121,7 +121,7 @@ def exact_slope(loss, t):
 def exact_value(loss, t):
     """Value of a smooth loss at an mpmath number."""
     if "logistic" in loss.name:
-        return mpmath.log1p(mpmath.exp(loss.value.keywords["shift"] - t))
+        return mpmath.log1p(mpmath.exp(loss.value.keywords["margin_offset"] - t))
     if "squared" in loss.name:
         return (1 - t if loss.name == "squared" else max(1 - t, mpmath.mpf(0))) ** 2
     knot, width = (mpmath.mpf(loss.value.keywords[k]) for k in ("knot", "width"))
@@ -171,7 +171,7 @@ def exact_softmax_gradient(J, Z, w):
         for row, target, weight in zip(Z, J.targets, J.weights, strict=True):
             z = [_to_mpf(v) for v in row]
             logits = [mpmath.exp(mpmath.fdot(z, v)) for v in W]
-            logits[target] *= mpmath.exp(-J.shift)
+            logits[target] *= mpmath.exp(-J.margin_offset)
             total = mpmath.fsum(logits)
             for j, logit in enumerate(logits):
                 p = float(weight) * (logit / total - int(j == target))
@@ -208,7 +208,7 @@ def adversarial_rows(n=300, d=6, seed=0):
 def wide_slope(loss, t):
     """Derivative of a smooth loss in extended precision, written anew."""
     if "logistic" in loss.name:
-        return -1 / (1 + np.exp(np.minimum(t - loss.value.keywords["shift"], 11000)))
+        return -1 / (1 + np.exp(np.minimum(t - loss.value.keywords["margin_offset"], 11000)))
     if loss.name == "squared":
         return -2 * (1 - t)
     if loss.name == "squared_hinge":

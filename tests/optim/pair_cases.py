@@ -33,7 +33,7 @@ RANGES = [0.2, 2.0, 20.0, 200.0, 3e3, 1e4]
 def wide_value(loss, x):
     """A loss in extended precision, written anew."""
     if "logistic" in loss.name:
-        y = loss.value.keywords["shift"] - x
+        y = loss.value.keywords["margin_offset"] - x
         return np.maximum(y, 0) + np.log1p(np.exp(-np.abs(y)))
     if loss.name == "squared":
         return (1 - x) ** 2

@@ -1,4 +1,4 @@
-"""Norms of unit rows in exact arithmetic; a record cannot reach beyond its own row."""
+"""Norms of normalised rows in exact arithmetic; a record cannot reach beyond its own row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def exact_squares(rows, X):
     """Squared norms of the real rows, and of the rows after one rounding of every entry."""
     n = len(X)
     scale = np.ones(n) if rows._scale is None else rows._scale
-    bias = np.zeros(n) if rows._bias is None else rows._bias
+    bias = np.zeros(n) if rows._constant is None else rows._constant
     for row, s, q in zip(X, scale, bias, strict=True):
         last = Fraction(float(q)) ** 2
         yield sum((Fraction(float(s)) * Fraction(float(v))) ** 2 for v in row) + last
@@ -45,7 +45,7 @@ def too_long(rows, X):
 
 
 def directions(X, data_norm=1.0, bias=None):
-    """Unit rows in extended precision, written anew."""
+    """Normalised rows in extended precision, written anew."""
     Z = clipped_float128(X, data_norm * 2.0**60) / np.longdouble(data_norm)
     if bias is not None:
         Z = np.column_stack([Z, np.full(len(Z), bias, dtype=np.longdouble)])
@@ -166,7 +166,7 @@ def preconditioner_like(size, condition, seed=0):
 
 def image_norms(rows, X, transform):
     """Norms of the images, in extended precision."""
-    image = logical_rows(X, rows._scale, rows._bias) @ transform.astype(np.longdouble)
+    image = logical_rows(X, rows._scale, rows._constant) @ transform.astype(np.longdouble)
     return np.sqrt((image**2).sum(axis=1))
 
 
@@ -174,7 +174,7 @@ def image_norms(rows, X, transform):
 @pytest.mark.parametrize("bias", [None, 0.5])
 @pytest.mark.parametrize("condition", [1.0, 30.0, 3000.0])
 def test_images_have_norm_one(form, bias, condition):
-    """Planted: unit rows themselves have images longer than one."""
+    """Planted: normalised rows themselves have images longer than one."""
     X = np.random.default_rng(4).standard_normal((300, 40))
     X[0] = 1e200
     transform = preconditioner_like(40 + (bias is not None), condition)

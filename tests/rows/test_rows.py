@@ -124,7 +124,7 @@ def test_many_blocks_in_a_fixed_order():
 @pytest.mark.parametrize("form", FORMS)
 def test_clipped_rows_of_degenerate_data(case, form):
     _, X, _ = case
-    rows = clipped_rows(form(X), 1.0, bias=0.5)
+    rows = clipped_rows(form(X), 1.0, constant=0.5)
     Z = clipped_float128(X, 1.0, 0.5)
     w, ones = np.linspace(-1, 2, Z.shape[1]), np.ones(len(X))
     np.testing.assert_allclose(rows.margins(w), (Z @ w).astype(float), atol=1e-13)
@@ -185,7 +185,7 @@ def test_empty_shapes():
         ((np.ones(3),), "matrix"),
         ((np.array([["a"]]),), "matrix"),
         ((np.ones((3, 2)), np.ones(2)), "scale"),
-        ((np.ones((3, 2)), None, np.ones(2)), "bias"),
+        ((np.ones((3, 2)), None, np.ones(2)), "constant"),
         ((sparse.coo_array(np.ones((3, 2))),), "CSR"),
         ((np.ones((3, 2), dtype=np.longdouble),), "precision"),
     ],

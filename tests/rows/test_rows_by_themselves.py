@@ -114,7 +114,7 @@ def of_learnt_units(X):
     copy = in_column_scales(X, units, kind=np.float32)
     rows = single_normalised_rows(copy, 3.0, 0.5)
     flat = [
-        rows.unit(transform, row_bound=4.0, condition=1.0)._scale
+        rows.normalise_images(transform, row_bound=4.0, condition=1.0)._scale
         for transform in maps(rows.shape[1])
     ]
     return [copy, *(scale[:, None] for scale in (rows._scale, *flat))]
@@ -125,7 +125,7 @@ def of_single_rows(X):
     rows, found = single_normalised_rows(X, 3.0, 0.5, clips=True), []
     w = np.random.default_rng(1).standard_normal(X.shape[1])
     for transform in maps(rows.shape[1]):
-        found.append(rows.unit(transform, row_bound=4.0, condition=1.0)._scale)
+        found.append(rows.normalise_images(transform, row_bound=4.0, condition=1.0)._scale)
     return [
         part[:, None]
         for part in (rows._scale, rows._constant, rows.margins_over_constant(w), *found)
@@ -143,7 +143,7 @@ def of_single_features(X):
     w = np.random.default_rng(1).standard_normal((drawn.n_components, 2))
     scores = single_feature_rows(copy, 3.0, drawn, None).scores(w)
     flat = [
-        rows.unit(transform, row_bound=4.0, condition=1.0)._scale[:, None]
+        rows.normalise_images(transform, row_bound=4.0, condition=1.0)._scale[:, None]
         for transform in maps(rows.shape[1])
         if not isinstance(transform, np.ndarray)
     ]

@@ -81,7 +81,7 @@ def test_rows_are_those_of_float64_and_have_norm_one_at_most(bias, n_fourier):
 def test_images_have_norm_one_at_most(rank):
     rows = rows_of(table(900))
     transform = thin_map(rows.shape[1], rank)
-    flat = rows.unit(transform, row_bound=4.0, condition=transform.condition)
+    flat = rows.normalise_images(transform, row_bound=4.0, condition=transform.condition)
     norms = np.sqrt((images(logical(flat), transform) ** 2).sum(axis=1))
     assert norms.max() <= 1
     assert norms.min() >= 0.98
@@ -143,7 +143,7 @@ def test_a_record_changes_one_group_only(n_outputs):
         if entry is not None:
             other[300] = entry
         transform = thin_map(size, 5)
-        rows = rows_of(other).unit(transform, row_bound=4.0, condition=8.0)
+        rows = rows_of(other).normalise_images(transform, row_bound=4.0, condition=8.0)
         pulls, groups = [], []
         rows.fused_adjoint(w, lambda m, lo, hi, kept=pulls: kept.append(m.copy()) or m)
         for _, Z, _, _ in rows._blocks():

@@ -84,7 +84,7 @@ def longest_image(monkeypatch, unit, made):
         patched.setattr(module, "SINGLE_EPS", unit)
         preconditioner = preconditioner_of(8, 200.0)
         transform = preconditioner.root()
-        flat = made(4000, 7).unit(transform, row_bound=4.0, condition=1.0)
+        flat = made(4000, 7).normalise_images(transform, row_bound=4.0, condition=1.0)
     images = logical(flat) @ np.asarray(transform, dtype=np.longdouble).T
     return float(np.sqrt((images**2).sum(axis=1)).max())
 
@@ -98,7 +98,7 @@ def test_rows_are_those_of_float64_and_have_norm_one_at_most(form, bias, clips):
     norms = np.sqrt((logical(rows) ** 2).sum(axis=1))
     assert norms.max() <= 1
     assert norms.min() >= 1 - 2.0**-17
-    again = rows.unit(np.eye(rows.shape[1]), row_bound=1.0, condition=1.0)
+    again = rows.normalise_images(np.eye(rows.shape[1]), row_bound=1.0, condition=1.0)
     assert ((logical(again) ** 2).sum(axis=1) <= 1).all()
     other, w = normalised_rows(X, 2.0, bias, clips=clips), np.linspace(1.0, 2.0, 9)
     images = logical(rows) @ np.append(w, [3.0] * (bias is not None))
@@ -190,7 +190,7 @@ def test_a_record_changes_one_group_only(form, d, n_outputs, clips, intruder):
             rows = single_normalised_rows(form(table), 1.0, 0.2, clips=clips)
             scores.append(rows.margins_over_constant(w[:-1].T[0] if n_outputs > 1 else w[:-1]))
             given = {"row_bound": 4.0, "condition": preconditioner.condition}
-            rows = rows.unit(preconditioner.root(), **given)
+            rows = rows.normalise_images(preconditioner.root(), **given)
             patched.setattr(module.np, "matmul", spied)
             total = rows.fused_adjoint(w, lambda m, lo, hi: slopes.append(m.copy()) or np.tanh(m))
         assert np.isfinite(total).all()

@@ -44,7 +44,7 @@ def many_runs(few):
 
 
 def margin_rows(n, d, margin, n_outliers, rng):
-    """Signed unit rows of which some are at the opposite of the separator."""
+    """Signed normalised rows of which some are at the opposite of the separator."""
     w = np.eye(d)[0]
     U = rng.standard_normal((n, d))
     U[:, 0] = 0

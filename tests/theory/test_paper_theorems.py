@@ -45,7 +45,7 @@ MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.m
 
 
 def rows_of_margin(n, d, margin, n_outliers, rng):
-    """Signed unit rows, some of them at the opposite of the separator."""
+    """Signed normalised rows, some of them at the opposite of the separator."""
     U = rng.standard_normal((n, d))
     U[:, 0] = 0
     U *= math.sqrt(1 - margin**2) / np.linalg.norm(U, axis=1, keepdims=True)

@@ -147,6 +147,15 @@ class CalibrationPlan:
         """Return the log odds of scores; `weights` are those of the classes.
 
         `rarity` is what was released of their sizes, where that was counted.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: noisy counts of the scores of a released model; the curve is a function of them.
+        - Sensitivity: of the counts ``sqrt(2)``, or 2 for pure DP.
+        - Proof: ``docs/proofs/calibration.md``, section 2; ``persons.md`` and ``weights.md``.
         """
         is_binary = len(weights) == 2
         has_common = not is_binary and rarity is not None and rarity.degree > 0.0

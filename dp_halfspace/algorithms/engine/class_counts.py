@@ -53,6 +53,15 @@ class ClassCountPlan:
 
         A person counts by the shares of the rows of each class, a record by its weight; both add
         exactly. The number of all is public, unless they have weights.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: noisy counts of the classes.
+        - Sensitivity: 1 of two classes, ``sqrt(2)`` of more or where records have weights.
+        - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
         """
         exact = sum_over_chunks(class_counts, classes, self.n_classes, people, weights)
         if self.n_classes == 2 and not self.are_weighed:

@@ -3,8 +3,8 @@
 First noisy counts of every column in octaves say which width it has. Columns that are narrow
 beside their distance from zero are counted again, in equal cells round their centre. Two noisy
 moments of the columns, brought to these scales and clipped, correct both numbers. Each sum is of
-integers, or of weights on a grid: exact in any order. The bounds are in ``docs/proofs/units.md``,
-the evidence for the constants in ``docs/units.md``.
+integers, or of weights on a grid: exact in any order. The bounds are proved in
+``docs/proofs/column_scales.md``; ``docs/column_scales.md`` has the evidence for the constants.
 
 Widths are read off the noisy counts by maximum likelihood (post-processing): a column is taken for
 a multiple of one of a few dozen distributions (normal at several distances from zero, uniform,
@@ -323,7 +323,7 @@ class ColumnScalesPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_units": True}
+        return {"private_column_scales": True}
 
     def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
         """Release centre and width of the columns of a dense matrix, which may hold NaN.
@@ -331,6 +331,17 @@ class ColumnScalesPlan:
         An array, or an array in chunks.
 
         `people` may own its rows, if noise is not pure: then the plan is for so many samples.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: two noisy counts and one noisy moment of the columns; centres and widths are
+          functions of them.
+        - Sensitivity: of the counts of k columns ``sqrt(2 k)``, or ``2 k`` for pure DP; of the
+          moments of d columns ``2 sqrt(d)``.
+        - Proof: ``docs/proofs/column_scales.md``, sections 1 to 4; ``persons.md``.
         """
         # 1. Counts in octaves say how wide each column is.
         # 2. Columns that are narrow beside their distance from zero are counted again.
@@ -363,7 +374,17 @@ class ColumnScalesPlan:
         permit: Permit,
         weights: FloatArray | None,
     ) -> None:
-        """Replace the scales of narrow columns by better ones."""
+        """Replace the scales of narrow columns by better ones.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: noisy counts in equal cells of the columns that an earlier release found narrow.
+        - Sensitivity: ``sqrt(2 k)`` of k columns, or ``2 k`` for pure DP.
+        - Proof: ``docs/proofs/column_scales.md``, section 2.
+        """
         center, scale = scales.center, scales.scale
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = _noise_of_counts(len(narrow), self.cells)

@@ -46,7 +46,7 @@ COMPONENTS = 150
 # Output perturbation behind a preconditioner: margin_offset of the logistic loss of two classes;
 # constant column of rows of a stated scale; in learnt scales its length in columns, and the number
 # of columns at which three quarters of the power of the map are used.
-OUTPUT_SHIFT, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
+OUTPUT_MARGIN_OFFSET, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
@@ -451,7 +451,7 @@ class ObjectiveDefaults:
 def objective_defaults(
     n_samples: int, n_columns: int, n_classes: int, epsilon: float, delta: float
 ) -> ObjectiveDefaults:
-    """Return the defaults for the shape of unit rows and a budget, which may be infinite."""
+    """Return the defaults for the shape of normalised rows and a budget, which may be infinite."""
     wide = n_columns > WIDE
     if delta == 0:
         # What is left of wide rows drowns first: then the intercept has to carry the model.

@@ -197,7 +197,7 @@ class WhiteningPlan:
     n_cells: float
 
     def run(self, rows: Any, drawn: AdditiveMap, permit: Permit) -> AdditiveMap:
-        """Release the moment of unit rows, and bring the drawn frequencies to where it is flat.
+        """Release the moment of normalised rows; bring the drawn frequencies to where it is flat.
 
         `permit` is charged with the event of the moment's mechanism. Features are a function of
         the release and of public randomness: post-processing.

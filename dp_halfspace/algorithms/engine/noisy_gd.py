@@ -142,7 +142,7 @@ def plan_descent(
     is_single: bool = False,
     largest_favour: float = 0.0,
 ) -> DescentPlan:
-    """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
+    """Fix the public numbers of a run on normalised rows that is mu-Gaussian private as a whole.
 
     `block_rows` are summed at a time. `amplification` and `compression` bound how much the
     preconditioner stretches coefficients and rows, `largest_favour` how far the score of a class
@@ -272,6 +272,17 @@ def descend(
     `slopes` in the first step, whose release sets the pace of all steps; those of `last` do from
     the step on that it names. `permit` is charged with ``plan.event``. References:
     ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy sum of clipped slopes times rows, at every step; all else is a function of
+      these sums.
+    - Sensitivity: twice the clip, or more against an adversary, and an allowance for rounding.
+    - Proof: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3; ``certificate.md``, sections 7 and
+      9.
     """
     # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
     # 2. Release the clipped gradient sum with the noise of one step.
@@ -413,7 +424,7 @@ class GradientPlan:
     def run(
         self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> FloatArray:
-        """Take the steps on unit rows; see `Plan`."""
+        """Take the steps on normalised rows; see `Plan`."""
         # 1. Weigh the classes: in all steps, in the first one, and in the last ones.
         # 2. Release the second moment, if this is planned, and map the rows to where it is flat.
         # 3. Take the noisy steps there and map the coefficients back.
@@ -442,7 +453,9 @@ class GradientPlan:
                 transform, mean_square = released.root(), released.mean_square
                 bound = self.preconditioner.compression
                 if self.descent.is_single:
-                    rows = rows.unit(transform, row_bound=bound, condition=released.condition)
+                    rows = rows.normalise_images(
+                        transform, row_bound=bound, condition=released.condition
+                    )
                 else:
                     rows = precondition_rows(rows, transform, row_bound=bound)
             found = descend(rows, slopes, self.descent, permit, transform, first=first, last=last)

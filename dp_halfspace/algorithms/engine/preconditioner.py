@@ -1,7 +1,7 @@
-"""A private preconditioner: the second moment of unit rows, released with noise and shrunk.
+"""A private preconditioner: the second moment of normalised rows, released with noise and shrunk.
 
 Spherical noise wastes accuracy on data whose directions differ in strength. The second
-moment of unit rows is cheap to release, and what has been released may be used freely: rows
+moment of normalised rows is cheap to release, and what has been released may be used freely: rows
 are mapped by its inverse root and brought back to norm one, each by itself. Derivations:
 ``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults.md``.
 """
@@ -82,7 +82,7 @@ class Preconditioner:
     the factor of all other directions. Coordinates on which all directions are zero may have a
     stretch of their own: `relative`, one elsewhere, multiplies that of each coordinate.
 
-    `mean_square` estimates, from what was released, that of the lengths of mapped unit rows.
+    `mean_square` estimates, from what was released, that of the lengths of mapped normalised rows.
     """
 
     stretch: float
@@ -210,7 +210,7 @@ def plan_preconditioner(
 
 
 def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) -> Preconditioner:
-    """Release the second moment of unit rows and return the symmetric map that flattens it.
+    """Release the second moment of normalised rows and return the symmetric map that flattens it.
 
     That is ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
     `permit` is charged with the event of the plan's mechanism. References:
@@ -227,7 +227,7 @@ def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) 
         plan = replace(plan, n_samples=rows.shape[0], stride=1)
     n, size = plan.n_samples, plan.n_columns
     noisy = released_moment(rows, plan.mechanism, permit)
-    # The trace of the moment of unit rows is n: whatever it exceeds is noise.
+    # The trace of the moment of normalised rows is n: whatever it exceeds is noise.
     surplus = (float(np.trace(noisy)) - n) / size
     # Eigenvectors below the edge are those of the noise: half of the work is not to compute them.
     values, directions = eigh(
@@ -252,9 +252,18 @@ def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) 
 
 
 def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
-    """Release the second moment of unit rows; its upper triangle is all there is of it.
+    """Release the second moment of normalised rows; its upper triangle is all there is of it.
 
     `permit` is charged with the event of the mechanism, that of a `PreconditionerPlan`.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy upper triangle of the second moment.
+    - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
+    - Proof: ``docs/proofs/preconditioner.md``, section 1; ``persons.md``.
     """
     moment = rows.gram()
     upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)

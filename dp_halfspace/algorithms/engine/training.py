@@ -314,7 +314,7 @@ def first_step(released: FloatArray, total: float, rare: float) -> FirstStep:
 
 
 def asked_margin(training: LinearPlan, released: FloatArray) -> float:
-    """Return the margin of unit rows below which a record still pulls at the model.
+    """Return the margin of normalised rows below which a record still pulls at the model.
 
     That is the known margin, or the score that the loss asks for over the norm of the released
     coefficients (the largest difference of two classes), at most one: post-processing.

@@ -182,6 +182,16 @@ class ObjectivePlan:
 
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.minimisers`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: the minimiser of the randomly tilted risk, with a little noise.
+        - Sensitivity: by the contract of the risk: change of the gradient, Jacobian, and the
+          certified distance to the exact minimiser.
+        - Proof: ``docs/proofs/objective_perturbation.md``, sections 3 to 6.
         """
         # 1. Draw a random linear term for each separate problem.
         # 2. Minimise the risk plus that term, to a public tolerance.

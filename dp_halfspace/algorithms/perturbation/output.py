@@ -88,6 +88,16 @@ class OutputPlan:
 
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.minimisers`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: the certified minimiser with noise.
+        - Sensitivity: `sensitivity`: that of the exact minimiser, twice the certified distance, and
+          rounding.
+        - Proof: ``docs/proofs/stability.md``, Theorems 3 to 5 and section 5.
         """
         # 1. Minimise the regularised risk to a certified distance, on every data set.
         # 2. Release the point with noise for its sensitivity and twice that distance.
@@ -200,7 +210,7 @@ def output_ridge(
 
 
 def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
-    """Choose the regulariser of output perturbation of unit rows behind a preconditioner.
+    """Choose the regulariser of output perturbation of normalised rows behind a preconditioner.
 
     In proportion to the noise of one coefficient, which is then a fifth at most; and where there
     are few records for a coefficient, so that the norm of the noise stays in proportion to that of
@@ -277,7 +287,7 @@ def _variances(plan: ObjectivePlan, risk: MarginRisk | SoftmaxRisk) -> tuple[flo
     return linear, (risk.n_released + 1) * plan.output.scale * plan.output.scale
 
 
-def unit_row_ridge(
+def normalised_row_ridge(
     risk: MarginRisk | SoftmaxRisk,
     epsilon: float,
     delta: float,
@@ -286,7 +296,7 @@ def unit_row_ridge(
     jacobian_share: float,
     mu_share: float = 1.0,
 ) -> float:
-    """Choose the regulariser of objective perturbation of unit rows in proportion to the noise.
+    """Choose the regulariser of objective perturbation of normalised rows from the noise.
 
     `stretch` is the standard deviation of the linear term over the regulariser, on the scale of
     the sum; `jacobian_share` of `epsilon` is the most that the ratio of the Jacobians may take;

@@ -1,4 +1,4 @@
-"""Perturbation of unit rows behind a private preconditioner: of the minimiser or of the objective.
+"""Output and objective perturbation of normalised rows behind a private preconditioner.
 
 Rows are mapped to where their released second moment is flat and brought back to norm one, each by
 itself; then one regularised minimiser of all mapped rows is released, with noise or with a random
@@ -34,8 +34,8 @@ from dp_halfspace.algorithms.perturbation.objective import (
 from dp_halfspace.algorithms.perturbation.output import (
     OutputPlan,
     mapped_row_ridge,
+    normalised_row_ridge,
     plan_output,
-    unit_row_ridge,
 )
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.optim.losses import shifted_logistic
@@ -104,7 +104,7 @@ class PreconditionedOutputPlan:
 
 
 def mean_squares(transform: FloatArray, power: float) -> tuple[float, float]:
-    """Estimate two means over the unit rows from a released map and the power it was used to.
+    """Estimate two means over the normalised rows from a released map and the power it was used to.
 
     Of the squared length of the image of a row, and of the square of its last entry. The map is
     ``(H / n)^(-power / 2)`` with a moment ``H`` of trace n but for its floor, which is taken off
@@ -200,7 +200,7 @@ def plan_preconditioned_objective(
 
     The rows of the risk have norm at most one where there may be a `preconditioner`, which is
     released where it is worth its price. `ridge` is per mean loss and raised to a public floor;
-    None chooses it for unit rows. Raises as :func:`plan_objective`.
+    None chooses it for normalised rows. Raises as :func:`plan_objective`.
     """
     epsilon, delta = budget.epsilon, budget.delta
     part, rest = budget.split(PRECONDITIONER_SHARE)
@@ -227,11 +227,11 @@ def plan_preconditioned_objective(
 
 
 def _automatic(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, share: float) -> float:
-    """Choose the regulariser for unit rows; `share` of mu^2 is left to the minimisation."""
+    """Choose the regulariser for normalised rows; `share` of mu^2 is left to the minimisation."""
     sizes = (risk.n_samples, risk.n_columns, risk.n_classes)
     defaults = objective_defaults(*sizes, epsilon, delta)
     limits = {"stretch": defaults.stretch, "jacobian_share": defaults.jacobian_share}
-    return unit_row_ridge(risk, epsilon, delta, **limits, mu_share=share)
+    return normalised_row_ridge(risk, epsilon, delta, **limits, mu_share=share)
 
 
 def _plan_preconditioner(

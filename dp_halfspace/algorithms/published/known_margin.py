@@ -1,7 +1,7 @@
 """Training for a margin that is known, as in the papers, corrected: descent, prox, single records.
 
-Descent: with unit rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of step size
-and path length for the loss ``h(margin)``: nothing else depends on it. Derivations:
+Descent: with normalised rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of
+step size and path length for the loss ``h(margin)``: nothing else depends on it. Derivations:
 ``docs/proofs/noisy_gradient.md``.
 
 Prox: one pass of exact proximal steps on the hinge loss, in phases of halving length. Proximal maps
@@ -60,7 +60,7 @@ _LENGTH = 1.0 + 2.0**-30
 
 @dataclass(frozen=True, slots=True)
 class SingleRecordPlan:
-    """The public numbers of a run on unit rows of two classes.
+    """The public numbers of a run on normalised rows of two classes.
 
     A record pulls where its signed score is below `threshold`; the iterates of the last share
     `tail_fraction` of the steps are averaged, 0 for the last one. `mechanism` is that of one step.
@@ -86,7 +86,17 @@ class SingleRecordPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Take the steps; see `Plan`."""
+        """Take the steps; see `Plan`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: at every step, the noisy row of one secret record.
+        - Sensitivity: 2, the distance of the rows of two records.
+        - Proof: ``docs/proofs/accounting.md``, section 11.
+        """
         # 1. Of each record, the row that it would pull by at the released iterate.
         # 2. Release one of these rows with noise; without noise, their mean.
         # 3. Step, project to the unit ball, average: post-processing.
@@ -307,7 +317,17 @@ class PhasedPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Take the pass over unit rows of two classes; see `Plan`."""
+        """Take the pass over normalised rows of two classes; see `Plan`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy mean of the iterates of each phase; phases share no record.
+        - Sensitivity: ``2 step_size / margin`` of one phase, and an allowance for rounding.
+        - Proof: ``docs/proofs/phased_prox.md``, Theorems 3 and 4.
+        """
         # 1. For each phase, start from the release of the one before.
         # 2. Take the proximal steps on its records, block by block.
         # 3. Release the mean of its iterates; no other phase sees these records.

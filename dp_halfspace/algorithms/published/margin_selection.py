@@ -95,6 +95,15 @@ class SelectionPlan(FitPlan):
         """Train candidates and release the chosen one.
 
         Nothing else may leave: not the scores, nor how many runs there were.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: one trained candidate.
+        - Sensitivity: 1 of the score of a released candidate, and an allowance for rounding.
+        - Proof: ``docs/proofs/selection.md``, section 6.
         """
         classes = data.class_indices
         rows = cache(lambda i: self.candidates[i].rows(data.X, None))
@@ -251,6 +260,16 @@ class MarginPlan:
         """Choose the margin to train for; what the others cost must not leave.
 
         All candidates read the same rows.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of one margin.
+        - Sensitivity: of each candidate 1 plus the largest loss of a record and the gap of its
+          computed minimum, in the choice.
+        - Proof: ``docs/proofs/kernel.md``, section 4.
         """
         weights = relative_weights(self.candidates[0].problem.class_weights)
         classes = data.class_indices

@@ -43,9 +43,9 @@ from dp_halfspace.algorithms.perturbation.objective import (
 )
 from dp_halfspace.algorithms.perturbation.output import (
     OutputPlan,
+    normalised_row_ridge,
     pair_ridge,
     plan_output,
-    unit_row_ridge,
 )
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedObjectivePlan,
@@ -77,7 +77,7 @@ from dp_halfspace.rows.single_rows import single_normalised_rows
 MOMENT_SENSITIVITY = math.sqrt(4.5) * UP
 # Of mu^2, or of epsilon, for the standardisation.
 _SHARE = 0.1
-# Noise of the means beyond which they say nothing about unit rows.
+# Noise of the means beyond which they say nothing about normalised rows.
 _MOST_NOISE = 0.7
 # Added to every variance: a share of their mean, and of the noise.
 _MEAN_SHARE, _NOISE_SHARE = 0.03, 0.3
@@ -232,6 +232,15 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     `rows` lie in the unit ball, with a last column of ones; `permit` is charged with the event
     of the plan's mechanism. The map has the shape (n_columns + 1, n_columns) and is a function
     of what was released: ``[u, 1] @ map`` is the standardised row.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: noisy sums of the columns and of their squares.
+    - Sensitivity: at most ``sqrt(4.5)``, and an allowance for rounding.
+    - Proof: ``docs/proofs/auc.md``, section 2.
     """
     n, d = plan.n_samples, plan.n_columns
     moment = rows.gram()
@@ -247,7 +256,17 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
 
 
 def _release_mean(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) -> FloatArray:
-    """Release noisy copies and return their mean."""
+    """Release noisy copies and return their mean.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: noisy copies of the difference of the sums of the classes.
+    - Sensitivity: 2, and an allowance for rounding.
+    - Proof: ``docs/proofs/auc.md``, section 3.
+    """
     total = np.zeros(len(sums))
     for _ in range(plan.copies):
         total += permit.release(sums, plan.mechanism)
@@ -551,7 +570,7 @@ def _plan_perturbed(
     affordable = budget.epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
     if affordable or strength >= _PRECONDITIONER_STRENGTH:
         return plan_preconditioned_objective(risk, budget)
-    ridge = unit_row_ridge(
+    ridge = normalised_row_ridge(
         risk,
         budget.epsilon,
         0.0,
@@ -616,6 +635,15 @@ def release_count(
     A person counts by the share of positive rows; such shares add exactly.
     Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
     noise.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy number of positive records.
+    - Sensitivity: 1.
+    - Proof: ``docs/proofs/auc.md``, section 1.
     """
     count = np.array([sum_over_chunks(weight_of, positive, people)])
     return float(permit.release(count, noise)[0])
@@ -754,6 +782,16 @@ def release_threshold(
     """Choose a threshold of the grid with few errors: private, free to be used.
 
     Scores may be in chunks. `permit` is charged with the event of `mechanism`.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: one threshold of a public grid.
+    - Sensitivity: 1 of the weighted number of errors of each threshold, and an allowance for
+      rounding.
+    - Proof: ``docs/proofs/auc.md``, section 4.
     """
     losses = partial(threshold_losses, largest=largest, people=people)
     utilities = -sum_over_chunks(losses, scores, positive, weights, grid)

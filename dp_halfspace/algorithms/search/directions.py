@@ -294,7 +294,7 @@ _SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerRows:
-    """Unit rows rounded to integers, each by itself: all of them `kept`, or again when needed."""
+    """Normalised rows rounded to integers, each by itself: all `kept`, or again when needed."""
 
     rows: Rows
     kept: NDArray[np.float32] | None
@@ -305,7 +305,7 @@ class IntegerRows:
 
 
 def integer_rows(rows: Rows) -> IntegerRows:
-    """Round unit rows to integers of norm at most 4095, and keep them if they fit."""
+    """Round normalised rows to integers of norm at most 4095, and keep them if they fit."""
     n, size = rows.shape
     if 4 * n * size > _KEPT_BYTES:
         return IntegerRows(rows, None)
@@ -405,7 +405,7 @@ def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.
     """Return the integer score from which on a record does not count, for every direction.
 
     It is at least 1, so a score of zero counts for either label: a tenth of the public `margin` of
-    unit rows times the norms of direction and integer row. With ``margin=0`` errors count.
+    normalised rows times the norms of direction and integer row. With ``margin=0`` errors count.
     """
     # Sums of squared integers up to 2047^2 are exact in any order.
     norms = np.sqrt(np.square(directions, dtype=np.float64).sum(axis=0))

@@ -76,7 +76,7 @@ class DirectionPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Release a direction of norm one with few errors on unit rows; see `Plan`."""
+        """Release a direction of norm one with few errors on normalised rows; see `Plan`."""
         # 1. Round the rows to integers, so that every score is exact.
         # 2. Choose among directions from everywhere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone round the one released.
@@ -193,7 +193,17 @@ def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.in
 def _choose_direction(
     problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
 ) -> FloatArray:
-    """Run one exponential mechanism over a stream of directions."""
+    """Run one exponential mechanism over a stream of directions.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: the number of one direction of a public list.
+    - Sensitivity: 1 of the cost of each direction, an integer.
+    - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
+    """
     # Four bytes for each candidate; the directions themselves are forgotten and made again.
     costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
     found = permit.choose(np.concatenate(costs), choice, is_cost=True)
@@ -316,6 +326,15 @@ def run_search(
     `losses` turns candidates, the rows of a matrix, into their private losses, which one record
     changes by at most the sensitivity of the plan; `permit` is charged with the events of the
     plan; `seed` is public.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any under which no loss changes by more than the sensitivity of the plan.
+    - Released: one candidate of each stage.
+    - Sensitivity: that of the plan.
+    - Proof: ``docs/proofs/pure_network.md``, section 2.
     """
     # 1. Draw the candidates of a stage round what the stage before released.
     # 2. Choose one by the exponential mechanism: only the utilities are kept.

@@ -64,6 +64,15 @@ class ErrorCount:
 
         Replacing a record moves the count by one at most: ``docs/proofs/small_tables.md``,
         section 6. `permit` is charged with the event of the noise.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy number of errors of a released classifier.
+        - Sensitivity: 1.
+        - Proof: ``docs/proofs/small_tables.md``, sections 4 and 6.
         """
         noisy = float(permit.release(np.array([float(n_errors)]), self.noise)[0])
         rate = self.noise.epsilon
@@ -209,6 +218,16 @@ class SmallTablePlan:
 
         `weights` are the public weights of the two classes, the larger one being 1; `permit` is
         charged with `events`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of one classifier of a public list, and a noisy count of its errors
+          where that was planned.
+        - Sensitivity: 1 of the cost of each classifier, an integer.
+        - Proof: ``docs/proofs/small_tables.md``, sections 1, 4 and 6.
         """
         # 1. Count the errors of every candidate, in integers.
         # 2. Choose one; only its number is released, and a noisy count of its errors where that

@@ -155,6 +155,16 @@ class SmallTreePlan:
 
         `codes` are class indices, `weights` the public weights of the classes, the largest one
         being 1; `permit` is charged with `events`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of one tree of a public list, and a noisy count of its errors where
+          that was planned.
+        - Sensitivity: 1 of the cost of each tree, an integer.
+        - Proof: ``docs/proofs/small_tables.md``, sections 6 and 7.
         """
         # 1. Count the errors of every candidate, in integers.
         # 2. Choose one; only its number is released, and a noisy count of its errors where that
@@ -441,6 +451,15 @@ class StagedTreePlan:
 
         `codes` are class indices, `weights` the public weights of the classes, the largest one
         being 1; `permit` is charged with `events`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of a first cut, then those of one tree for either side of it.
+        - Sensitivity: 1 of the cost of each first cut; then 1 of the sum of the costs of two trees.
+        - Proof: ``docs/proofs/small_tables.md``, section 8.
         """
         # 1. Choose a first cut and what labels belong above it; only its number is released.
         # 2. For either side choose a tree for its labels by the records that are there and have

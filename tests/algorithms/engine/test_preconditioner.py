@@ -227,7 +227,7 @@ def test_moment_of_a_leading_block_is_within_its_sensitivity():
 def test_a_block_that_is_not_brought_to_norm_one_is_seen(monkeypatch):
     """Planted: the columns as they are, beside a constant of one."""
     monkeypatch.setattr(
-        Rows, "first_columns", lambda rows, size: Rows(rows._matrix[:, :size], bias=2.0)
+        Rows, "first_columns", lambda rows, size: Rows(rows._matrix[:, :size], constant=2.0)
     )
     assert leading_ratio() > 1
 

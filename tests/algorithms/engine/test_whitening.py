@@ -72,7 +72,7 @@ def test_sensitivity_against_brute_force(n_plain):
 
 def test_brute_force_sees_rows_that_are_too_long():
     """Planted: the constant stands beside rows that are not brought to norm one."""
-    assert worst_ratio(lambda X: Rows(X, bias=0.5)) > 1
+    assert worst_ratio(lambda X: Rows(X, constant=0.5)) > 1
 
 
 def big(n=4000, d=3):

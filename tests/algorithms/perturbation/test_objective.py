@@ -81,7 +81,7 @@ def linear_term_at(risk, total, X, codes, weights, W):
         k = risk.n_blocks
         for x, code, c in zip(X, codes, weights, strict=True):
             own = np.eye(k)[code]
-            p = softmax(W.reshape(m, k, -1) @ x - risk.shift * own, axis=1)
+            p = softmax(W.reshape(m, k, -1) @ x - risk.margin_offset * own, axis=1)
             b -= c * ((p - own)[:, :, None] * x).reshape(m, -1)
             block = p[:, :, None] * np.eye(k) - p[:, :, None] * p[:, None, :]
             hessian += c * np.einsum("mij,a,b->miajb", block, x, x).reshape(m, size, size)

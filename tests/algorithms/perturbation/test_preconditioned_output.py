@@ -121,7 +121,7 @@ def test_brute_force_sees_rows_that_are_not_brought_back_to_norm_one(monkeypatch
 
 
 def images(X, transform):
-    """Images of the unit rows under the map, brought to norm one by other means."""
+    """Images of the normalised rows under the map, brought to norm one by other means."""
     Z = np.asarray(normalised_rows(X, 1.0, None).margins(transform.T))
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
     return np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 2.0**-100)

@@ -8,10 +8,10 @@ import pytest
 
 from dp_halfspace.algorithms.perturbation.output import (
     bias_cost,
+    normalised_row_ridge,
     output_ridge,
     pair_ridge,
     plan_output,
-    unit_row_ridge,
 )
 from dp_halfspace.optim import (
     HINGE,
@@ -86,7 +86,7 @@ DELTAS = pytest.mark.parametrize("delta", [0.0, 1e-7])
 
 
 def rule(case, epsilon, delta, stretch=2.0, share=0.35, **rest):
-    return unit_row_ridge(case, epsilon, delta, stretch=stretch, jacobian_share=share, **rest)
+    return normalised_row_ridge(case, epsilon, delta, stretch=stretch, jacobian_share=share, **rest)
 
 
 def test_closed_forms_of_unit_rows():

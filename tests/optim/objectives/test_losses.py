@@ -132,17 +132,17 @@ def test_extremes_are_finite_or_truly_beyond(loss):
 
 
 @given(st.floats(-700, 700), st.floats(-50, 50))
-def test_softplus_against_mpmath(t, shift):
-    loss = shifted_logistic(shift)
+def test_softplus_against_mpmath(t, margin_offset):
+    loss = shifted_logistic(margin_offset)
     with mpmath.workdps(40):
-        x = mpmath.mpf(shift) - mpmath.mpf(t)
+        x = mpmath.mpf(margin_offset) - mpmath.mpf(t)
         value = mpmath.log1p(mpmath.exp(x))
         weight = 1 / (1 + mpmath.exp(-x))
         assert abs(loss.value(t) - value) <= 1e-13 * (1 + abs(value))
         curvature = weight / (1 + mpmath.exp(x))
         assert abs(loss.second_derivative(t) - curvature) <= 1e-13 * curvature + 1e-300
     s = loss.self_bound
-    assert s * math.exp(s) == pytest.approx(math.exp(shift - 1), rel=1e-10)
+    assert s * math.exp(s) == pytest.approx(math.exp(margin_offset - 1), rel=1e-10)
 
 
 def test_known_values():
@@ -174,7 +174,7 @@ def test_smoothings_stay_near_the_hinge():
 def test_lookup():
     assert get_loss("logistic") is LOGISTIC
     assert get_loss("huber_hinge", h=0.25) == huber_hinge(0.25)
-    assert get_loss("shifted_logistic", shift=2.0) == shifted_logistic(2.0)
+    assert get_loss("shifted_logistic", margin_offset=2.0) == shifted_logistic(2.0)
     for name in ("hinge", "squared", "squared_hinge"):
         assert get_loss(name).name == name
 

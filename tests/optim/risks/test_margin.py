@@ -169,7 +169,7 @@ def test_weights_are_charged(loss):
 def test_shifted_logistic_needs_its_own_constants():
     """The disc of the plain logistic loss would be too small for the shifted one."""
     one = np.eye(1)
-    plan = planned(risk_for(one, get_loss("shifted_logistic", shift=4.0)), 1.0)
+    plan = planned(risk_for(one, get_loss("shifted_logistic", margin_offset=4.0)), 1.0)
     distance = moved(plan, one, np.array([1]), one, np.array([0]))
     assert distance <= plan.sensitivity
     assert distance > 1.5 * risk_for(one, LOGISTIC).sensitivity(1.0)

@@ -31,13 +31,13 @@ def margin(loss=LOGISTIC, n=10, d=3, k=2, norm=1.5, weight=2.0):
     return MarginRisk(loss, n, d, k, norm, 10, weight)
 
 
-def multinomial(k, shift=0.0, n=10, d=3, norm=1.5, weight=2.0):
-    return SoftmaxRisk(n, d, k, norm, 10, shift, weight)
+def multinomial(k, margin_offset=0.0, n=10, d=3, norm=1.5, weight=2.0):
+    return SoftmaxRisk(n, d, k, norm, 10, margin_offset, weight)
 
 
 def probabilities(case, w, x, label):
     scores = w @ x
-    scores[label] -= case.shift
+    scores[label] -= case.margin_offset
     return softmax(scores)
 
 
@@ -97,10 +97,10 @@ def test_gradient_change_of_margin_losses(loss):
     assert case.block_change == case.gradient_change
 
 
-@pytest.mark.parametrize("shift", [0.0, 2.0])
+@pytest.mark.parametrize("margin_offset", [0.0, 2.0])
 @pytest.mark.parametrize("k", [3, 5])
-def test_gradient_change_of_the_softmax(shift, k):
-    case = multinomial(k, shift, norm=1.0, weight=1.0)
+def test_gradient_change_of_the_softmax(margin_offset, k):
+    case = multinomial(k, margin_offset, norm=1.0, weight=1.0)
     euclidean, blocks = measured_changes(case)
     assert 0.8 * case.gradient_change < euclidean <= case.gradient_change
     assert 0.8 * 4.0 < blocks <= 4.0 <= case.block_change <= 4.0 * (1 + 1e-9)
@@ -153,7 +153,7 @@ def measured_log_ratio(case, ridge, seed=2, trials=300):
         x, label, _ = first
         if isinstance(case, SoftmaxRisk):
             if trial % 2:  # all classes equally likely for the first record
-                w[label] = case.shift * x / (x @ x)
+                w[label] = case.margin_offset * x / (x @ x)
         elif case.loss.name != "logistic":
             w = (case.loss.self_argmax * (2 * label - 1) * x / (x @ x))[None]
         determinants = [
@@ -167,7 +167,7 @@ def measured_log_ratio(case, ridge, seed=2, trials=300):
 
 
 JACOBIANS = [margin(loss) for loss in LOSSES]
-JACOBIANS += [multinomial(k, shift) for k in (3, 6) for shift in (0.0, 2.0)]
+JACOBIANS += [multinomial(k, margin_offset) for k in (3, 6) for margin_offset in (0.0, 2.0)]
 
 
 @pytest.mark.sampled(5)

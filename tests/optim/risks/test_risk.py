@@ -42,8 +42,8 @@ def risks(n=1000, d=6):
         for loss in (*SMOOTH, HINGE):
             for k in (2, 5):
                 yield f"{name}-{loss.name}-{k}", margin_risk(loss, n, d, k, **rest)
-    for shift in (0.0, 2.0):
-        yield f"softmax-{shift}", softmax_risk(n, d, 4, shift=shift)
+    for margin_offset in (0.0, 2.0):
+        yield f"softmax-{margin_offset}", softmax_risk(n, d, 4, margin_offset=margin_offset)
     for loss in (*SMOOTH, shifted_logistic(2.0)):
         yield f"pairs-{loss.name}", pair_risk(loss, n, d)
 

@@ -22,13 +22,13 @@ CLASSES, MANY = [3, 4, 10], [5, 6, 30, 100]
 NEAR, FAR = 0.965, 0.75
 
 
-def gradients(scores, own, shift):
+def gradients(scores, own, margin_offset):
     """Slopes ``p - e`` of scores, one row each."""
     one_hot = np.eye(scores.shape[-1])[own]
-    return softmax(scores - shift * one_hot, axis=-1) - one_hot
+    return softmax(scores - margin_offset * one_hot, axis=-1) - one_hot
 
 
-def negative(point, K, reach, labels, shift):
+def negative(point, K, reach, labels, margin_offset):
     """Minus the squared distance of two gradients, and its derivative.
 
     The rows are (cos, sin) and (cos, -sin) of the last number; the last of the scores that are
@@ -41,7 +41,7 @@ def negative(point, K, reach, labels, shift):
     W = centred * (reach / size)
     c, s = math.cos(point[-1]), math.sin(point[-1])
     rows = np.array([[c, s], [c, -s]])
-    g = gradients(rows @ W.T, np.array(labels), shift)
+    g = gradients(rows @ W.T, np.array(labels), margin_offset)
     product = c * c - s * s
     p, slope = g + np.eye(K)[list(labels)], 2.0 * (g - product * g[::-1])
     by_scores = p * (slope - np.sum(p * slope, axis=1, keepdims=True))
@@ -66,7 +66,7 @@ def starts(K, rng):
 
 
 @cache
-def farthest(K, reach, shift=0.0):
+def farthest(K, reach, margin_offset=0.0):
     """Largest half distance that a local search from adversarial starts finds."""
     rng = np.random.default_rng(0)
     best = 0.0
@@ -74,7 +74,7 @@ def farthest(K, reach, shift=0.0):
         for start in starts(min(K, 5), rng):
             start = start + 0.02 * rng.standard_normal(start.size)
             found = minimize(
-                negative, start, args=(K, reach, labels, shift), jac=True, method="L-BFGS-B"
+                negative, start, args=(K, reach, labels, margin_offset), jac=True, method="L-BFGS-B"
             )
             best = max(best, -float(found.fun))
     return math.sqrt(best) / 2.0
@@ -86,14 +86,24 @@ def more(values):
 
 
 def pairs_of():
-    """Classes, reach, shift."""
+    """Classes, reach, margin_offset."""
     fast = [(K, reach, 0.0) for K in CLASSES for reach in REACHES]
-    fast += [(K, reach, shift) for K in (3, 10) for shift in (2.0, 6.0) for reach in (0.01, 6.0)]
+    fast += [
+        (K, reach, margin_offset)
+        for K in (3, 10)
+        for margin_offset in (2.0, 6.0)
+        for reach in (0.01, 6.0)
+    ]
     # Where the bound is least near.
     fast += [(10, 3.0, 3.0), (30, 5.0, 4.0), (100, 5.0, 4.0)]
     slow = [(K, reach, 0.0) for K in (*CLASSES, *MANY) for reach in (*REACHES, *MORE)]
     shifts, reaches = (0.5, 2.0, 6.0), (0.01, 1.0, 3.0, 6.0, 15.0)
-    slow += [(K, r, shift) for K in (3, 4, 5, 6, 10, 30) for shift in shifts for r in reaches]
+    slow += [
+        (K, r, margin_offset)
+        for K in (3, 4, 5, 6, 10, 30)
+        for margin_offset in shifts
+        for r in reaches
+    ]
     return [*fast, *more(case for case in slow if case not in fast)]
 
 
@@ -101,10 +111,12 @@ def pairs_of():
 @pytest.mark.parametrize("case", pairs_of())
 def test_farthest_pair_is_covered_and_the_bound_is_near(case, record_property):
     """Planted: 3.5 % less than the bound is exceeded by three classes, and at both ends."""
-    K, reach, shift = case
-    ratio = farthest(K, reach, shift) / softmax_diameter(K, reach, shift=shift)
+    K, reach, margin_offset = case
+    ratio = farthest(K, reach, margin_offset) / softmax_diameter(
+        K, reach, margin_offset=margin_offset
+    )
     record_property("measured / bound", ratio)
-    exact = (K == 3 and shift == 0.0) or reach in (0.01, 100.0)
+    exact = (K == 3 and margin_offset == 0.0) or reach in (0.01, 100.0)
     assert (NEAR if exact else FAR) <= ratio <= 1.0
 
 
@@ -134,14 +146,17 @@ def test_two_classes_are_the_logistic_loss():
         assert same <= softmax_diameter(2, reach) <= 1.002 * same
 
 
-@pytest.mark.parametrize("shift", [0.0, 3.0])
+@pytest.mark.parametrize("margin_offset", [0.0, 3.0])
 @pytest.mark.parametrize("K", [2, 10, *more([3, 200])])
-def test_monotone_in_the_reach_and_never_above_the_slope(K, shift):
-    found = [softmax_diameter(K, reach, shift=shift) for reach in np.geomspace(1e-3, 1e5, 9)]
+def test_monotone_in_the_reach_and_never_above_the_slope(K, margin_offset):
+    found = [
+        softmax_diameter(K, reach, margin_offset=margin_offset)
+        for reach in np.geomspace(1e-3, 1e5, 9)
+    ]
     assert np.all(np.diff(found) >= -3e-4)
     assert found[-1] <= math.sqrt(2.0) * (1 + 1e-8)
-    at_zero = softmax_diameter(K, 0.0, shift=shift)
-    slope = 1.0 - 1.0 / (1.0 + (K - 1) * math.exp(shift))
+    at_zero = softmax_diameter(K, 0.0, margin_offset=margin_offset)
+    slope = 1.0 - 1.0 / (1.0 + (K - 1) * math.exp(margin_offset))
     assert at_zero == pytest.approx(slope * math.sqrt(K / (K - 1)), rel=1e-8)
     assert found[0] == pytest.approx(at_zero, rel=5e-3)
 
@@ -150,30 +165,30 @@ def test_bounds_of_cells_hold_inside():
     """Brute force in random cells, the unbounded ones too."""
     rng = np.random.default_rng(2)
     for _ in range(300):
-        K, shift = int(rng.integers(2, 12)), float(rng.choice([0.0, 2.5]))
+        K, margin_offset = int(rng.integers(2, 12)), float(rng.choice([0.0, 2.5]))
         beta = 10.0 ** rng.uniform(-3, 0.3)
-        low, near = shift + rng.uniform(-7, 12), rng.uniform(0, 12) * rng.choice([0, 1])
+        low, near = margin_offset + rng.uniform(-7, 12), rng.uniform(0, 12) * rng.choice([0, 1])
         high, far = low + 10.0 ** rng.uniform(-2, 1), near + 10.0 ** rng.uniform(-2, 1)
         edges = [low, high, near, far]
         for index, edge in ((0, -np.inf), (1, np.inf), (3, np.inf)):
             if rng.random() < 0.15:
                 edges[index] = edge
         cells = _Cells(*(np.array([edge]) for edge in edges))
-        bound = float(_bounds(beta, K, shift, cells)[0][0])
+        bound = float(_bounds(beta, K, margin_offset, cells)[0][0])
         at_logit = np.linspace(max(edges[0], high - 40), min(edges[1], low + 60), 200)[:, None]
         ratio = np.linspace(near, min(edges[3], near + 60), 200)[None, :]
-        assert _values(beta, K, shift, at_logit, ratio).max() <= bound + 1e-12
+        assert _values(beta, K, margin_offset, at_logit, ratio).max() <= bound + 1e-12
 
 
 @pytest.mark.parametrize("K", [3, 8])
 def test_ceiling_is_the_maximum_over_all_probabilities(K):
     """One share and equal others suffice: a search over the whole simplex finds no more."""
     rng = np.random.default_rng(3)
-    for beta, shift in ((0.02, 0.0), (0.1, 0.0), (0.3, 0.0), (0.6, 1.5), (0.1, 3.0)):
-        bound = _ceiling(beta, K, shift)
+    for beta, margin_offset in ((0.02, 0.0), (0.1, 0.0), (0.3, 0.0), (0.6, 1.5), (0.1, 3.0)):
+        bound = _ceiling(beta, K, margin_offset)
 
-        def value(z, beta=beta, shift=shift):
-            g = gradients(z, 0, shift)
+        def value(z, beta=beta, margin_offset=margin_offset):
+            g = gradients(z, 0, margin_offset)
             return g @ g - 2.0 * beta * (g @ z)
 
         tries = [rng.standard_normal(K) * scale for scale in (0.3, 2.0, 5.0) for _ in range(2)]
@@ -186,22 +201,22 @@ def test_ceiling_is_the_maximum_over_all_probabilities(K):
 ROW = np.array([[1.0, 0.0]])
 
 
-def ratio_of_opposite_rows(K, ridge, shift=0.0, weight=1.0):
+def ratio_of_opposite_rows(K, ridge, margin_offset=0.0, weight=1.0):
     """Distance of the minimisers of two sets of one record over the bound of the plan."""
-    plan = planned(softmax_risk(1, 2, K, shift=shift, max_weight=weight), ridge)
+    plan = planned(softmax_risk(1, 2, K, margin_offset=margin_offset, max_weight=weight), ridge)
     zero = np.array([0])
     return moved(plan, ROW, zero, -ROW, zero, np.full(K, weight)) / plan.sensitivity
 
 
 @pytest.mark.parametrize("weight", [1.0, 4.0])
-@pytest.mark.parametrize("shift", [0.0, 2.0])
+@pytest.mark.parametrize("margin_offset", [0.0, 2.0])
 @pytest.mark.parametrize("K", [3, 10])
-def test_minimisers_of_opposite_rows_nearly_attain_the_bound(K, shift, weight, monkeypatch):
+def test_minimisers_of_opposite_rows_nearly_attain_the_bound(K, margin_offset, weight, monkeypatch):
     """A strong regulariser. Planted: slopes that are 3.5 % too small are exceeded."""
     ridge, honest = 3000.0 * weight, module.softmax_diameter
-    assert 0.965 < ratio_of_opposite_rows(K, ridge, shift, weight) <= 1.0
+    assert 0.965 < ratio_of_opposite_rows(K, ridge, margin_offset, weight) <= 1.0
     monkeypatch.setattr(module, "softmax_diameter", lambda *a, **k: 0.965 * honest(*a, **k))
-    assert ratio_of_opposite_rows(K, ridge, shift, weight) > 1.0
+    assert ratio_of_opposite_rows(K, ridge, margin_offset, weight) > 1.0
 
 
 @pytest.mark.parametrize("K", [3, 6])
@@ -216,11 +231,11 @@ def test_minimisers_of_neighbours_are_covered(K):
     assert 0.7 <= size <= 1.0
 
 
-@pytest.mark.parametrize(("shift", "ridge"), [(2.0, 10.0), (4.0, 10.0), (12.0, 100.0)])
-def test_shifted_softmax_is_covered_and_the_plain_bound_would_not_do(shift, ridge):
+@pytest.mark.parametrize(("margin_offset", "ridge"), [(2.0, 10.0), (4.0, 10.0), (12.0, 100.0)])
+def test_shifted_softmax_is_covered_and_the_plain_bound_would_not_do(margin_offset, ridge):
     """Planted: the sensitivity without the shift."""
     one, zero = np.eye(1), np.array([0])
-    plan = planned(softmax_risk(1, 1, 3, norm=1 + 2.0**-50, shift=shift), ridge)
+    plan = planned(softmax_risk(1, 1, 3, norm=1 + 2.0**-50, margin_offset=margin_offset), ridge)
     largest = max(
         moved(plan, one, zero, x * one, np.array([k])) for x in (-1.0, 1.0) for k in (0, 1)
     )
@@ -230,9 +245,16 @@ def test_shifted_softmax_is_covered_and_the_plain_bound_would_not_do(shift, ridg
 
 def test_radius_anchors():
     # Two classes: the constant of the logistic loss, shifted too.
-    shifted = get_loss("shifted_logistic", shift=2.0).self_bound
+    shifted = get_loss("shifted_logistic", margin_offset=2.0).self_bound
     plain = lambertw(1 / math.e).real
-    for k, shift, square in ((3, 0, 0.463056), (10, 0, 1.101003), (2, 2, shifted), (2, 0, plain)):
-        assert softmax_risk(k=k, shift=shift).radius(1.0) ** 2 == pytest.approx(square, abs=1e-6)
+    for k, margin_offset, square in (
+        (3, 0, 0.463056),
+        (10, 0, 1.101003),
+        (2, 2, shifted),
+        (2, 0, plain),
+    ):
+        assert softmax_risk(k=k, margin_offset=margin_offset).radius(1.0) ** 2 == pytest.approx(
+            square, abs=1e-6
+        )
     few, many = (softmax_risk(50, 2, k).sensitivity(0.1) for k in (3, 1000))
     assert few <= many <= 2 * math.sqrt(2) / (0.1 * 50) * (1 + 1e-8)

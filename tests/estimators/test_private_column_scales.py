@@ -83,7 +83,7 @@ def test_a_pure_budget_pays_for_units_and_model(estimator, options):
     total = sum(Fraction(event.epsilon) * count for event, count in runs.items())
     assert 2.9 < total <= 3
     assert record.delta == 0
-    assert dict(record.public)["private_units"] is True
+    assert dict(record.public)["private_column_scales"] is True
     assert model.scaler_ is not None
     assert model.score(Z, t) > 0.7
 
@@ -142,7 +142,7 @@ def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
         model = AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], **options).fit(X, y)
     assert seen[0].filename == __file__
     assert model.scaler_ is None
-    assert dict(model.privacy_.public)["private_units"] is False
+    assert dict(model.privacy_.public)["private_column_scales"] is False
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix])
