@@ -4075,7 +4075,7 @@ MUTANTS = [
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
-            "_quiet_cells",
+            "quiet_cells",
             'warnings.simplefilter("ignore")',
             "pass",
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",

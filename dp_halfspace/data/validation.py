@@ -129,7 +129,7 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
 
 
 @contextmanager
-def _quiet_cells() -> Iterator[None]:
+def quiet_cells() -> Iterator[None]:
     """Drop warnings of cells that are converted: one would show that such a cell is there."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -139,7 +139,7 @@ def _quiet_cells() -> Iterator[None]:
 def array_or_none(values: Any) -> NDArray[Any] | None:
     """Return an array, or None where it would be ragged; without the messages of a library."""
     try:
-        with _quiet_cells():
+        with quiet_cells():
             return np.asarray(values)
     except Exception:  # noqa: BLE001 - the message may quote a cell, or show the number of rows
         return None
@@ -218,7 +218,7 @@ def _convert_features(
             # Names of columns are public, and so is a warning of them; one of a cell is not.
             validate_data(estimator, X, reset=reset, skip_check_array=True)
             names = vars(estimator).get("feature_names_in_")
-        with _quiet_cells() if is_opaque else nullcontext():
+        with quiet_cells() if is_opaque else nullcontext():
             checked = validate_data(estimator, X if read is None else read(X), reset=reset, **how)
     except MemoryError:
         raise
@@ -358,7 +358,7 @@ def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
     """Return why a column does not convert to float, but for what is missing in it."""
     column = column[[not is_missing(value) for value in column]]
     try:
-        with _quiet_cells():
+        with quiet_cells():
             column.astype(np.float64)
     except TypeError:
         return TypeError
@@ -523,7 +523,7 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         person: dict[Any, int] = {}
         names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
         same = [person.setdefault(name, len(person)) for name in names]
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # noqa: BLE001 - how an object fails to be an id is private
         values, has_missing, is_rounded, same = None, False, False, []
     # Outside, so that no other message is a context.
     if values is None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import warnings
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dp_halfspace import PrivateTableClassifier
+from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
 from dp_halfspace.data.frame import read_frame
+from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.schema import label_set
 from dp_halfspace.data.validation import (
+    TrainingData,
     _owners,
     check_features,
     check_training_data,
@@ -217,3 +220,23 @@ def test_ids_of_any_length_are_told_apart_whatever_another_id_is(other):
     """All numbers that are too long to be written out would have one name."""
     for ids in ([10**450, 10**451], ["1" * 500, "2" * 500], [Decimal(10) ** 450, 10**451]):
         assert _owners([*ids, other], 3).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["hostile", "list", "array"])
+def test_odd_ids_and_weights_are_refused_without_a_message_of_a_library(name):
+    column = label_column(REFUSED[name])
+    refusals = {
+        "groups must be": {"groups": column},
+        "sample_weight must": {"sample_weight": column},
+    }
+    for start, given in refusals.items():
+        model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0, solver="noisy_gd")
+        with pytest.raises(ValueError, match=f"^{start}") as caught:
+            silently(partial(model.plan, NUMBERS[:20], [0, 1] * 10, **given))
+        assert caught.value.__context__ is None
+
+
+def test_a_weight_that_warns_warns_of_nothing():
+    column = label_column(Loud())
+    found = silently(with_sample_weight, TrainingData(NUMBERS[:20], None, None, None), column)
+    assert found.weights[PLACE] == 1.0
