@@ -3110,7 +3110,7 @@ MUTANTS = [
         ),
         (
             "check_features",
-            "_convert_features(estimator, with_nan(X), reset=reset)",
+            "_convert_features(estimator, X, reset=reset, read=with_nan)",
             "None",
             "tests/test_inputs.py::test_every_missing_value_among_objects_is_one_missing_value",
         ),
@@ -4063,6 +4063,60 @@ MUTANTS = [
             "_share_of_rarer(fitted.rarity.second)",
             "_share_of_rarer(float(data.class_indices.mean()))",
             "test_after_a_fit_only_what_was_released_is_said",
+        ),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "with_nan",
+            'order="K" if isinstance(X, np.ndarray) else "C"',
+            'order="C"',
+            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+        ),
+        (
+            "quiet_cells",
+            'warnings.simplefilter("ignore")',
+            "pass",
+            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+        ),
+        (
+            "_convert_features",
+            "if names is not None",
+            "if False",
+            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+        ),
+        (
+            "_check_labels",
+            "if has_text_in_list",
+            "if False",
+            "test_a_text_does_not_turn_all_labels_of_a_list_into_texts",
+        ),
+        (
+            "_name_of",
+            "or text in _ENDLESS",
+            "",
+            "test_ids_of_any_length_are_told_apart_whatever_another_id_is",
+        ),
+    ),
+    *of(
+        "data/frame.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_is_row",
+            'getattr(row, "ndim", 1) == 1',
+            "isinstance(row, list | tuple)",
+            "test_how_one_row_is_stored_does_not_decide_how_others_are_read",
+        ),
+    ),
+    *of(
+        "data/schema.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "label_set",
+            "if is_list",
+            "if False",
+            "test_types_of_single_labels_do_not_decide_the_type_of_all",
         ),
     ),
 ]
