@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import mpmath
 import numpy as np
+import pytest
 from scipy.optimize import brentq
 from scipy.special import lambertw
 
+from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.algorithms.engine.calibration import affordable_calibration
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
@@ -35,12 +37,23 @@ from dp_halfspace.algorithms.ranking.auc_training import MOMENT_SENSITIVITY
 from dp_halfspace.algorithms.search import small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
-from dp_halfspace.estimators import _small_tables
+from dp_halfspace.estimators import (
+    _small_tables,
+    objective_perturbation,
+    output_perturbation,
+)
 from dp_halfspace.estimators._small_tables import plan_with_prior
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
-from dp_halfspace.optim import LOGISTIC, clipped_rows, minimiser_radius, shifted_logistic
+from dp_halfspace.optim import (
+    LOGISTIC,
+    clipped_rows,
+    losses,
+    minimiser_radius,
+    risks,
+    shifted_logistic,
+)
 from dp_halfspace.optim.losses import huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import (
@@ -57,6 +70,7 @@ from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, SampledGaussianNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
+from tests.releases import record_releases
 
 RNG = np.random.default_rng(0)
 
@@ -199,8 +213,20 @@ def raised_risks():
     yield "norm of a softmax", SOFT.radius(0.3), SQRT(peak / 0.3), FAR_UP
     exact = SQRT(LOGISTIC.self_bound / 1e-6)
     yield "norm", minimiser_radius(LOGISTIC, row_norm=1.0, ridge=1e-6), exact, FAR_UP
-    exact = FEW / (1.0 + (FEW - 1) * math.exp(-0.5 * TILTED.spread(0.3)))
-    yield "weight in a tilted mean", TILTED.influence(0.3), exact, FAR_UP
+    # Two factors each: that of the result, and that of what is inside.
+    spread, far = TILTED.spread(0.3), FAR_UP - 1.0
+    outer = FEW / (1.0 + (FEW - 1) * math.exp(-0.5 * spread * FAR_UP))
+    yield "weight in a tilted mean", TILTED.influence(0.3), outer, FAR_UP
+    inner = FEW / (1.0 + (FEW - 1) * math.exp(-0.5 * spread))
+    gain = 1.0 + far * 0.5 * spread * (1.0 - inner / FEW)
+    yield "losses in a tilted mean", TILTED.influence(0.3), inner * FAR_UP, gain
+    lowest, attack = TILTED.row_length * TILTED.radius(0.3), TILTED.adversary
+    highest = TILTED._highest_margin(TILTED.radius(0.3)) * FAR_UP
+    most, least = (float(LOGISTIC.value(margin)) for margin in (-lowest * FAR_UP, highest))
+    yield "spread of losses", spread, most - least, 1.0 + far * most / (most - least)
+    low = float(LOGISTIC.value(-lowest))
+    gain = 1.0 + (most - low) / (most - least)
+    yield "largest loss", spread, low - least + most * far, gain
     yield "half a diameter", logistic_diameter(0.0), 0.5, FAR_UP
     yield "half a diameter of a softmax", softmax_diameter(4, 0.0), SQRT(0.75), FAR_UP
     yield "slope", LOGISTIC.slope_bound(0.3), -float(LOGISTIC.derivative(-0.3)), UP
@@ -210,7 +236,6 @@ def raised_risks():
     yield "loss of zeros", SHIFTED.at_zero, float(SHIFTED.value(0.0)), UP
     inside = np.linspace(-2.0, 2.0, 4001)
     yield "curvature of a ramp", RAMP.smoothness, float(RAMP.second_derivative(inside).max()), UP
-    attack = TILTED.adversary
     yield "norm of signs", attack.k, SQRT(3), UP
     yield "reach of an attack", attack.reach, 0.1 * attack.k, UP
     yield "slack of an attack", attack.slack, 0.1 * 1e-3 * 3, UP
@@ -284,8 +309,8 @@ def lowered_budgets():
     yield from lowered_searches()
 
 
-def lowered_searches():
-    """Name what the runs of a search spend, as in `lowered_budgets`."""
+def searches():
+    """A search over five candidates that each cost their budget."""
 
     def planned(params):
         epsilon, delta = params["epsilon"], params["delta"]
@@ -293,8 +318,17 @@ def lowered_searches():
         return SimpleNamespace(events=(event,), adjacency="replace-one")
 
     grid = [{"alpha": alpha} for alpha in range(5)]
-    runs = run_count_distribution(5, 0.1, eta=2.0)
-    search = _search_plan._Search(planned, grid, 3000, 1.0, 1e-6)
+    return _search_plan._Search(planned, grid, 3000, 1.0, 1e-6)
+
+
+def gaussian_search():
+    return searches().gaussian(run_count_distribution(5, 0.1, eta=2.0))
+
+
+def lowered_searches():
+    """Name what the runs of a search spend, as in `lowered_budgets`."""
+
+    search, runs = searches(), run_count_distribution(5, 0.1, eta=2.0)
     mu, mu_score = search._mu(runs)
     spent, _ = search._run_mu(runs)
     yield (
@@ -327,3 +361,34 @@ def test_what_a_budget_is_divided_into_is_lowered_by_its_factor():
         # Planted: the budget itself.
         whole = [(name, budget, budget, factor) for name, _, budget, factor in budgets]
         assert len(too_high(whole)) == len(budgets) > 20
+
+
+def releases_of(estimator):
+    """Mechanisms of a fit of few records."""
+    X = np.tile([[0.6, 0.8], [-0.8, 0.6]], (15, 1))
+    with record_releases() as releases:
+        estimator.fit(X, np.tile([0, 1], 15))
+    return [release.mechanism for release in releases]
+
+
+OF_ROWS = {"data_norm": 1.0, "classes": [0, 1], "alpha": 0.5, "epsilon": 2.0, "delta": 1e-3}
+NOISY = OutputPerturbationClassifier(preconditioner=False, **OF_ROWS)
+PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "stated"),
+    [
+        (output_perturbation, "UP", lambda: releases_of(NOISY)[0].sensitivity),
+        (objective_perturbation, "UP", lambda: releases_of(PERTURBED)[0].change),
+        (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
+        (risks, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
+        (_search_plan, "UP", lambda: gaussian_search().events[0].terms[0][2]),
+    ],
+    ids=["noisy rows", "perturbed rows", "softmax", "pairs", "dearest run"],
+)
+def test_a_factor_inside_a_plan_is_used(module, name, stated, monkeypatch):
+    """A plan without it says less."""
+    with_factor, factor = stated(), getattr(module, name)
+    monkeypatch.setattr(module, name, 1.0)
+    assert with_factor >= stated() * (1.0 + 0.5 * (factor - 1.0))
