@@ -7,12 +7,15 @@ the exact one. A factor costs as much noise as it is far from one: nothing that 
 
 # Each elementary operation, square roots included, errs by at most 2^-53 of its result: these
 # factors cover thousands of them, and the logarithms and exponentials of the accounting.
-UP, DOWN = 1.0 + 2.0**-40, 1.0 - 2.0**-40
+UP = 1.0 + 2.0**-40
+DOWN = 1.0 - 2.0**-40
 
 # For numbers that come out of an iteration (roots and maxima to a relative 1e-12), for roundings
 # that are bounded to first order only, and for noise scales, which are divided once more later on.
-FAR_UP, FAR_DOWN = 1.0 + 2.0**-30, 1.0 - 2.0**-30
+FAR_UP = 1.0 + 2.0**-30
+FAR_DOWN = 1.0 - 2.0**-30
 
 # For bounds that need not be tight, and between what a search leaves to a candidate and what the
 # plan of the candidate, divided by iterations of its own, may ask for: the search checks it.
-WIDE_UP, WIDE_DOWN = 1.0 + 2.0**-20, 1.0 - 2.0**-20
+WIDE_UP = 1.0 + 2.0**-20
+WIDE_DOWN = 1.0 - 2.0**-20

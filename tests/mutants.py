@@ -2022,8 +2022,8 @@ MUTANTS = [
         "tests/algorithms/search/test_directions.py",
         (
             "",
-            "_DIRECTION_NORM = 4095, 2047",
-            "_DIRECTION_NORM = 65535, 65535",
+            "_DIRECTION_NORM = 2047",
+            "_DIRECTION_NORM = 65535",
             "test_directions_are_small_integers_and_repeat",
         ),
         (
@@ -2190,8 +2190,8 @@ MUTANTS = [
         ),
         (
             "",
-            "UP, 2",
-            "UP, 1",
+            "_PURE_SENSITIVITY = 2",
+            "_PURE_SENSITIVITY = 1",
             "test_a_record_moves_the_counts_by_the_root_of_two",
         ),
         (
@@ -3500,26 +3500,26 @@ MUTANTS = [
         "tests/test_rounding.py",
         (
             "",
-            "DOWN = 1.0 + 2.0**-40",
-            "DOWN = 1.0 ",
+            "UP = 1.0 + 2.0**-40",
+            "UP = 1.0",
             "test_a_bound_after_thousands_of_operations_is_not_too_low",
         ),
         (
             "",
-            "DOWN = 1.0 + 2.0**-40, 1.0 - 2.0**-40",
-            "DOWN = 1.0 + 2.0**-40, 1.0 ",
+            "DOWN = 1.0 - 2.0**-40",
+            "DOWN = 1.0",
             "test_parts_of_a_budget_fit_into_it_exactly",
         ),
         (
             "",
-            "FAR_DOWN = 1.0 + 2.0**-30",
-            "FAR_DOWN = 1.0 ",
+            "FAR_UP = 1.0 + 2.0**-30",
+            "FAR_UP = 1.0",
             "test_roots_found_by_iteration_are_on_the_safe_side",
         ),
         (
             "",
-            "FAR_DOWN = 1.0 + 2.0**-30, 1.0 - 2.0**-30",
-            "FAR_DOWN = 1.0 + 2.0**-30, 1.0 ",
+            "FAR_DOWN = 1.0 - 2.0**-30",
+            "FAR_DOWN = 1.0",
             "test_roots_found_by_iteration_are_on_the_safe_side",
         ),
     ),
@@ -3906,8 +3906,8 @@ MUTANTS = [
         "tests/algorithms/engine/test_class_counts.py",
         (
             "GradientPlan.for_rarity",
-            "min(settings.favour, LARGEST_FAVOUR)",
-            "100.0 * settings.favour",
+            "min(settings.score_offset, LARGEST_SCORE_OFFSET)",
+            "100.0 * settings.score_offset",
             "test_no_noise_follows_the_counts",
         ),
     ),
@@ -3916,12 +3916,12 @@ MUTANTS = [
         "tests/algorithms/engine/test_first_step.py",
         (
             "descend",
-            "opening[0].pace(noisy, plan)",
-            "opening[0].pace(ascent, plan)",
+            "opening[0].step_factor(noisy, plan)",
+            "opening[0].step_factor(ascent, plan)",
             "test_the_pace_is_a_function_of_what_was_released",
         ),
         (
-            "FirstStep.pace",
+            "FirstStep.step_factor",
             "found + 0.5 * deviation",
             "found",
             "test_noise_is_not_taken_for_signal_nor_for_its_absence",
@@ -3932,8 +3932,8 @@ MUTANTS = [
         "tests/algorithms/engine/test_first_step.py",
         (
             "first_step",
-            "smaller / kept, total",
-            "kept / smaller, total",
+            "smaller / counts, total",
+            "counts / smaller, total",
             "test_whatever_is_counted_weights_are_at_most_one",
         ),
     ),
@@ -3951,7 +3951,7 @@ MUTANTS = [
         "algorithms/engine/training.py",
         "tests/estimators/test_table.py",
         (
-            "LinearPlan.follow_counts",
+            "LinearPlan.adapt_to_counts",
             "self.counts.run(data.class_indices, permit, data.people, data.weights)",
             "1.0 * np.bincount(data.class_indices, minlength=problem.n_classes), self.counts.run(data.class_indices, permit, data.people, data.weights)[1]",
             "test_a_fit_that_follows_counts_is_a_function_of_its_releases",

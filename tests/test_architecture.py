@@ -167,6 +167,26 @@ def test_one_door_to_private_names(name):
             assert not any(n.startswith("_") for n in names), names
 
 
+def shared_lines(source: str) -> list[str]:
+    """Constants of a module that share a line, so that no comment can name the unit of each."""
+    return [
+        ast.unparse(node.targets[0])
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    ]
+
+
+@every_module
+def test_one_constant_has_one_line(name):
+    assert not shared_lines(NAMES[name].read_text())
+
+
+def test_constants_on_one_line_are_seen():
+    assert shared_lines("LOW, HIGH = 1, 2\nNODES, WEIGHTS = rule(6)") == ["(LOW, HIGH)"]
+
+
 BULLETS = ("Adjacency", "Released", "Sensitivity", "Proof")
 DRAWS = {"release", "choose", "consume", "parallel"}
 

@@ -21,7 +21,9 @@ from dp_halfspace._html import printable
 from dp_halfspace.exceptions import install_hint
 from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 
-REPORT, NUMBERS, PICTURE = "report.txt", "results.json", "accuracy.png"
+REPORT = "report.txt"
+NUMBERS = "results.json"
+PICTURE = "accuracy.png"
 _READ = {"model": "MODEL", "table": "TABLE", "schema": "--schema", "ledger": "--ledger"}
 _WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
 

@@ -93,7 +93,7 @@ class PublicFacts:
         and rows are no part of a person.
     copies_are_single : bool
         Whether copies in learnt column scales would be read so.
-    balances : bool
+    balances_classes : bool
         Whether noisy counts are to balance the classes; then `class_weights` are ones.
     has_weights : bool
         Whether records have weights of their own, which are private.
@@ -115,7 +115,7 @@ class PublicFacts:
     is_single: bool = False
     copies_are_single: bool = False
     has_people: bool = False
-    balances: bool = False
+    balances_classes: bool = False
     has_weights: bool = False
     features: Any = None
     prior: LinearPrior | None = None

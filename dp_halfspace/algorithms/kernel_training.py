@@ -96,7 +96,7 @@ class KernelPlan(FitPlan):
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the features, train on their rows and map the coefficients back."""
         if isinstance(self.training, LinearPlan) and self.training.counts is not None:
-            training = self.training.follow_counts(data, permit)
+            training = self.training.adapt_to_counts(data, permit)
             return replace(
                 replace(self, training=training).run(data, permit),
                 rarity=training.rarity,

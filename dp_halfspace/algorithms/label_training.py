@@ -35,14 +35,20 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
 
-# Prior variance of a coefficient of a normalised row where noise rules; the ratio of noise to
-# curvature at which it is doubled; its limit; mean curvature of the loss relative to zero.
-# Chosen on satimage and ijcnn1, see docs/evidence/label_private.md.
-_PRIOR, _BALANCE, _LARGEST_PRIOR, _CURVATURE = 0.3, 3.0, 10.0, 0.6
+# Chosen on satimage and ijcnn1, see docs/evidence/label_private.md: prior variance of a coefficient
+# of a normalised row where noise rules.
+_PRIOR = 0.3
+# Ratio of noise to curvature at which it is doubled.
+_BALANCE = 3.0
+# Largest prior variance.
+_LARGEST_PRIOR = 10.0
+# Mean curvature of the loss, relative to that at zero.
+_CURVATURE = 0.6
 _TOLERANCE = 1e-7
 _ENTRIES = 2**20  # scores that are in memory at a time
-# One stage of the search per so many labels times epsilon.
-_PER_STAGE, _MOST_STAGES = 200.0, 10
+# Labels times epsilon for one stage of the search.
+_PER_STAGE = 200.0
+_MOST_STAGES = 10
 
 
 def label_statistic(rows: Rows, class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:

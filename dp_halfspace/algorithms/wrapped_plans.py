@@ -29,11 +29,16 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
-# Fraction of the budget that scales and fit together must use; how often that is aimed at, and at
-# which fraction.
-_LEAST_USED, _AIMS, _AIM = 1.0 - 1e-4, 12, 1.0 - 3e-5
-# By how much the budget of the fit is lowered where its events cost more, and how often.
-_LOWER, _TRIES = 0.99, 300
+# Fraction of the budget that scales and fit together must use.
+_LEAST_USED = 1.0 - 1e-4
+# Attempts to use so much.
+_AIMS = 12
+# Fraction of the budget that they aim at.
+_AIM = 1.0 - 3e-5
+# Factor by which the budget of the fit is lowered where its events cost more.
+_LOWER = 0.99
+# Most attempts of all.
+_TRIES = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ MISSING_TEXTS = frozenset(
         *("#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
     )
 )
-TRUE, FALSE = "true", "false"
+TRUE = "true"
+FALSE = "false"
 # Words for the two truth values; 1 and 0 have been read as numbers.
 _TRUTH_WORDS = {
     **dict.fromkeys((TRUE, "yes", "t", "y"), True),

@@ -22,8 +22,10 @@ from dp_halfspace.data.validation import (
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Weights are multiples of 2^-30, of fewer bits where the sum of so many needs them.
-_GRID_BITS, _EXACT_BITS = 30, 52
+# Weights are multiples of 2^-30.
+_GRID_BITS = 30
+# Bits of their sum, which is exact: with many records weights have fewer bits.
+_EXACT_BITS = 52
 # Fewest records that may have weights; their number is public.
 _FEWEST = 20
 

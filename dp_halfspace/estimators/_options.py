@@ -23,8 +23,10 @@ from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.projection import PROJECTIONS, AdditiveMap, jl_dimension
 
-# A single record that can outweigh a tenth of all others, and a noise ten times as large.
-_SHARE, _FACTOR = 0.1, 10.0
+# Part of the weight of all others that a single record may have without a warning.
+_SHARE = 0.1
+# Noise, relative to that without a tilt, up to which there is no warning.
+_FACTOR = 10.0
 
 
 def checked_tilt(tilt: float) -> float:

@@ -142,8 +142,11 @@ def plan_small_fit(
 
 FloatArray = NDArray[np.float64]
 
-# n epsilon of a choice that tells two classifiers apart; the least and the largest part for it.
-_ENOUGH, _LEAST, _MOST = 100.0, 0.03, 0.3
+# n epsilon of a choice that tells two classifiers apart.
+_ENOUGH = 100.0
+# Least and largest part of epsilon for it.
+_LEAST = 0.03
+_MOST = 0.3
 # Parts of the epsilon of the choice that the fit has to do without: the first that proves enough.
 _PARTS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.01)
 _WANTED = (

@@ -216,7 +216,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     adversary_norm: Literal[2, "inf"] = 2
     prior: Any = None
 
-    _balances: ClassVar[bool] = True
+    _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
@@ -249,7 +249,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return twin
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        is_open = not facts.balances
+        is_open = not facts.balances_classes
         for name, value in _OF_SMALL_TABLES.items():
             # An array is at no value.
             given = getattr(self, name)
@@ -272,7 +272,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             and self.adversary_radius == 0.0
             and self.projection in {"auto", None}
         )
-        if budget.is_pure or facts.balances or not has_defaults:
+        if budget.is_pure or facts.balances_classes or not has_defaults:
             raise ValueError(
                 "prior needs the default margin, solver, selection and projection, no adversary, "
                 "PUBLIC class weights and delta > 0 (or two classes and n epsilon below 3000)"
@@ -311,7 +311,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             data_norm=facts.data_norm,
             clips=facts.is_scale_stated,
             is_scale_stated=facts.is_scale_stated,
-            balances=facts.balances,
+            balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
         )
         parameters = {

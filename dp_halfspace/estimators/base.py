@@ -75,7 +75,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     # Whether the outlook of the default classifier tells about this one, too.
     _has_outlook: ClassVar[bool] = True
     # Whether what a fit releases tells how rare the rarer of two classes is.
-    _follows_counts: ClassVar[bool] = False
+    _releases_rarity: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -129,12 +129,12 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_weak_guarantee(record)
-        is_said = self._warn_of_a_poor_outlook(data, are_counts_to_come=self._follows_counts)
+        is_said = self._warn_of_a_poor_outlook(data, rarity_is_released_later=self._releases_rarity)
         ledger = opened_ledger(self.ledger, type(self).__name__)
         permit = authorise(record, noise_source(self.random_state), ledger)
         fitted = plan.run(data, permit)
         self._set_fitted(fitted, data, record)
-        if self._follows_counts and not is_said:
+        if self._releases_rarity and not is_said:
             self._warn_of_a_rare_class(fitted, data, record)
         return self
 
@@ -217,7 +217,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         }
 
     def _warn_of_a_poor_outlook(
-        self, data: TrainingData, *, are_counts_to_come: bool = False
+        self, data: TrainingData, *, rarity_is_released_later: bool = False
     ) -> bool:
         """Warn, by public numbers alone, where little better than the majority class is likely.
 
@@ -225,7 +225,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warning was given.
         """
         outlook = self._outlook(data)
-        is_rare = outlook is not None and outlook.cannot_rank_rare and not are_counts_to_come
+        is_rare = outlook is not None and outlook.cannot_rank_rare and not rarity_is_released_later
         if outlook is None or not (outlook.is_poor or is_rare):
             return False
         warn_caller(str(outlook))
@@ -325,7 +325,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     # Whether column scales are learnt where `data_norm` is not stated.
     _learns_scales: ClassVar[bool] = True
     # Whether noisy counts can balance the classes.
-    _balances: ClassVar[bool] = False
+    _can_balance_classes: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
@@ -364,8 +364,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         scales = (1.0 if norm is None else float(norm), float(self.intercept_scaling))
         in_reach = data.people is None and all(2.0**-20 <= each <= 2.0**20 for each in scales)
         is_stored_so = isinstance(X, np.ndarray) and X.dtype == np.float32
-        balances = self._balances and isinstance(self.class_weight, str)
-        weights = None if balances else self.class_weight
+        balances_classes = self._can_balance_classes and isinstance(self.class_weight, str)
+        weights = None if balances_classes else self.class_weight
         return PublicFacts(
             n_privacy_units=data.n_privacy_units,
             n_features=X.shape[1],
@@ -378,7 +378,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             is_single=is_stored_so and norm is not None and in_reach,
             copies_are_single=in_reach,
             has_people=data.people is not None,
-            balances=balances,
+            balances_classes=balances_classes,
             has_weights=data.weights is not None,
             prior=prior,
         )
@@ -390,7 +390,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
         plan = self._special_plan(facts, budget)
-        plan_fit = self._plan_balanced if facts.balances else self._plan
+        plan_fit = self._plan_balanced if facts.balances_classes else self._plan
         if plan is None and (facts.is_scale_stated or not self._learns_scales):
             plan = plan_fit(facts, budget)
         elif plan is None:

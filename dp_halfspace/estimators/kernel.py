@@ -215,7 +215,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     projection: str | None = None
     cache_size: float = 256.0
 
-    _balances: ClassVar[bool] = True
+    _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
@@ -246,7 +246,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             seed=self.random_state,
             class_weights=facts.class_weights,
             is_scale_stated=facts.is_scale_stated,
-            balances=facts.balances,
+            balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
         )
         whitened = self._plan_whitened(problem, facts, budget, seed)
@@ -403,7 +403,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             return plan_kernel_training(
                 problem, *asked, feature_map=feature_map, in_single=in_single
             )
-        if problem.balances:
+        if problem.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
         is_perturbed = self.solver == "objective_perturbation"
         if problem.n_classes > 2 or budget.is_pure or is_perturbed:

@@ -40,8 +40,10 @@ from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Records that bandwidth and moments are computed from, and pairs for the bandwidth.
-_FITTED_ROWS, _PAIRS = 5000, 2000
+# Records that bandwidth and moments are computed from.
+_FITTED_ROWS = 5000
+# Pairs of records for the bandwidth.
+_PAIRS = 2000
 # Linear features beyond so many are randomly projected first.
 _MOST_COLUMNS = 1024
 _BLOCK_ROWS = 2048
@@ -213,10 +215,16 @@ def _eigenvectors(blocks: list[FloatArray], keep: int) -> tuple[FloatArray, Floa
     return values, vectors / np.where(lengths > 0, lengths, 1.0)
 
 
-# Constant column, relative to the root mean square of the public rows.
-_CONSTANT, _NET_CONSTANT = 0.3, 1.0
-# Components per root of n epsilon, and their range. Random candidates cover few dimensions.
-_PER_ROOT, _FEWEST, _MOST, _NET_MOST = 0.85, 8, 150, 12
+# Constant column, relative to the root mean square of the public rows; and that of the net.
+_CONSTANT = 0.3
+_NET_CONSTANT = 1.0
+# Components for each root of n epsilon.
+_PER_ROOT = 0.85
+# Fewest and most of them.
+_FEWEST = 8
+_MOST = 150
+# Most of the net: random candidates cover few dimensions.
+_NET_MOST = 12
 
 
 def _is_logistic(estimator: LabelPrivateClassifier) -> bool:

@@ -236,7 +236,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     optimizer: Any = "auto"
 
-    _balances: ClassVar[bool] = True
+    _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,

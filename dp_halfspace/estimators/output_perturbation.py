@@ -311,7 +311,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     adversary_norm: Literal[2, "inf"] = 2
     adversary_smoothing: float = 1e-3
 
-    _balances: ClassVar[bool] = True
+    _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
@@ -429,7 +429,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             block_rows=block_size(*sizes, is_sparse=facts.is_sparse),
             max_weight=max(facts.class_weights),
             # Weights that counts will give, or that records have, can be any in [0, 1].
-            min_weight=0.0 if facts.balances or facts.has_weights else min(facts.class_weights),
+            min_weight=0.0
+            if facts.balances_classes or facts.has_weights
+            else min(facts.class_weights),
             **robust,
         )
 

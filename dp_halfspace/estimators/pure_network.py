@@ -35,12 +35,17 @@ _MOST_INPUTS = 12
 _MOST_PARAMETERS = 256
 # Rounding errors of all records may weigh as much as one record, not more.
 _MOST_SENSITIVITY = 2.0
-# Evaluations of one network on one record per stage, and the range of candidates that follows.
-_EVALUATIONS, _CANDIDATES = 8e6, (500, 4000)
+# Evaluations of one network on one record, for one stage.
+_EVALUATIONS = 8e6
+# Fewest and most candidates.
+_CANDIDATES = (500, 4000)
 # Records times epsilon for one stage.
-_PER_STAGE, _MOST_STAGES = 250.0, 8
-# How fast the stages close in.
-_RADIUS, _SHRINK = 0.6, 0.6
+_PER_STAGE = 250.0
+_MOST_STAGES = 8
+# Radius of the second stage.
+_RADIUS = 0.6
+# Radius of a stage, relative to that of the one before.
+_SHRINK = 0.6
 
 
 @dataclass(frozen=True, slots=True)

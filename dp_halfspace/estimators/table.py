@@ -360,7 +360,7 @@ class PrivateTableClassifier(PrivateClassifier):
     threshold: dict[str, float] | None = None
 
     # Classes, or errors of a selection, are counted.
-    _follows_counts: ClassVar[bool] = True
+    _releases_rarity: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
         "schema": [dict, str, os.PathLike, None],
@@ -443,7 +443,7 @@ class PrivateTableClassifier(PrivateClassifier):
         # Features and probabilities of single rows make the engine the better choice earlier.
         given: dict[str, Any] = {"counts": counts, "has_features": True}
         inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
-        if self.features != "auto" or facts.balances or inner is None:
+        if self.features != "auto" or facts.balances_classes or inner is None:
             return None
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
         return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
@@ -473,7 +473,7 @@ class PrivateTableClassifier(PrivateClassifier):
             is_ranged=not (learnt.any() or budget.is_pure),
         )
         facts = model._facts(data)
-        plan_fit = model._plan_balanced if facts.balances else model._plan
+        plan_fit = model._plan_balanced if facts.balances_classes else model._plan
         inner = plan_fit(facts, left)
         parameters = model._public_parameters(data)
         made = (model, inner, parameters, learnt, scales, calibration)

@@ -143,8 +143,12 @@ _POINTS = 101
 _HALF_WIDTH = 2.5
 # Letters of all labels of an axis that fit beside each other.
 _MOST_LETTERS = 24
-# Ticks of an axis of numbers or dates, letters of a label and labels of one axis at most.
-_MOST_TICKS, _LONGEST_LABEL, _MOST_LABELS = 4, 18, 20
+# Ticks of an axis of numbers or dates at most.
+_MOST_TICKS = 4
+# Letters of a label at most.
+_LONGEST_LABEL = 18
+# Labels of one axis at most.
+_MOST_LABELS = 20
 # Standard deviations of the noise that a band covers on both sides.
 BAND = 2.0
 _SECONDS_OF_A_DAY = 86400

@@ -24,9 +24,11 @@ Estimate = tuple[Any, Any, Any]
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Quadratic = tuple[float, float, float]
 
-# In deviations: a little more than 95 % of a normal distribution, and what the tails of one Laplace
-# variable add. The last is the one-sided quantile.
-TWO, _LAPLACE = 2.0, 0.185
+# Standard deviations on both sides that hold a little more than 95 % of a normal distribution.
+TWO = 2.0
+# What the tails of one Laplace variable add to them.
+_LAPLACE = 0.185
+# That part of a normal distribution, and its one-sided quantile.
 _INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
 # Deviations of the noise that the records of the highest cells of scores must reach.

@@ -24,8 +24,10 @@ SCALE = 2**16
 LARGEST_LOG_LOSS = 5.0
 # What a right prediction counts for beside the class of its record, which counts for one.
 RIGHT = 4
-# Of a calibration curve: what a record counts for, and half a bin, in whole units.
-COUNT, HALF = 64, 16
+# Of a calibration curve: what a record counts for, in whole units.
+COUNT = 64
+# Half a bin, in the same units.
+HALF = 16
 # Half units of log-odds; tenths; and of scores whose scale is not known, thirds of their width
 # where most of them are and ever wider steps beyond.
 HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))

@@ -56,9 +56,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivateScore", "private_score"]
 
-# Part of epsilon that a quartile of scores of unknown scale takes: so much over n epsilon, between
-# two ends. Where it would be more, quartiles are taken for -1 and 1.
-_PLACE, _LEAST_SHARE, _LARGEST_SHARE = 150.0, 0.04, 0.25
+# Part of epsilon for one quartile of scores of unknown scale, times n epsilon.
+_PLACE = 150.0
+# Its least value.
+_LEAST_SHARE = 0.04
+# Where it would be more than this, the quartiles are taken for -1 and 1.
+_LARGEST_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,16 +59,21 @@ SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
 
 # Part of epsilon that one exponential mechanism takes: it costs three percent of mu.
 _CHOICE_SHARE = 0.1
-# Largest share that a noisy score takes, of mu^2 or of a pure epsilon, and the share of the
-# records that its noise need not be smaller than.
-_SCORE_SHARE, _PURE_SCORE_SHARE, _PRECISION = 0.2, 0.1, 5e-4
+# Largest share of mu^2 for a noisy score.
+_SCORE_SHARE = 0.2
+# Largest share of a pure epsilon for it.
+_PURE_SCORE_SHARE = 0.1
+# Share of the records than which its noise need not be smaller.
+_PRECISION = 5e-4
 # Share of mu^2 for noise on all scores: half, as published, or as much as they can use.
 _SCORES_SHARE = 0.5
 # Shape of the distribution of the number of runs; a pure run costs 2 + shape times itself, and so
 # does the ratio of Jacobians of a perturbed objective.
 _SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
-# The least share of a Gaussian run that is tried, and how near a share is to the largest one.
-_LEAST_SHARE, _SHARE_TOLERANCE = 0.1, 6e-4
+# Least share of a Gaussian run that is tried.
+_LEAST_SHARE = 0.1
+# How near a share is to the largest one.
+_SHARE_TOLERANCE = 6e-4
 # Estimators refuse less.
 _LEAST_EPSILON = 1e-9
 # Up to so many candidates one exponential mechanism is the better choice.

@@ -44,9 +44,12 @@ __all__ = ["PrivateConformalClassifier"]
 # Public candidates for the smallest probability of a class in a set: quarters of log-odds in the
 # middle, few where sets hold nearly all classes or none.
 _LOG_ODDS = expit([-8.0, -6.0, -5.0, -4.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
-# By class, where the coverage is at least this, utilities fall faster behind the target than before
-# it. What it takes to be few then counts half: it moves utilities no more than the rest does.
-_LEAST_STEEP_COVERAGE, _STEEPNESS, _STEEP_FEW_RATE = 0.6, 1.5, 0.5
+# By class, from this coverage on, utilities fall faster behind the target than before it.
+_LEAST_STEEP_COVERAGE = 0.6
+# How many times as fast.
+_STEEPNESS = 1.5
+# Factor of the utility of a class of few records then: it changes no more than the others do.
+_STEEP_FEW_RATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)

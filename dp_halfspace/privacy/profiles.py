@@ -33,7 +33,8 @@ It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scal
 
 # The Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z), is this multiple of
 # erfcx(z / sqrt(2)).
-_MILLS, _SQRT_2 = math.sqrt(math.pi / 2.0), math.sqrt(2.0)
+_MILLS = math.sqrt(math.pi / 2.0)
+_SQRT_2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 # 1 - z M(z) = z^-2 - 3 z^-4 + 15 z^-6 - ..., alternating double factorials.

@@ -53,8 +53,11 @@ _NOISES = {
 }
 # False positive rates at which the true positive rate of an attack is shown.
 _SHOWN_RATES = (0.001, 0.01, 0.1)
-# Epsilons of bounds on an attack are searched up to here, to this distance.
-_FARTHEST, _CLOSE, _GOLDEN = 50.0, 1e-3, (math.sqrt(5.0) - 1.0) / 2.0
+# Largest size of the epsilons of bounds on an attack that are searched.
+_FARTHEST = 50.0
+# Distance of such epsilons at which the search ends.
+_CLOSE = 1e-3
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 # Relative; covers the rounding of a bound on an attack.
 _ROUNDING = 2.0**-40
 _SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)

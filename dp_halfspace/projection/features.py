@@ -98,9 +98,10 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 
 # Rows that are mapped at a time, whatever their number.
 _ROWS = 1024
-# Largest entry in learnt column scales, and turns up to which all angles of float32 take the same
-# path through the library.
-_FARTHEST, _FEW_TURNS = 4.0, 2.0**12
+# Largest entry in learnt column scales.
+_FARTHEST = 4.0
+# Turns up to which all angles of float32 take the same path through the library.
+_FEW_TURNS = 2.0**12
 # Largest frequency, in turns: larger ones have no fraction in float64.
 _LARGEST = 2.0**40
 
@@ -355,7 +356,7 @@ class AdditiveMap:
         return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
 
     def single_factor(self, data_norm: float) -> float:
-        """What the columns of rows are multiplied by where `write_single` writes them."""
+        """Return the factor of the columns of rows where `write_single` writes them."""
         return 1.0 / (data_norm * self.single_scale)
 
     @property

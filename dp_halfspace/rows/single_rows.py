@@ -370,16 +370,17 @@ class SingleFeatureRows(SingleRows):
         angles = np.empty((step, self.feature_map.n_angles), dtype=np.float32)
         last = (self.constant or 0.0) / self.feature_map.single_scale
         factor = self.feature_map.single_factor(self.data_norm)
-        is_coded = isinstance(self._matrix, CodedRows)
-        # Columns of lists are scaled where they are few numbers, once for all blocks.
-        matrix = self._matrix.scaled_lists(factor) if is_coded else self._matrix
+        matrix: Any = self._matrix
+        if isinstance(matrix, CodedRows):
+            # Columns of lists are scaled where they are few numbers, once for all blocks.
+            matrix = matrix.scaled_lists(factor)
         for lo in range(0, n, step):
             X = matrix[lo : lo + step]
             numbers, rows = numbers_of(X), work[: len(X)]
             self.feature_map.write_single(
                 numbers, self.data_norm, rows[:, :size], angles[: len(X)]
             )
-            if is_coded:
+            if isinstance(X, CodedRows):
                 X.write_lists(rows[:, numbers.shape[1] :])
             rows[:, size:] = last
             yield lo, rows

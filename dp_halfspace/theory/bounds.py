@@ -685,8 +685,10 @@ def _stationary(a: float, b: float, radius: float) -> float:
     return low * float(found)
 
 
-# Where the best regulariser is looked for, in powers of e round the scale of the losses.
-_LOG_RANGE, _GRID = 40.0, 801
+# The best regulariser is looked for up to this power of e on both sides of the scale of the losses.
+_LOG_RANGE = 40.0
+# At so many points.
+_GRID = 801
 
 
 def ranking_risk_bound(

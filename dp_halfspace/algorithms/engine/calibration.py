@@ -27,15 +27,22 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
-# Part of mu^2, or of epsilon; below this n mu (n epsilon / 2) of that part nothing is counted.
-_SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 25.0
+# Share of mu^2 for the counts of scores.
+_SHARE = 0.04
+# Share of epsilon for them where it is pure.
+_PURE_SHARE = 0.1
+# Smallest n mu (n epsilon / 2) of that share with which scores are counted.
+_LEAST_STRENGTH = 25.0
 # Log odds for a score, before anything is known, and how far its logarithm may be wrong; how far
 # the slopes of scores of both signs differ.
 DEFAULT_SLOPE = 0.1
-_SLOPE_DEVIATION, _SLOPE_DIFFERENCE = 0.5, 0.5
+_SLOPE_DEVIATION = 0.5
+_SLOPE_DIFFERENCE = 0.5
 _LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
-# The same of the log odds at a score of zero, for classes of like size and for a rare one.
-_OFFSET_DEVIATION, _RARE_DEVIATION = 0.2, 1.2
+# Prior deviation of the log odds at a score of zero, for classes of like size.
+_OFFSET_DEVIATION = 0.2
+# The same beside a rare class.
+_RARE_DEVIATION = 1.2
 _OFFSETS = np.linspace(-3.0, 3.0, 49)
 # Cells of the size of a score end at these, on both sides of zero: octaves.
 _ENDS = 2.0 ** np.arange(1.5, 8.0)
@@ -45,13 +52,15 @@ _EDGES = np.concatenate([[-512.0], -_ENDS[::-1], [0.0], _ENDS, [512.0]])
 # Log odds for which the likelihood of the counts of a cell is tabulated, and the numbers of its
 # records: so many, up to so many deviations of their noise from what was counted.
 _LOG_ODDS = np.linspace(-16.0, 16.0, 257)
-_N_SIZES, _FARTHEST = 41, 4.0
+_N_SIZES = 41
+_FARTHEST = 4.0
 # Scores at which the curve is stated.
 _POSITIVE = 2.0 ** (np.arange(-4.0, 37.0) / 4.0)
 _KNOTS = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 # Of an exact count, where there is no noise.
 _LEAST_VARIANCE = 1e-6
-_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2
+_SENSITIVITY = math.sqrt(2.0) * UP
+_PURE_SENSITIVITY = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,9 +330,10 @@ def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) 
 
 # What a threshold can be chosen for.
 TARGETS = ("recall", "precision", "false_positive_rate")
-# Scores of one cell are taken to be spread evenly over so many places; and deviations from the
-# estimate to both ends of an interval that holds the truth nine times out of ten.
-_PLACES, _REACH = 32, 1.645
+# Places over which the scores of one cell are taken to be spread evenly.
+_PLACES = 32
+# Standard deviations from the estimate to both ends of an interval of 90 %.
+_REACH = 1.645
 # Part of the records of a cell that may lie on the other side of a threshold within it.
 _UNEVEN = 0.15
 

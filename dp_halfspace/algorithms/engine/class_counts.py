@@ -23,8 +23,11 @@ from dp_halfspace.data.people import People
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
-# Share of mu^2 for the counts: the least, the largest, and n mu at which the root of it is one.
-_LEAST_SHARE, _LARGEST_SHARE, _COUNTED = 0.02, 0.03, 26.0
+# Least and largest share of mu^2 for the counts.
+_LEAST_SHARE = 0.02
+_LARGEST_SHARE = 0.03
+# Between them the root of the share is this number over n mu.
+_COUNTED = 26.0
 # A class is assumed to hold at least this share of the records.
 _RAREST = 0.001
 
@@ -100,18 +103,26 @@ def class_counts(
     return np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
 
 
-# Shares of the records from which on classes have like sizes, of two classes, of two with features
-# behind the columns, and of more classes, and the powers of these shares with which the degree
-# falls.
-_EVEN, _EVEN_OF_FEATURES, _EVEN_OF_MANY = 0.1, 0.15, 0.2
-_FALL, _FALL_OF_MANY = 3, 2
-# Records of the rarer of two classes times mu, or times the second number if that is less, at which
-# the degree is halved, and how steeply: with more, the fit of classes of like size ranks as well,
-# and separates a class better from the rest.
-_MANY, _MOST_MU, _STEEPNESS = 160.0, 0.6, 4
-# Records of the rarer classes times mu from which more than two classes are resolved, and at which
-# the scores of rows say half of what is known about their labels.
-_RESOLVED, _TRUSTED = 30.0, 10.0
+# Share of the records from which on two classes have like sizes.
+_EVEN = 0.1
+# The same with features behind the columns, and for more than two classes.
+_EVEN_OF_FEATURES = 0.15
+_EVEN_OF_MANY = 0.2
+# Power of the share with which the degree falls to zero there, of two classes and of more.
+_FALL = 3
+_FALL_OF_MANY = 2
+# Records of the rarer of two classes times mu at which the degree is halved: with more, the fit of
+# classes of like size ranks as well, and separates a class better from the rest.
+_MANY = 160.0
+# Largest mu that counts there.
+_MOST_MU = 0.6
+# Power of the ratio to that number: how steeply the degree falls.
+_STEEPNESS = 4
+# Records of the rarer of more than two classes times mu at which the degree is halved by noise.
+_RESOLVED = 30.0
+# Records of the rarer classes times mu at which scores of rows have half of the weight, the share
+# of the class the other half.
+_TRUSTED = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +197,17 @@ def rarity_of(
 
 
 def balanced_weights(
-    counts: FloatArray, deviation: float, total: float, pull: float = 0.0
+    counts: FloatArray, deviation: float, total: float, n_recounted: float = 0.0
 ) -> FloatArray:
     """Return weights of at most one in inverse proportion to released sizes of the classes.
 
-    The rarest class has one. Sizes are computed as if so many records as the deviation of the
-    noise, or as `pull` if that is more, moved to every class that is smaller than the largest.
+    The rarest class has one. For these sizes so many records as the deviation of the noise, or
+    `n_recounted` if that is more, are taken from the largest class and added to every other one.
     """
     kept = np.clip(counts, 0.0, total)
     common = int(np.argmax(kept))
-    sizes = np.maximum(kept + max(deviation, pull), _RAREST * total)
-    sizes[common] = max(kept[common] - max(deviation, pull), float(np.delete(sizes, common).max()))
+    change = max(deviation, n_recounted)
+    sizes = np.maximum(kept + change, _RAREST * total)
+    sizes[common] = max(kept[common] - change, float(np.delete(sizes, common).max()))
     sizes = np.minimum(sizes, sizes[common])
     return np.asarray(sizes.min() / sizes)

@@ -33,14 +33,21 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
 # Octaves [2^k, 2^(k+1)) on both sides of zero; what is nearer to zero counts as zero.
-LOWEST, _HIGHEST = -120, 119
+LOWEST = -120
+_HIGHEST = 119
 N_OCTAVES = _HIGHEST - LOWEST + 1
 _POINTS = 2000
 _REACH = 16  # octaves on both sides of its width that a shape may extend to
-# Shapes are not exact: a deviation of this share of the rows is forgiven beside the noise.
-_MISFIT, _CELL_MISFIT = 0.1, 0.01
-# Prior over the octave of a width: heavy-tailed round one, worth a few columns.
-_PRIOR_OCTAVES, _PRIOR_COLUMNS, _ROUNDS = 8.0, 4.0, 6
+# Shapes are not exact: a deviation of this share of the rows is forgiven beside the noise, in
+# octaves and in equal cells.
+_MISFIT = 0.1
+_CELL_MISFIT = 0.01
+# Prior over the octave of a width: its half width in octaves round a width of one.
+_PRIOR_OCTAVES = 8.0
+# How many columns the prior weighs as much as.
+_PRIOR_COLUMNS = 4.0
+# Iterations that estimate the prior from all columns.
+_ROUNDS = 6
 _SHAPES_AT_ONCE = 16
 _NARROW = 8.0  # mean over standard deviation from which a column is looked at again
 
@@ -224,23 +231,36 @@ def match_linear(
 CLIP = 4.0
 _BLOCK_ENTRIES = 2**16  # of what is read at a time, and stays in cache
 _COLUMNS_AT_ONCE = 64
-# Cells of a column before octaves are merged: signs and exponents of float32, and what is missing.
-_RAW_CELLS, _MISSING = 520, 512
-# Parts of mu^2, or of epsilon, for octaves, cells of narrow columns, and moments.
-_PARTS, _PURE_PARTS = (0.6, 0.15, 0.25), (0.75, 0.15, 0.1)
+# Cells of a column before octaves are merged: signs and exponents of float32, and missing entries.
+_RAW_CELLS = 520
+_MISSING = 512
+# Parts of mu^2 for octaves, cells of narrow columns, and moments.
+_PARTS = (0.6, 0.15, 0.25)
+# The same parts of a pure epsilon.
+_PURE_PARTS = (0.75, 0.15, 0.1)
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)  # of a narrow column, in units of its centre
 # Entries of the moments are multiples of 2^-10: their sums are exact.
 _GRID = 1024.0
 _SQUARE_WEIGHT = 1.5
-# Variances to expect of what the moments correct, which shrink noisy corrections.
-_CENTER_VARIANCE, _SQUARE_VARIANCE = 0.1, 0.4
-_SMALLEST_SQUARE, _LARGEST_SQUARE = 0.03, 16.0
-_SHARE, _LEAST_SHARE, _LARGEST_SHARE = 120.0, 0.04, 0.15
+# Variances to expect of corrections by the moments, by which noisy corrections are shrunk: of a
+# centre over its scale, and of a mean square.
+_CENTER_VARIANCE = 0.1
+_SQUARE_VARIANCE = 0.4
+# Range of the square by which a scale is corrected.
+_SMALLEST_SQUARE = 0.03
+_LARGEST_SQUARE = 16.0
+# Share of mu^2 for scales, times (n mu)^2 over the number of columns.
+_SHARE = 120.0
+# Least and largest share of mu^2.
+_LEAST_SHARE = 0.04
+_LARGEST_SHARE = 0.15
 # Below this n mu / sqrt(d) the scales of most columns are lost in the noise.
 _LEAST_STRENGTH = 8.0
-# The same for pure epsilon and n epsilon / d.
-_PURE_SHARE, _LEAST_PURE_SHARE, _LARGEST_PURE_SHARE = 80.0, 0.05, 0.3
+# The same for pure epsilon: share of epsilon, times n epsilon over the number of columns.
+_PURE_SHARE = 80.0
+_LEAST_PURE_SHARE = 0.05
+_LARGEST_PURE_SHARE = 0.3
 _LEAST_PURE_STRENGTH = 120.0
 
 

@@ -18,11 +18,14 @@ from dp_halfspace.privacy.profiles import gdp_mu
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
 # Below this n epsilon a selection among listed classifiers is the better choice, beside linear
-# steps in learnt column scales. The engine takes more classes than the last number.
-SMALL, MOST_CLASSES = 900.0, 7
-# The same beside steps in stated scales, which spend nothing on scales, and beside features: with
-# two classes, and with more.
-SMALL_OF_TWO_IN_SCALE, SMALL_IN_SCALE = 600.0, 300.0
+# steps in learnt column scales.
+SMALL = 900.0
+# Most classes of such a selection.
+MOST_CLASSES = 7
+# The same n epsilon beside steps in stated scales, which spend nothing on scales, and beside
+# features: with two classes, and with more.
+SMALL_OF_TWO_IN_SCALE = 600.0
+SMALL_IN_SCALE = 300.0
 # The same with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections are the better choice.
@@ -38,62 +41,94 @@ MAX_STRIDE = 2000.0
 PRECONDITIONER_SHARE = 0.2
 # How many directions the preconditioner may tell apart.
 EFFECTIVE_DIMENSION = 20.0
-# The path is as long as planned from so much signal on, times the root of its length and of the
-# number of coefficients: the square of that number. And the shortest path, relative to the planned.
-PATH_OF_SIGNAL, SHORTEST_PATH = 75.0, 0.2
+# The path has its planned length where the signal of the first step exceeds the root of (its length
+# times the number of coefficients, over this number); else it is shorter.
+PATH_OF_SIGNAL = 75.0
+# Shortest path, relative to the planned length.
+SHORTEST_PATH = 0.2
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
-# Output perturbation behind a preconditioner: margin_offset of the logistic loss of two classes;
-# constant column of rows of a stated scale; in learnt scales its length in columns, and the number
-# of columns at which three quarters of the power of the map are used.
-OUTPUT_MARGIN_OFFSET, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
-# Features of a kernel, and columns up to which they have a preconditioner.
-_FEWEST, _MOST = 64, 600
+# Output perturbation behind a preconditioner: margin offset of the logistic loss of two classes.
+OUTPUT_MARGIN_OFFSET = 2.0
+# Its constant column beside rows of a stated scale, relative to this scale.
+_OUTPUT_CONSTANT = 0.15
+# Its constant column in learnt column scales, relative to one column.
+_OUTPUT_LENGTH = 4.0
+# Number of columns in learnt scales at which three quarters of the power of the map are used.
+_EVEN_OUT = 8.0
+# Fewest and most features of a kernel.
+_FEWEST = 64
+_MOST = 600
+# Most columns that features of a kernel may have for a preconditioner.
 _MAX_COLUMNS = 2049
 # Features of one column; twice as many with many records.
 FEW_TERMS = 4
 # Records times mu for a coefficient of a column from which cosines pay.
 _LEAST_REACH = 6.0
-# Fourier features of all columns, the fewest that are any use, and records of a class times mu
-# from which they pay.
-_JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
-# Whitened Fourier features: share of mu^2 that buys the moment, records of a class times mu, for
-# each column, from which they are as long as the columns, records times mu for a feature.
-WHITENING_SHARE, _FULL_LENGTH, _WHITENED_PER = 0.03, 150.0, 12.5
-# What keeps a fit cheap: records for a feature, and how many times as many features of all kinds as
-# without whitening there may be.
-_RECORDS_PER_WHITENED, _WIDER = 25.0, 2.5
-# Path of columns of a table with features, two classes: at mu of one, and the power of mu it falls
-# with; not above this factor times the strength of columns alone to the power 1/4; and the records
-# of the rarer class times mu at which half of what is longer is left.
-_FEATURED_PATH, _FEATURED_FALL, _FEATURED_LARGEST, _LENGTHENED = 2.0, 0.25, 1.8, 30.0
+# Fourier features of all columns.
+_JOINT = 192
+# Fewest of them that are any use.
+_FEWEST_JOINT = 32
+# Records of a class times mu from which they pay.
+_JOINT_RECORDS = 150.0
+# Whitened Fourier features: share of mu^2 for the moment.
+WHITENING_SHARE = 0.03
+# Records of a class times mu, for each column, from which they are as long as the columns.
+_FULL_LENGTH = 150.0
+# Records times mu for one feature.
+_WHITENED_PER = 12.5
+# What keeps a fit cheap: records for one whitened feature.
+_RECORDS_PER_WHITENED = 25.0
+# Most features of all kinds, relative to their number without whitening.
+_WIDER = 2.5
+# Path length of columns of a table with features, two classes, at mu = 1.
+_FEATURED_PATH = 2.0
+# Power of mu with which it falls.
+_FEATURED_FALL = 0.25
+# Its maximum, relative to the strength of the columns to the power 1/4.
+_FEATURED_LARGEST = 1.8
+# Records of the rarer class times mu at which half of what it adds to the path remains.
+_LENGTHENED = 30.0
 # Whitened Fourier features of all records, beyond those that there would be without whitening.
 _MOST_WHITENED = 1e9
 # Square of the length of features that the noise leaves little room for, relative to the columns.
 _LEAST_SQUARE = 1.0 / 3.0
-# Records of a class times mu for a cell that the fine ones tell apart, and the fewest cells.
-_PER_CELL, _FEWEST_CELLS = 25.0, 2.0
+# Records of a class times mu for a cell that the fine Fourier features tell apart.
+_PER_CELL = 25.0
+# Fewest such cells.
+_FEWEST_CELLS = 2.0
 # Length scales relative to the public scale of a row: one coarse, and a range of fine ones.
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
-_FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
-# Records of the rarer class times mu at which half of the power of the preconditioner is used, and
-# half of a step is taken; how many of them the majority class keeps in any case, for each root of a
-# column; the share up to which a class is rare, and the power of the weights of the rarest.
-_RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 1.0
+# Share of fine length scales of two classes, times the number of records.
+_FINE_RECORDS = 2000.0
+# Largest share of fine ones.
+_LARGEST_FINE_SHARE = 0.5
+# Rankings: records of the rarer class times mu at which half of the power of the preconditioner is
+# used.
+_RESOLVED = 10.0
+# The same at which steps are half as long.
+_HALF_STEP = 20.0
+# Records times mu, for each root of a column, that are counted for the rarer class when the
+# majority class is weighted.
+_RECOUNTED = 8.0
+# Share of the records up to which a class is rare.
+_EVEN = 0.1
+# Power of the ratio of the sizes in the weights of the rarest class.
+_RAREST_POWER = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
     """Settings of noisy gradient steps.
 
-    `margin_offset` is the margin below which a record still pulls: it is added to the margin that
-    the logistic loss asks for. `clip` bounds the norm of a record's slope. `path_length` is the
-    length of the path that saturated slopes of all records would draw, in units of what the noise
-    allows: the norm of the result is of this order. The iterates of the last share `tail_fraction`
-    of the steps are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz
-    constant of the slopes, enters the rounding errors only. Beside a rare class the path is shorter
-    by up to the factor `rare_pace`.
+    `margin_offset` is the margin at which the logistic loss has half of its largest slope. `clip`
+    bounds the norm of a record's slope. `path_length` is the length of all steps if every record
+    had the largest slope in one direction, in units of what the noise allows: the norm of the
+    result is of this order. The iterates of the last share `tail_fraction` of the steps are
+    averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
+    slopes, enters the rounding errors only. Beside a rare class steps are shorter, by
+    `rare_step_factor` at most.
     """
 
     margin_offset: float
@@ -104,7 +139,7 @@ class Steps:
     momentum: float = 0.8
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
-    rare_pace: float = 1.0
+    rare_step_factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,15 +204,16 @@ def _wide_constant_column(strength: float) -> float:
 class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
-    The map of the preconditioner is used to the power `map_power`, steps are `pace` as long, and
-    the majority class weighs the ratio of the sizes to the power `weight`, computed as if so many
-    records as `pull` says moved from the majority class to the smaller one.
+    The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
+    times as long. The majority class weighs the ratio of the sizes of the classes to the power
+    `weight_power`; for this ratio `n_recounted` records of the majority class are counted for the
+    smaller one.
     """
 
     map_power: float
-    pace: float
-    weight: float
-    pull: float
+    step_factor: float
+    weight_power: float
+    n_recounted: float
 
 
 def rare_defaults(
@@ -185,29 +221,45 @@ def rare_defaults(
 ) -> RareDefaults:
     """Return what a ranking uses for a public or released share of the rarer class.
 
-    `power` is what a class of a tenth or more of the records has for its weights. Rows that are
-    `centred` have no mean for a rare class to differ from, so there is no pull.
+    `power` is that of the ratio of the sizes in the weights of a class of a tenth or more of the
+    records. Rows that are `centred` have no mean for a rare class to differ from, so no records are
+    counted for another class.
     """
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
     return RareDefaults(
         map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
-        pace=1.0 / (1.0 + (_PACED / records) ** 2),
-        weight=power + (_RAREST_POWER - power) * rarity,
-        pull=0.0 if centred else _PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
+        step_factor=1.0 / (1.0 + (_HALF_STEP / records) ** 2),
+        weight_power=power + (_RAREST_POWER - power) * rarity,
+        n_recounted=0.0
+        if centred
+        else _RECOUNTED * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
     )
 
 
-# Records of the rarer class times mu at which half of the power of the preconditioner is used, half
-# of a step is taken, and half of what only few records need is left; and those at which the
-# steps without weights are three quarters of the way from none to half of all.
-_MAPPED, _STEPPED, _FADED, _PHASED = 5.0, 20.0, 200.0, 50.0
-# What the majority class keeps of the ratio of the sizes, and by what the loss and the constant
-# column of few records differ: added to the margin offset, and a factor.
-_LEAST_POWER, _FURTHER, _LONGER = 0.3, 2.0, 4.0
-# Where noise no longer keeps few records from being learnt by heart, beyond the first of these mu
-# by so much as the second, steps are shorter, down to a share; this fades with more records.
-_NOISELESS, _CLEARER, _SHORTEST, _MANY_RECORDS = 0.5, 0.6, 0.3, 400.0
+# Records of the rarer class times mu at which half of the power of the preconditioner is used.
+_MAPPED = 5.0
+# The same at which steps are half as long.
+_HALF_STEP_OF_RARE = 20.0
+# The same at which half of the adjustments for few records remain.
+_FADED = 200.0
+# The same at which a quarter of the steps have no class weights: none of the steps with few
+# records, half of them with many.
+_PHASED = 50.0
+# Power of the ratio of the sizes in the weight of the majority class with many records.
+_LEAST_POWER = 0.3
+# Added to the margin offset with few records of the rarer class.
+_FURTHER = 2.0
+# Factor of the constant column with few of them.
+_LONGER = 4.0
+# From this mu on noise does not keep a model from fitting few records by heart: steps are shorter.
+_NOISELESS = 0.5
+# Distance of mu from there at which steps are shorter by the root of two.
+_CLEARER = 0.6
+# Smallest such factor, that without noise.
+_SHORTEST = 0.3
+# Records of the rarer class with which half of this effect remains.
+_MANY_RECORDS = 400.0
 # Classes of this share and more have like sizes, whatever their number.
 _EVEN_SHARE = 0.2
 
@@ -216,61 +268,63 @@ _EVEN_SHARE = 0.2
 class RaritySettings:
     """What noisy steps use where a class is rare: public or released numbers.
 
-    Steps are `pace` as long behind the power `map_power` of the preconditioner. The constant column
-    is `constant` times as large. The first share `weighted_part` of the steps has class `weights`
-    and favours the common class by `weighted_favour` of `favour`, the others have `last_weights`
-    and all of it; the intercept that is released is `moved` by more, as scores are noisy.
+    Steps are `step_factor` times as long, behind the power `map_power` of the preconditioner; the
+    constant column is `constant` times as large. The score of the common class is read as if it
+    were higher by `score_offset`. The first part of the steps, `weighted_part` of them, has the
+    class `weights` and `weighted_offset_part` of this offset; the other steps have `last_weights`
+    and all of it. The intercept is released with `intercept_offset`, which is larger, since scores
+    are noisy.
     """
 
     margin_offset: float
     constant: float
-    pace: float
+    step_factor: float
     map_power: float
     weights: FloatArray
     last_weights: FloatArray
-    favour: float
-    moved: float
-    weighted_favour: float
+    score_offset: float
+    intercept_offset: float
+    weighted_offset_part: float
     weighted_part: float
 
 
 def rarity_settings(
-    rarity: Rarity, weights: FloatArray, steps: Steps, pull: float = 0.0
+    rarity: Rarity, weights: FloatArray, steps: Steps, recounted_share: float = 0.0
 ) -> RaritySettings:
     """Return what steps use beside released counts and public class weights of at most one.
 
-    The common class weighs a power of the ratio of the sizes, computed as if so many records as
-    `pull` says moved to the smaller class.
+    The common class weighs a power of the ratio of the sizes, for which `recounted_share` of all
+    records is counted for the smaller class.
     """
     degree, records, share = rarity.degree, rarity.records, rarity.share
     fade = 1.0 / (1.0 + (records / _FADED) ** 2)
     power = _LEAST_POWER + (1.0 - _LEAST_POWER) * fade
     offset = steps.margin_offset + _FURTHER * degree * fade
     mapped = 1.0 / (1.0 + (_MAPPED / records) ** 2)
-    even = min(share + pull, 0.5)
+    even = min(share + recounted_share, 0.5)
     weighed = weights.copy()
     weighed[rarity.common] *= (even / (1.0 - even)) ** (power * degree)
     rare = min(share, _EVEN_SHARE)
     odds = min(steps.clip, 1.0) * rare / (1.0 - rare)
-    favour = degree * (offset - math.log(odds / (1.0 - odds)))
+    score_offset = degree * (offset - math.log(odds / (1.0 - odds)))
     return RaritySettings(
         margin_offset=offset,
         constant=_LONGER ** (degree * fade * mapped),
-        pace=(1.0 + (_STEPPED / records) ** 2) ** -degree
-        * _pace_without_noise(rarity)
-        * steps.rare_pace ** (degree ** (1.0 / (1.0 + (_LENGTHENED / records) ** 4))),
+        step_factor=(1.0 + (_HALF_STEP_OF_RARE / records) ** 2) ** -degree
+        * _step_factor_without_noise(rarity)
+        * steps.rare_step_factor ** (degree ** (1.0 / (1.0 + (_LENGTHENED / records) ** 4))),
         map_power=mapped**degree,
         weights=weighed / weighed.max(),
         last_weights=weights,
-        favour=favour,
-        moved=favour * (1.0 + 1.0 / (1.0 + (records / _PHASED) ** 2)),
-        weighted_favour=1.0 - power,
+        score_offset=score_offset,
+        intercept_offset=score_offset * (1.0 + 1.0 / (1.0 + (records / _PHASED) ** 2)),
+        weighted_offset_part=1.0 - power,
         weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
     )
 
 
-def _pace_without_noise(rarity: Rarity) -> float:
-    """Return a factor of the step size, in (0, 1], that noise makes unnecessary."""
+def _step_factor_without_noise(rarity: Rarity) -> float:
+    """Return a factor of the step size, in (0, 1], for noise that no longer regularises."""
     if math.isinf(rarity.mu):
         return float(_SHORTEST**rarity.degree)
     clear = max(rarity.mu - _NOISELESS, 0.0) / _CLEARER
@@ -371,8 +425,8 @@ def additive_defaults(
         strength = _strength(n_samples, lead + 1, mu)
         path_length = min(_FEATURED_PATH / mu**_FEATURED_FALL, _FEATURED_LARGEST * strength**0.25)
         path_length = max(path_length, defaults.path_length)
-        rare_pace = defaults.path_length / path_length
-        defaults = replace(defaults, path_length=path_length, rare_pace=rare_pace)
+        rare_step_factor = defaults.path_length / path_length
+        defaults = replace(defaults, path_length=path_length, rare_step_factor=rare_step_factor)
     edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
     if n_columns <= WIDE_FEATURES and edge <= n_samples / 4:
         return replace(defaults, preconditioner_columns=WIDE_FEATURES, behind=behind)
@@ -422,7 +476,7 @@ def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefault
     has to even out.
     """
     if not in_column_scales:
-        return OutputDefaults(_OUTPUT_BIAS, 1.0)
+        return OutputDefaults(_OUTPUT_CONSTANT, 1.0)
     return OutputDefaults(
         constant_column=_OUTPUT_LENGTH / math.sqrt(n_features),
         power=1.0 - 0.5 / (1.0 + n_features / _EVEN_OUT),

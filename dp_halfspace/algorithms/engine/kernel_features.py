@@ -47,14 +47,17 @@ from dp_halfspace.projection import (
     jl_dimension,
 )
 
-# Pure noise grows with the dimension.
-_PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
+# Pure noise grows with the dimension: fewest and most features, and n epsilon for one of them.
+_PURE_FEWEST = 32
+_PURE_MOST = 150
+_PURE_RECORDS = 20.0
 
 # Kernels whose features lead with the columns themselves.
 ADDITIVE = ("auto", "additive")
 
-# Where columns end: in a scale that was stated, and in units that were learnt.
-_STATED, _LEARNT = 1.0, 1.5
+# Largest entry of a column that features tell apart: in a stated scale, and in learnt scales.
+_STATED = 1.0
+_LEARNT = 1.5
 
 # Length scales relative to data_norm: beyond, float32 has no features that differ.
 _RELATIVE_SCALES = (1e-6, 1e6)
@@ -173,13 +176,16 @@ def project_features(
     return features if linear_map is None else ProjectedFeatures(features, linear_map)
 
 
-# Least eigenvalue, relative to the edge of the noise and to the largest one.
-_EDGE_FLOOR, _LARGEST_FLOOR = 0.25, 1e-3
+# Least eigenvalue, relative to the edge of the noise.
+_EDGE_FLOOR = 0.25
+# Least eigenvalue, relative to the largest one.
+_LARGEST_FLOOR = 1e-3
 # What is added to eigenvalues before their root is taken, relative to their mean.
 _RIDGE = 0.1
-# Length scales relative to the root of the number of columns: of the coarse features, and the
-# least of the fine ones.
-_COARSE, _FINEST = 1.0, 0.15
+# Length scale of the coarse features, relative to the root of the number of columns.
+_COARSE = 1.0
+# The least of the fine ones, in the same units.
+_FINEST = 0.15
 # Halvings of the interval that the fine length scale is searched in.
 _HALVINGS = 50
 

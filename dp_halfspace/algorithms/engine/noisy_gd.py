@@ -70,9 +70,9 @@ class AdversarialRows:
             nonlocal mass
             signs = self.signs[lo:hi]
             margins -= lowered * signs
-            pulls = slopes(margins, lo, hi)
-            mass += float(signs @ pulls)
-            return pulls
+            negative_slopes = slopes(margins, lo, hi)
+            mass += float(signs @ negative_slopes)
+            return negative_slopes
 
         ascent = self.rows.fused_adjoint(w, under_attack)
         return ascent - (self.attack.radius * mass) * self.attack.gradient(w)
@@ -97,8 +97,8 @@ Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
 # A map that stretches coefficients by more than this does not do it to useful ones.
 _MAX_STRETCH = 64.0
-# How far the score of a class may be moved beside the rows: it enters the rounding errors.
-LARGEST_FAVOUR = 12.0
+# Largest size of what is added to the score of a class: it enters the rounding errors.
+LARGEST_SCORE_OFFSET = 12.0
 # Slopes beyond it are zero for all purposes; the exponential must not overflow.
 _LARGEST_EXPONENT = 40.0
 
@@ -111,8 +111,8 @@ class DescentPlan:
     floating-point errors are bounded inside it. Queries that the preconditioner has mapped are
     projected to a ball of radius `reach`, for the same reason. `mechanism` is that of one step,
     `event` what the whole run costs. With `is_single` slopes and sums of groups of rows are in
-    float32. The score of the class `favoured` is read as if it were higher by `favour`, a public or
-    released number of size at most `LARGEST_FAVOUR`.
+    float32. The score of the class `offset_class` is read as if it were higher by `score_offset`, a
+    public or released number of size at most `LARGEST_SCORE_OFFSET`.
     """
 
     n_columns: int
@@ -124,8 +124,8 @@ class DescentPlan:
     mechanism: GaussianNoise | NoNoise
     event: Repeated | Pure
     is_single: bool = False
-    favour: float = 0.0
-    favoured: int = 0
+    score_offset: float = 0.0
+    offset_class: int = 0
 
 
 def plan_descent(
@@ -140,14 +140,14 @@ def plan_descent(
     compression: float = 1.0,
     attack: Adversary | None = None,
     is_single: bool = False,
-    largest_favour: float = 0.0,
+    largest_score_offset: float = 0.0,
 ) -> DescentPlan:
     """Fix the public numbers of a run on normalised rows that is mu-Gaussian private as a whole.
 
     `block_rows` are summed at a time. `amplification` and `compression` bound how much the
-    preconditioner stretches coefficients and rows, `largest_favour` how far the score of a class
-    is moved; they enter the rounding errors only. An `attack` moves the rows, for one output and
-    no preconditioner.
+    preconditioner stretches coefficients and rows, `largest_score_offset` what is added to the
+    score of a class; they enter the rounding errors only. An `attack` changes the rows, for one
+    output and no preconditioner.
 
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
     classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
@@ -171,7 +171,7 @@ def plan_descent(
     )
     # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
     # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
-    margins = (n_columns + 3) * compression * reach + 4.0 * largest_favour
+    margins = (n_columns + 3) * compression * reach + 4.0 * largest_score_offset
     per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
@@ -218,16 +218,17 @@ def clipped_slopes(
     margin_offset, clip = plan.steps.margin_offset, plan.steps.clip
     kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        pulls = np.copysign(
+        signed_weights = np.copysign(
             weights, np.where(class_indices == 1, kind(1.0), kind(-1.0)), dtype=kind
         )
-        signs = pulls if (weights == 1.0).all() else np.copysign(kind(1.0), pulls)
-
-        moved = plan.favour if plan.favoured == 1 else -plan.favour
+        signs = signed_weights
+        if not (weights == 1.0).all():
+            signs = np.copysign(kind(1.0), signed_weights)
+        offset = plan.score_offset if plan.offset_class == 1 else -plan.score_offset
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            if moved:
-                margins += moved
+            if offset:
+                margins += offset
             # In place: the largest of 1 + exp(margin - margin_offset) and 1 / clip divides the
             # weights.
             margins *= signs[lo:hi]
@@ -235,22 +236,22 @@ def clipped_slopes(
             np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
             margins += 1.0
             np.maximum(margins, 1.0 / clip, out=margins)
-            return np.divide(pulls[lo:hi], margins, out=margins)
+            return np.divide(signed_weights[lo:hi], margins, out=margins)
 
         return binary
 
     def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
         records, own = np.arange(hi - lo), class_indices[lo:hi]
-        if plan.favour:
-            margins[:, plan.favoured] += plan.favour
+        if plan.score_offset:
+            margins[:, plan.offset_class] += plan.score_offset
         margins[records, own] -= margin_offset
         margins -= margins.max(axis=1, keepdims=True)
-        pull = np.exp(margins)
-        pull /= -pull.sum(axis=1, keepdims=True)
-        pull[records, own] += 1.0
-        norms = np.sqrt(np.einsum("ij,ij->i", pull, pull))
-        pull *= (weights[lo:hi] * clip / np.maximum(norms, clip))[:, None]
-        return pull
+        negative_slopes = np.exp(margins)
+        negative_slopes /= -negative_slopes.sum(axis=1, keepdims=True)
+        negative_slopes[records, own] += 1.0
+        norms = np.sqrt(np.einsum("ij,ij->i", negative_slopes, negative_slopes))
+        negative_slopes *= (weights[lo:hi] * clip / np.maximum(norms, clip))[:, None]
+        return negative_slopes
 
     return softmax
 
@@ -268,9 +269,10 @@ def descend(
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
     The rows have norm at most one behind the released map `transform`, None for the identity;
-    the coefficients are those for the rows before the map. The slopes of `first` take the place of
-    `slopes` in the first step, whose release sets the pace of all steps; those of `last` do from
-    the step on that it names. `permit` is charged with ``plan.event``. References:
+    the coefficients are those for the rows before the map. The first step has the slopes of `first`
+    instead of `slopes`, and its release decides by which factor all steps are shortened; from the
+    step on that `last` names, steps have the slopes of `last`. `permit` is charged with
+    ``plan.event``. References:
     ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
 
     Notes
@@ -286,8 +288,8 @@ def descend(
     """
     # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
     # 2. Release the clipped gradient sum with the noise of one step.
-    # 3. Move, and average the last iterates: post-processing, like the pace.
-    steps, pace = plan.steps, 1.0
+    # 3. Take the step, and average the last iterates: post-processing, like the step factor.
+    steps, step_factor = plan.steps, 1.0
     shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
     point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
@@ -302,11 +304,11 @@ def descend(
             ascent = transform @ ascent
         noisy = permit.release(ascent, plan.mechanism)
         if opening is not None:
-            pace = opening[0].pace(noisy, plan)
+            step_factor = opening[0].step_factor(noisy, plan)
         if plan.n_outputs > 1:
             # Slopes sum to zero over the classes, so the noise along (1, ..., 1) is only noise.
             noisy = noisy - noisy.mean(axis=1, keepdims=True)
-        velocity = steps.momentum * velocity + pace * plan.step_size * noisy
+        velocity = steps.momentum * velocity + step_factor * plan.step_size * noisy
         point = point + velocity
         if step >= steps.n_steps - n_averaged:
             total += point
@@ -323,11 +325,12 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstStep:
-    """A first step in which two classes pull alike, so that it shows how far they are apart.
+    """A first step in which two classes have the same total weight.
 
-    Weights of the classes in [0, 1], inversely proportional to their sizes, the number of records
-    and the `share` of the minority class are released numbers, or public ones. The pace is used to
-    the power `degree`.
+    Its sum is the difference of the means of the classes, so its length shows how much signal there
+    is. The `weights` of the classes, in [0, 1] and inversely proportional to their sizes, the
+    number of records and the `share` of the minority class are released numbers, or public ones.
+    The step factor is used to the power `degree`.
     """
 
     weights: FloatArray
@@ -335,12 +338,13 @@ class FirstStep:
     share: float
     degree: float
 
-    def pace(self, released: FloatArray, plan: DescentPlan) -> float:
-        """Return the factor of all steps, in (0, 1], that the first released sum asks for.
+    def step_factor(self, released: FloatArray, plan: DescentPlan) -> float:
+        """Return the factor of the lengths of all steps, in (0, 1], by the first released sum.
 
-        Its square, without that of the noise, over what labels without any relation to the rows
-        would give, is the signal; the longer the path and the more the coefficients, the more
-        signal keeps them from following single records. ``docs/proofs/rare.md``, section 5.
+        The signal is the square of its length, without that of the noise, over its expectation for
+        labels without any relation to the rows. The longer the path and the more coefficients there
+        are, the more signal is needed for a full step: with less, the coefficients would fit single
+        records. ``docs/proofs/rare.md``, section 5.
         """
         n_columns, odds = plan.n_columns, self.share / (1.0 - self.share)
         noise = 0.0 if isinstance(plan.mechanism, NoNoise) else plan.mechanism.sigma**2
@@ -357,15 +361,16 @@ class FirstStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LastSteps:
-    """What is read otherwise from the step `first` on: class weights and a favoured score.
+    """Class weights and score offset from the step `first` on, and the offset of the intercept.
 
-    `weights` and `favour` are public or released numbers, the weights in [0, 1].
+    `weights`, in [0, 1], and both offsets are public or released numbers; `constant` is the value
+    of the constant column, `behind` the length of the features behind the columns.
     """
 
     first: int
     weights: FloatArray
-    favour: float
-    moved: float
+    score_offset: float
+    intercept_offset: float
     constant: float
     behind: float
 
@@ -387,39 +392,42 @@ class GradientPlan:
     first: FirstStep | None = None
     last: LastSteps | None = None
 
-    def with_step_scale(self, pace: float, power: float) -> GradientPlan:
-        """Take steps `pace` as long behind this power of the map, for the same events.
+    def with_step_scale(self, step_factor: float, power: float) -> GradientPlan:
+        """Take steps `step_factor` times as long behind this power of the map, for the same events.
 
         Both are public or released numbers in [0, 1], and no scale of noise depends on them.
         """
-        descent = replace(self.descent, step_size=pace * self.descent.step_size)
+        descent = replace(self.descent, step_size=step_factor * self.descent.step_size)
         preconditioner = (
             None if self.preconditioner is None else replace(self.preconditioner, power=power)
         )
         return replace(self, descent=descent, preconditioner=preconditioner)
 
     def for_rarity(self, common: int, settings: RaritySettings, constant: float) -> GradientPlan:
-        """Follow released counts of the classes, for the same events.
+        """Adapt to released counts of the classes, for the same events.
 
         All of `settings` are released numbers, and no scale of noise depends on them:
         ``docs/proofs/rare.md``.
         """
         descent = self.descent
         steps = replace(descent.steps, margin_offset=settings.margin_offset)
-        favour = min(settings.favour, LARGEST_FAVOUR)
-        moved = replace(
-            descent, steps=steps, favoured=common, favour=settings.weighted_favour * favour
+        score_offset = min(settings.score_offset, LARGEST_SCORE_OFFSET)
+        descent = replace(
+            descent,
+            steps=steps,
+            offset_class=common,
+            score_offset=settings.weighted_offset_part * score_offset,
         )
         last = LastSteps(
             round(settings.weighted_part * steps.n_steps),
             settings.last_weights,
-            favour,
-            settings.moved,
+            score_offset,
+            settings.intercept_offset,
             constant,
             0.0 if self.preconditioner is None else self.preconditioner.behind,
         )
-        plan = replace(self, descent=moved, last=last)
-        return plan.with_step_scale(settings.pace, settings.map_power)
+        plan = replace(self, descent=descent, last=last)
+        return plan.with_step_scale(settings.step_factor, settings.map_power)
 
     def run(
         self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
@@ -432,11 +440,11 @@ class GradientPlan:
             slopes = rows.apply_to_classes(partial(self.slopes, self.descent), classes, weights)
             first, last = None, None
             if self.first is not None:
-                made = partial(self.slopes, replace(self.descent, favour=0.0))
+                made = partial(self.slopes, replace(self.descent, score_offset=0.0))
                 balanced = with_class_weights(weights, self.first.weights)
                 first = self.first, rows.apply_to_classes(made, classes, balanced)
             if self.last is not None:
-                descent = replace(self.descent, favour=self.last.favour)
+                descent = replace(self.descent, score_offset=self.last.score_offset)
                 made = partial(self.slopes, descent)
                 last = (
                     self.last.first,
@@ -459,24 +467,23 @@ class GradientPlan:
                 else:
                     rows = precondition_rows(rows, transform, row_bound=bound)
             found = descend(rows, slopes, self.descent, permit, transform, first=first, last=last)
-        return (
-            found if self.last is None else self._favour_common_class(found, self.last, mean_square)
-        )
+        if self.last is None:
+            return found
+        return self._offset_common_class(found, self.last, mean_square)
 
-    def _favour_common_class(
+    def _offset_common_class(
         self, coefficients: FloatArray, last: LastSteps, mean_square: float
     ) -> FloatArray:
-        """Move the intercept by what favoured a class, for rows of typical length; no cost.
+        """Add the offset of the common class to the intercept, for rows of typical length; no cost.
 
-        `mean_square` is that of the mapped rows of norm one; they were of that length beside the
-        `constant`, but for the factor that brought them to norm one.
+        `mean_square` is that of the lengths of mapped rows, before they were brought to norm one.
         """
         length = math.sqrt(mean_square * (1.0 + last.behind**2 + last.constant**2))
-        moved = coefficients.copy()
-        favour = last.moved * length / last.constant
-        common = self.descent.favoured
-        moved[min(common, len(moved) - 1), -1] += favour if common or len(moved) > 1 else -favour
-        return moved
+        result, common = coefficients.copy(), self.descent.offset_class
+        offset = last.intercept_offset * length / last.constant
+        is_for_other_class = len(result) == 1 and common == 0
+        result[min(common, len(result) - 1), -1] += -offset if is_for_other_class else offset
+        return result
 
 
 def plan_gradient(
@@ -489,7 +496,7 @@ def plan_gradient(
     mu: float,
     is_single: bool = False,
     of_features: bool = False,
-    largest_favour: float = 0.0,
+    largest_score_offset: float = 0.0,
 ) -> GradientPlan:
     """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
 
@@ -522,7 +529,7 @@ def plan_gradient(
         amplification=1.0 if preconditioner is None else preconditioner.amplification,
         compression=1.0 if preconditioner is None else preconditioner.compression,
         is_single=is_single,
-        largest_favour=largest_favour,
+        largest_score_offset=largest_score_offset,
     )
     events: tuple[Event, ...] = (descent.event,)
     if preconditioner is not None and math.isfinite(mu):

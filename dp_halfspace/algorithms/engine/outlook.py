@@ -16,10 +16,14 @@ from dp_halfspace.algorithms.engine.defaults import (
 )
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
-# Below this share of the improvement a fit warns, and for this share it says what it would take.
-POOR, GOOD = 0.5, 0.8
-# A class of this share of the records is rare; below this share of the area a fit warns of that.
-RARE, HARDLY_RANKED = 0.05, 0.2
+# A fit warns below this share of the improvement.
+POOR = 0.5
+# For this share of the improvement it says what it would take.
+GOOD = 0.8
+# A class of this share of the records is rare.
+RARE = 0.05
+# Below this share of the area above one half a fit warns that a rare class is hardly ranked.
+HARDLY_RANKED = 0.2
 # Of a ranking or a table: an area of .6 where one without privacy has .8.
 HARDLY_BETTER = 1.0 / 3.0
 _LARGEST_EPSILON = 1e6

@@ -31,9 +31,10 @@ _CEILING = 16.0
 _MANY = 4
 # With so few columns a whole product is cheaper than the calls that avoid it.
 _FEW = 64
-# Rows that are enough for a moment of features, at least, and the largest edge of its noise,
-# relative to their number.
-_FEWEST_ROWS, _LEAST_NOISE = 2**16, 2.0**-7
+# Fewest rows that are enough for a moment of features.
+_FEWEST_ROWS = 2**16
+# Largest edge of its noise, relative to the number of these rows.
+_LEAST_NOISE = 2.0**-7
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from dp_halfspace.algorithms.engine.defaults import (
     rarity_settings,
 )
 from dp_halfspace.algorithms.engine.noisy_gd import (
-    LARGEST_FAVOUR,
+    LARGEST_SCORE_OFFSET,
     FirstStep,
     GradientPlan,
     plan_gradient,
@@ -54,9 +54,9 @@ from dp_halfspace.rows.single_rows import (
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
-# Records that the majority class keeps beside a rare one, for each root of a column over mu, where
-# its mean is not known.
-_PULL = 3.0
+# Records times mu, for each root of a column, that are counted for the rarer class when classes are
+# weighted, in stated scales: there the mean of the majority class is not at the origin.
+_RECOUNTED = 3.0
 # From this n mu on counts of more than two classes are above their noise: others cost budget only.
 _COUNTS_OF_MANY = 125.0
 # Dimension of a projection that nothing else asks for: its image still has a preconditioner.
@@ -91,7 +91,7 @@ class Problem:
     data_norm: float = 1.0
     clips: bool = True
     is_scale_stated: bool = False
-    balances: bool = False
+    balances_classes: bool = False
     has_weights: bool = False
 
     def draw_map(self, wanted: int | None) -> LinearMap | None:
@@ -157,15 +157,15 @@ class LinearPlan(FitPlan):
     is_single: bool = False
     counts: ClassCountPlan | None = None
     mu: float = 0.0
-    pull: float = 0.0
+    n_recounted: float = 0.0
     rarity: Rarity | None = None
     population: tuple[float, ...] | None = None
 
-    def follow_counts(self, data: TrainingData, permit: Permit) -> LinearPlan:
-        """Release the counts of the classes, and follow them in what no noise depends on.
+    def adapt_to_counts(self, data: TrainingData, permit: Permit) -> LinearPlan:
+        """Release the counts of the classes, and adapt to them what no noise depends on.
 
-        What is left to run has class weights of its own; `population` keeps those that the scores
-        are for.
+        The plan that is returned has no counts to release, and class weights of its own;
+        `population` has the weights of the population that its scores are for.
         """
         if self.counts is None:
             return self
@@ -173,32 +173,28 @@ class LinearPlan(FitPlan):
         problem, noise = self.problem, noise_deviation(self.counts.noise)
         released, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
         weights = relative_weights(problem.class_weights)
-        seen = (released, weights, noise, total, self.mu)
-        # Features behind the columns follow single records sooner.
+        # A model with features behind the columns overfits single records sooner.
         preconditioner = self.algorithm.preconditioner
         has_features = preconditioner is not None and preconditioner.behind > 0.0
-        rarity = rarity_of(*seen, has_features=has_features)
-        wanted = None
+        rarity = rarity_of(released, weights, noise, total, self.mu, has_features=has_features)
+        settings = None
         if rarity.degree > 0.0 and self.constant_column is not None:
-            pull = max(self.pull - noise, 0.0) / total
-            wanted = rarity_settings(rarity, weights, self.algorithm.descent.steps, pull)
+            recounted = max(self.n_recounted - noise, 0.0) / total
+            settings = rarity_settings(rarity, weights, self.algorithm.descent.steps, recounted)
         algorithm = self.algorithm
         if problem.n_classes == 2 and has_features:
             algorithm = replace(algorithm, first=first_step(released, total, rarity.degree))
-        if problem.balances:
-            weights = balanced_weights(released, noise, total, self.pull)
-            if wanted is not None:
-                wanted = replace(wanted, weights=weights, last_weights=weights)
-                wanted = replace(wanted, favour=0.0, moved=0.0)
+        if problem.balances_classes:
+            weights = balanced_weights(released, noise, total, self.n_recounted)
+            if settings is not None:
+                settings = replace(settings, weights=weights, last_weights=weights)
+                settings = replace(settings, score_offset=0.0, intercept_offset=0.0)
             rarity = replace(rarity, share=0.5, degree=0.0)
         population, offset, constant = weights, self.margin_offset, self.constant_column
-        if wanted is not None and constant is not None:
-            weights, offset, constant = (
-                wanted.weights,
-                wanted.margin_offset,
-                constant * wanted.constant,
-            )
-            algorithm = algorithm.for_rarity(rarity.common, wanted, constant)
+        if settings is not None and constant is not None:
+            weights, offset = settings.weights, settings.margin_offset
+            constant = constant * settings.constant
+            algorithm = algorithm.for_rarity(rarity.common, settings, constant)
         return replace(
             self,
             problem=replace(problem, class_weights=tuple(weights.tolist())),
@@ -217,7 +213,7 @@ class LinearPlan(FitPlan):
     @property
     def balances_classes(self) -> bool:
         """Whether counts of its own balance the classes."""
-        return self.counts is not None and self.problem.balances
+        return self.counts is not None and self.problem.balances_classes
 
     def rows(self, X: Any, people: People | None) -> Any:
         """Return the rows that it reads."""
@@ -231,7 +227,7 @@ class LinearPlan(FitPlan):
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
-        plan = self.follow_counts(data, permit)
+        plan = self.adapt_to_counts(data, permit)
         rows = plan.rows(data.X, data.people)
         weights: Any = weights_of(relative_weights(plan.problem.class_weights), data)
         return plan.fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
@@ -263,12 +259,13 @@ def linear_plan(
     is_single: bool = False,
     counts: ClassCountPlan | None = None,
     mu: float = 0.0,
-    pull: float = 0.0,
+    n_recounted: float = 0.0,
 ) -> LinearPlan:
     """Plan a fit of a linear model by an algorithm, and say what it releases and may be given.
 
-    It takes weights of slopes, by noisy steps or a perturbed objective; the steps ask for sums
-    only. Under an attack, or behind a projection, a person does not count like a record.
+    Noisy steps and a perturbed objective can weigh the slopes of records; noisy steps need nothing
+    of the rows but sums, so that rows may be in chunks. Under an attack, or behind a projection, it
+    is not proved that a person counts like a record.
     """
     takes = {"sample_weight"} if solver == "objective_perturbation" else set()
     if isinstance(algorithm, GradientPlan):
@@ -298,25 +295,25 @@ def linear_plan(
         is_single=is_single,
         counts=counts,
         mu=mu,
-        pull=pull,
+        n_recounted=n_recounted,
     )
 
 
 def first_step(released: FloatArray, total: float, rare: float) -> FirstStep:
-    """Plan a first step that balances two classes by released counts, and what follows from it.
+    """Plan a first step with two classes of the same weight, by released counts.
 
-    The rarer a class, by the degree `rare`, the less: steps for a rare class have paces of their
-    own.
+    What it shows shortens the other steps, the less the rarer a class is, by the degree `rare`:
+    a rare class has a `step_factor` of its own.
     """
-    kept = np.clip(released, 0.5, total)
-    smaller = float(kept.min())
-    return FirstStep(smaller / kept, total, smaller / float(kept.sum()), 1.0 - rare)
+    counts = np.clip(released, 0.5, total)
+    smaller = float(counts.min())
+    return FirstStep(smaller / counts, total, smaller / float(counts.sum()), 1.0 - rare)
 
 
 def asked_margin(training: LinearPlan, released: FloatArray) -> float:
-    """Return the margin of normalised rows below which a record still pulls at the model.
+    """Return the margin of normalised rows below which the loss of a record has a large slope.
 
-    That is the known margin, or the score that the loss asks for over the norm of the released
+    That is the known margin, or the margin offset of the loss over the norm of the released
     coefficients (the largest difference of two classes), at most one: post-processing.
     """
     if training.margin is not None:
@@ -344,15 +341,16 @@ def gradient_training(
 ) -> LinearPlan:
     """Private preconditioner and accelerated steps: no margin is needed.
 
-    Without `defaults` by those for the sizes. A part of the budget counts the classes if
-    `counts_classes`, where they are to be balanced, or where this pays and an intercept can follow
-    them.
+    `defaults` are None for those of the sizes. With `counts_classes` a part of the budget counts
+    the classes, where they are to be balanced, or where this pays and there is an intercept to
+    adapt.
     """
     n_samples, n_classes = problem.n_samples, problem.n_classes
-    counts, left = None, mu
+    counts, mu_of_steps = None, mu
     pays = problem.has_weights or n_classes == 2 or n_samples * mu >= _COUNTS_OF_MANY
-    if counts_classes and (problem.balances or (problem.intercept is not None and pays)):
-        counts, left = plan_class_counts(n_samples, n_classes, mu, are_weighed=problem.has_weights)
+    if counts_classes and (problem.balances_classes or (problem.intercept is not None and pays)):
+        are_weighed = problem.has_weights
+        counts, mu_of_steps = plan_class_counts(n_samples, n_classes, mu, are_weighed=are_weighed)
     is_single = problem.is_single and linear_map is None
     sizes = problem.sizes(linear_map, is_single=is_single)
     if defaults is None:
@@ -362,15 +360,15 @@ def gradient_training(
     plan = plan_gradient(
         defaults,
         n_classes=n_classes,
-        mu=left,
+        mu=mu_of_steps,
         is_single=is_single,
         of_features=problem.of_features,
-        largest_favour=0.0 if counts is None else LARGEST_FAVOUR,
+        largest_score_offset=0.0 if counts is None else LARGEST_SCORE_OFFSET,
         **sizes,
     )
-    pull = 0.0
+    n_recounted = 0.0
     if problem.is_scale_stated and math.isfinite(mu):
-        pull = _PULL * math.sqrt(min(sizes["n_columns"], EFFECTIVE_DIMENSION)) / mu
+        n_recounted = _RECOUNTED * math.sqrt(min(sizes["n_columns"], EFFECTIVE_DIMENSION)) / mu
     return linear_plan(
         # Published steps count on longer rows being scaled down, these do not.
         replace(problem, clips=False),
@@ -383,5 +381,5 @@ def gradient_training(
         is_single=is_single,
         counts=counts,
         mu=mu,
-        pull=pull,
+        n_recounted=n_recounted,
     )

@@ -40,9 +40,10 @@ _GAUSSIAN_GRID_BITS = 32
 _LAPLACE_GRID_BITS = 30
 # The bounds on the norm fail with probability exp(-128) < 2^-184.
 _EXPONENT = 128.0
-# What hiding the error of the solver may cost: a share of the signal to noise ratio (squares
-# add, so a share of 1/400 of the budget) or of the pure epsilon.
-_OUTPUT_MU, _OUTPUT_EPSILON = 0.05, 0.01
+# What hiding the error of the solver may cost: a share of mu (squares add, so 1/400 of mu^2).
+_OUTPUT_MU = 0.05
+# The same share of a pure epsilon.
+_OUTPUT_EPSILON = 0.01
 # Earlier releases and the Jacobians may take so much of delta.
 _MOST_OF_DELTA = 0.9
 

@@ -153,7 +153,8 @@ _CLOSE = 1e-3
 # Worse than any risk, and finite for the arithmetic of the search.
 _OUT_OF_REACH = 1e100
 # Behind a preconditioner: factors of the rules for few and for many records.
-_FEW_RECORDS, _MANY_RECORDS = 20.0, 10.0
+_FEW_RECORDS = 20.0
+_MANY_RECORDS = 10.0
 # Norm that a good ranking is guessed to need, in units of 1 / row_norm.
 _RANKING_NORM = 5.0
 

@@ -162,7 +162,8 @@ def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> floa
 
 # Half width of the parabola that rounds off the hinge.
 _WIDTH = 0.5
-_FEWEST_STEPS, _MOST_STEPS = 100, 400
+_FEWEST_STEPS = 100
+_MOST_STEPS = 400
 # The mean of all iterates forgets its start at the rate of one over the root of their number.
 _MOST_MEAN_STEPS = 2000
 # Steps times curvature: beyond it the iteration is unstable even without noise.

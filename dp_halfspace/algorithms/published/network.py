@@ -24,10 +24,15 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.rows import Rows
 
-# Inputs are at most one long: units must be steep to bend inside the unit ball.
-_GAIN, _BIAS_GAIN = 5.5, 4.0
-# Units of a later layer look at values of size one, of which the gain is for their root sum.
-_LATER_GAIN, _LATER_BIAS_GAIN = 2.0, 1.0
+# Scale of the weights into a unit: inputs are at most one long, so units must be steep to bend
+# inside the unit ball.
+_GAIN = 5.5
+# Scale of its bias.
+_BIAS_GAIN = 4.0
+# The same for units of a later layer, which read values of size one; the gain is for their root
+# sum.
+_LATER_GAIN = 2.0
+_LATER_BIAS_GAIN = 1.0
 # No weight vector of a unit is longer, which bounds rounding errors; Gaussian ones are not.
 _LONGEST = 2.0**7
 # Nor is the sum of the sizes of the weights into a unit of a later layer.

@@ -79,8 +79,10 @@ MOMENT_SENSITIVITY = math.sqrt(4.5) * UP
 _SHARE = 0.1
 # Noise of the means beyond which they say nothing about normalised rows.
 _MOST_NOISE = 0.7
-# Added to every variance: a share of their mean, and of the noise.
-_MEAN_SHARE, _NOISE_SHARE = 0.03, 0.3
+# Added to every variance: this share of their mean.
+_MEAN_SHARE = 0.03
+# And this share of the deviation of the noise.
+_NOISE_SHARE = 0.3
 # Standardised rows are clipped at this multiple of their typical length.
 _CLIP = 0.7
 # A variance of rows in the unit ball is never taken to be smaller.
@@ -275,8 +277,10 @@ def _release_mean(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) ->
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
-# Share of mu^2, and of a pure epsilon, for the count of the positive records.
-_COUNT_SHARE, _PURE_COUNT_SHARE = 0.04, 0.01
+# Share of mu^2 for the count of the positive records.
+_COUNT_SHARE = 0.04
+# Share of a pure epsilon for it.
+_PURE_COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,19 +343,29 @@ LOSSES = {
 }
 
 # In the gradient the majority class weighs the ratio of the sizes to a power. Weights discard
-# signal, which pays once the noise is small: measured in docs/evidence/auc.md.
-_HIGHEST_POWER, _POWER_STRENGTH = 0.5, 80.0
-_HIGHEST_PURE_POWER, _PURE_POWER_STRENGTH = 0.25, 40.0
+# signal, which pays once the noise is small: measured in docs/evidence/auc.md. Largest power.
+_HIGHEST_POWER = 0.5
+# Strength over the power, below that.
+_POWER_STRENGTH = 80.0
+# The same for pure epsilon.
+_HIGHEST_PURE_POWER = 0.25
+_PURE_POWER_STRENGTH = 40.0
 _LARGEST_CONSTANT = 0.25
 # Share of the last steps that are averaged: a direction gains less from averages than a margin.
 _TAIL_FRACTION = 0.25
-# A preconditioner takes its share of a pure epsilon in full: it needs little noise, or a large
-# epsilon and less noise than signal.
-_PRECONDITIONER_STRENGTH, _PRECONDITIONER_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
-# Without one: where noise is large a weak regulariser would saturate the loss before the noise.
-_PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
-# A class rarer than this, among more columns than this, is ranked by the mean difference.
-_RARE, _MANY_COLUMNS = 0.03, 40
+# A preconditioner takes its share of a pure epsilon in full: least strength with which it pays.
+_PRECONDITIONER_STRENGTH = 50.0
+# With a large epsilon it pays from this one and this strength on.
+_PRECONDITIONER_EPSILON = 0.75
+_LEAST_STRENGTH = 5.0
+# Without a preconditioner: where noise is large a weak regulariser would saturate the loss before
+# the noise. Stretch at a strength of one, and the power of the strength with which it grows.
+_PURE_STRETCH = 0.6
+_PURE_STRETCH_POWER = 0.7
+# A class rarer than this share of the records is ranked by the mean difference.
+_RARE = 0.03
+# If there are more columns than these.
+_MANY_COLUMNS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +375,7 @@ class Ranker:
     `constant_column` is the value of the constant column beside rows divided by `data_norm`. The
     rows have norm one, or keep their lengths below a `row_bound`. The majority class weighs the
     ratio of the sizes to the power `power`; None weighs both alike and needs no count. Noisy steps,
-    which are `mu`-Gaussian private, follow the size of the rarer class in all that no noise
+    which are `mu`-Gaussian private, are adapted to the size of the rarer class in what no noise
     depends on.
     """
 
@@ -379,10 +393,11 @@ class Ranker:
         if isinstance(self.plan, GradientPlan):
             share = smaller_share(count, n_samples, deviation=deviation)
             sizes = (n_samples, problem.n_columns(), self.mu)
-            # Units that were learnt are those of centred rows.
-            wanted = rare_defaults(share, *sizes, power, centred=not problem.clips)
-            ranker = replace(self, plan=self.plan.with_step_scale(wanted.pace, wanted.map_power))
-            power, deviation = wanted.weight, max(deviation, wanted.pull)
+            # In learnt column scales the rows are centred.
+            settings = rare_defaults(share, *sizes, power, centred=not problem.clips)
+            plan = self.plan.with_step_scale(settings.step_factor, settings.map_power)
+            ranker = replace(self, plan=plan)
+            power, deviation = settings.weight_power, max(deviation, settings.n_recounted)
         return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
     @property
@@ -681,13 +696,19 @@ def _share(count: float, n_samples: int, deviation: float) -> float:
     return min(max((half + excess) / n_samples, _RAREST), 1.0 - _RAREST)
 
 
-# Candidates on each side of the centre, and how much nearer each is than the one before.
-_PER_SIDE, _RATIO = 31, 2.0 ** (-1.0 / 3.0)
+# Candidates on each side of the centre.
+_PER_SIDE = 31
+# Distance of a candidate from the centre, relative to that of the one before.
+_RATIO = 2.0 ** (-1.0 / 3.0)
 # Width of the step from right to wrong, relative to the largest score: with a jump a
 # rounding error could move the score of a threshold by one for every record.
-_STEP, _SMALLEST = 2.0**-16, 1e-290
-# Cells of scores on each side of zero, and records that are counted at a time.
-_HALF, _BLOCK_ROWS = 4096, 2**15
+_STEP = 2.0**-16
+# Smallest size of the largest score.
+_SMALLEST = 1e-290
+# Cells of scores on each side of zero.
+_HALF = 4096
+# Records that are counted at a time.
+_BLOCK_ROWS = 2**15
 
 
 def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> ExponentialChoice | NoNoise:

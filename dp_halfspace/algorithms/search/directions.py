@@ -27,16 +27,24 @@ from dp_halfspace._rounding import WIDE_UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.rows.rows import Rows
 
-# Cells of a unit of asinh, the largest cell on either side of zero, and the largest sum of
-# absolute coefficients: 1000 * 16384 < 2^24, up to which float32 holds every integer.
-_PER_UNIT, LARGEST_CELL, LARGEST_SUM = 256, 64 * 256, 1000
+# Cells of a unit of asinh.
+_PER_UNIT = 256
+# The largest cell on either side of zero.
+LARGEST_CELL = 64 * 256
+# Largest sum of absolute coefficients: 1000 * 16384 < 2^24, up to which float32 holds every
+# integer.
+LARGEST_SUM = 1000
 # A threshold beyond is that of a constant classifier.
 _LARGEST_THRESHOLD = 2**24 - 1
 # Binary exponents of the scales at which a column turns from linear to logarithmic.
 EXPONENTS = (-24, -16, -8, -4, 0, 4, 8)
-# Typical numbers at which hyperplanes pass: 2^(u + tau N), of a negative sign with this
-# probability; u is as often 8 times a Cauchy variable as 8 times a normal one, common to columns.
-_SPREAD, _FARTHEST, _NEGATIVE = 8.0, 60.0, 0.15
+# Typical numbers at which hyperplanes pass: 2^(u + tau N). u is common to columns, and as often
+# this number times a Cauchy variable as times a normal one.
+_SPREAD = 8.0
+# Largest size of u.
+_FARTHEST = 60.0
+# Probability of a negative sign.
+_NEGATIVE = 0.15
 _TAUS = (0.0, 2.0, 5.0)
 _BLOCK_CELLS = 2**18
 
@@ -134,7 +142,8 @@ class CellStream:
 MOST_DIRECTIONS = 10**6
 # Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, up to which float32
 # holds every integer.
-ROW_NORM, _DIRECTION_NORM = 4095, 2047
+ROW_NORM = 4095
+_DIRECTION_NORM = 2047
 # Rounding would leave too little of directions with more entries.
 MOST_COLUMNS = 2**16
 _BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
@@ -283,7 +292,8 @@ def _lattice(lo: int, hi: int, n_columns: int, reach: int) -> NDArray[np.float32
 
 IntArray: TypeAlias = NDArray[np.int64]
 
-_TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
+_TILE_ROWS = 255  # so many ones fit into a byte
+_TILE_COLUMNS = 1024
 _READ_ROWS = 1024
 _KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.

@@ -39,10 +39,17 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import Rows
 
-# Directions of a stage, fewer with many rows so that a stage takes seconds.
-_WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
-# A stage is worth its share of the budget from this n epsilon on. ``docs/defaults.md``.
-_PER_STAGE, _MOST_STAGES, _RADIUS = 350.0, 8, 1.0
+# Directions of a stage.
+_WANTED = 50_000
+# Fewest of them, with many rows.
+_FEWEST = 2_000
+# Directions times rows, so that a stage takes seconds.
+_WORK = 1e9
+# n epsilon for which one more stage is worth its share of the budget: ``docs/defaults.md``.
+_PER_STAGE = 350.0
+_MOST_STAGES = 8
+# Radius of the cone of the second stage.
+_RADIUS = 1.0
 # More features than this are projected.
 _NARROW = 64
 

@@ -39,9 +39,13 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import normalised_rows
 
-# n epsilon of a count that says enough, and the least and the largest part of a budget for it, of
-# two classes and of more.
-_ENOUGH, _LEAST, _MOST, _MOST_OF_SEVERAL = 20.0, 0.05, 0.25, 0.15
+# n epsilon of a count that says enough.
+_ENOUGH = 20.0
+# Least and largest part of a budget for a count, of two classes.
+_LEAST = 0.05
+_MOST = 0.25
+# The largest part of more classes.
+_MOST_OF_SEVERAL = 0.15
 # Shares of errors that are held for possible, as parts of that of a guess.
 _PARTS = (np.arange(100) + 0.5) / 100.0
 # Errors on other records beyond those that were counted, by e (1 - e) and epsilon of the choice: it
@@ -129,13 +133,25 @@ def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[Er
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
 
 
-# Candidates, more from an n epsilon on that tells them apart, fewer with many rows so that a fit
-# takes seconds. The part of the two constant classifiers; of the others that of directions, a
-# larger one up to an n epsilon that tells little of the thresholds of cells.
-_WANTED, _MORE_WANTED, _TELLING = 50_000, 200_000, 180.0
-_FEWEST, _WORK, _MORE_WORK = 2_000, 1e9, 3e8
+# Candidates.
+_WANTED = 50_000
+# Candidates from the n epsilon on that tells so many apart.
+_MORE_WANTED = 200_000
+# That n epsilon.
+_TELLING = 180.0
+# Fewest candidates, with many rows.
+_FEWEST = 2_000
+# Candidates times rows, so that a fit takes seconds: below that n epsilon, and above it.
+_WORK = 1e9
+_MORE_WORK = 3e8
+# Part of the two constant classifiers.
 _CONSTANTS = 0.05
-_DIRECTIONS, _MORE_DIRECTIONS, _LITTLE = 0.28, 0.45, 30.0
+# Part of directions among the other candidates.
+_DIRECTIONS = 0.28
+# The same up to an n epsilon that tells little of the thresholds of cells.
+_MORE_DIRECTIONS = 0.45
+# That n epsilon.
+_LITTLE = 30.0
 # Constant column beside rows of norm one.
 BIAS = 0.5
 # A power of two, so that scores stay exact: they are then about as large as a mean asinh.

@@ -50,8 +50,14 @@ from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, Talli
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 
-# Pairs of cuts, fewer with many rows or classes so that a fit takes seconds; entries of the list.
-_PAIRS, _FEWEST, _WORK, _ENTRIES = 10_000, 500, 2.5e8, 4e6
+# Pairs of cuts.
+_PAIRS = 10_000
+# Fewest of them, with many rows or classes.
+_FEWEST = 500
+# Pairs times rows, so that a fit takes seconds.
+_WORK = 2.5e8
+# Entries of the list.
+_ENTRIES = 4e6
 # The part of the constant classifiers.
 _CONSTANTS = 0.1
 # What the second cut weighs beside the first: less than any score of a whole cell.
@@ -340,11 +346,16 @@ def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
 
 # The part of epsilon that buys the first cut.
 _FIRST_SHARE = 0.45
-# First cuts, fewer with many rows so that a fit takes seconds.
-_CUTS, _FEWEST, _WORK = 20_000, 1_000, 5e8
-# What a cut weighs beside the one before it where three of them have to fit into a float64, and
-# what it weighs at least where its threshold is much larger than that of the one before it.
-_BELOW, _LEAST_BELOW = 2.0**-14, 2.0**-26
+# First cuts.
+_CUTS = 20_000
+# Fewest of them, with many rows.
+_FEWEST = 1_000
+# Cuts times rows, so that a fit takes seconds.
+_WORK = 5e8
+# Weight of a cut relative to the one before it, where three of them have to fit into a float64.
+_BELOW = 2.0**-14
+# Least weight, where its threshold is much larger than that of the one before it.
+_LEAST_BELOW = 2.0**-26
 # Up to so many classes there is one cut on a side.
 _ONE_CUT_BELOW = 4
 

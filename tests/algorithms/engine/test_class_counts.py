@@ -14,7 +14,7 @@ from dp_halfspace.algorithms.engine.class_counts import (
 )
 from dp_halfspace.algorithms.engine.defaults import Steps, engine_defaults, rarity_settings
 from dp_halfspace.algorithms.engine.noisy_gd import (
-    LARGEST_FAVOUR,
+    LARGEST_SCORE_OFFSET,
     clipped_slopes,
     plan_descent,
     plan_gradient,
@@ -118,17 +118,19 @@ def hostile_settings(n_classes, clip):
 
 def test_a_longer_path_is_for_classes_of_like_size():
     """Beside a rare class, and where few records are known of one, steps are as without it."""
-    weights, steps = np.ones(2), replace(STEPS, rare_pace=0.5)
-    paces = []
+    weights, steps = np.ones(2), replace(STEPS, rare_step_factor=0.5)
+    step_factors = []
     for rare, n, mu in ((20, 4000, 0.2), (390, 4000, 0.2), (390, 4000, 0.02), (39_999, 400_000, 1)):
         rarity = rarity_of(np.array([n - rare, rare]), weights, 0.0, n, mu)
         assert rarity.degree > 0.0
-        kept, slower = (rarity_settings(rarity, weights, each).pace for each in (STEPS, steps))
-        paces.append(slower / kept)
-    assert 0.5 <= paces[0] < 0.51
-    assert paces[1] > 0.9
-    assert 0.5 <= paces[2] < 0.51
-    assert paces[3] > 0.99
+        kept, slower = (
+            rarity_settings(rarity, weights, each).step_factor for each in (STEPS, steps)
+        )
+        step_factors.append(slower / kept)
+    assert 0.5 <= step_factors[0] < 0.51
+    assert step_factors[1] > 0.9
+    assert 0.5 <= step_factors[2] < 0.51
+    assert step_factors[3] > 0.99
 
 
 @pytest.mark.parametrize(("n_classes", "clip"), [(2, 0.7), (2, 0.5), (3, 1.0)])
@@ -137,18 +139,18 @@ def test_whatever_is_counted_the_settings_are_within_their_bounds(n_classes, cli
         for weights in (wanted.weights, wanted.last_weights):
             assert weights.max() == 1.0
             assert weights.min() > 0.0
-        assert 0.0 < wanted.pace <= 1.0
+        assert 0.0 < wanted.step_factor <= 1.0
         assert 0.0 < wanted.map_power <= 1.0
         assert 1.0 <= wanted.constant <= 4.0
-        assert 0.0 <= wanted.favour <= LARGEST_FAVOUR
+        assert 0.0 <= wanted.score_offset <= LARGEST_SCORE_OFFSET
         assert 2.0 <= wanted.margin_offset <= 4.0
         assert 0.5 <= wanted.weighted_part <= 1.0
         if rarity.degree == 0.0:
-            assert (wanted.favour, wanted.constant, wanted.pace) == (0.0, 1.0, 1.0)
+            assert (wanted.score_offset, wanted.constant, wanted.step_factor) == (0.0, 1.0, 1.0)
             assert wanted.margin_offset == STEPS.margin_offset
 
 
-def ratio(outputs, weights, favour):
+def ratio(outputs, weights, score_offset):
     """Largest change of the gradient sum over the sensitivity that is charged."""
     rng, worst = np.random.default_rng(0), 0.0
     n_classes = 2 if outputs == 1 else outputs
@@ -160,10 +162,13 @@ def ratio(outputs, weights, favour):
             n_outputs=outputs,
             block_rows=1000,
             mu=1.0,
-            largest_favour=LARGEST_FAVOUR,
+            largest_score_offset=LARGEST_SCORE_OFFSET,
         )
         moved = replace(
-            plan, favour=favour, favoured=n_classes - 1, steps=replace(STEPS, margin_offset=4.0)
+            plan,
+            score_offset=score_offset,
+            offset_class=n_classes - 1,
+            steps=replace(STEPS, margin_offset=4.0),
         )
         shape = (X.shape[1],) if outputs == 1 else (X.shape[1], outputs)
         for scale in (0.0, 1.0, 30.0):
@@ -180,11 +185,11 @@ def ratio(outputs, weights, favour):
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("favour", [0.0, LARGEST_FAVOUR])
-def test_weights_and_offsets_leave_the_sensitivity_of_a_step(outputs, favour):
-    assert ratio(outputs, (1.0, 0.01, 0.3), favour) <= 1.0
-    if not favour:
-        assert ratio(outputs, (1.0, 1.0, 1.0), favour) > 0.99
+@pytest.mark.parametrize("score_offset", [0.0, LARGEST_SCORE_OFFSET])
+def test_weights_and_offsets_leave_the_sensitivity_of_a_step(outputs, score_offset):
+    assert ratio(outputs, (1.0, 0.01, 0.3), score_offset) <= 1.0
+    if not score_offset:
+        assert ratio(outputs, (1.0, 1.0, 1.0), score_offset) > 0.99
 
 
 def test_brute_force_sees_a_weight_above_one():
@@ -196,14 +201,14 @@ def test_brute_force_sees_a_weight_above_one():
 def test_no_noise_follows_the_counts(n_classes):
     defaults = engine_defaults(1000, 6, n_classes, 0.3)
     sizes = {"n_samples": 1000, "n_columns": 6, "n_classes": n_classes, "block_rows": 1000}
-    plan = plan_gradient(defaults, **sizes, mu=0.3, largest_favour=LARGEST_FAVOUR)
+    plan = plan_gradient(defaults, **sizes, mu=0.3, largest_score_offset=LARGEST_SCORE_OFFSET)
     for rarity, wanted in hostile_settings(n_classes, defaults.clip):
         followed = plan.for_rarity(rarity.common, wanted, 1.0)
         assert followed.events == plan.events
         assert followed.descent.mechanism == plan.descent.mechanism
         assert followed.preconditioner.mechanism == plan.preconditioner.mechanism
         assert followed.descent.steps.clip == plan.descent.steps.clip
-        assert abs(followed.descent.favour) <= LARGEST_FAVOUR
+        assert abs(followed.descent.score_offset) <= LARGEST_SCORE_OFFSET
         assert followed.descent.step_size <= plan.descent.step_size
 
 
@@ -222,15 +227,15 @@ def test_an_offset_moves_the_scores_of_one_class():
     plan = plan_descent(STEPS, n_samples=9, n_columns=2, n_outputs=1, block_rows=9, mu=1.0)
     codes = np.array([0, 1, 1, 0])
     margins = np.array([-1.0, 0.5, 3.0, 2.0])
-    for favoured, sign in ((0, -1.0), (1, 1.0)):
-        moved = replace(plan, favour=1.5, favoured=favoured)
+    for offset_class, sign in ((0, -1.0), (1, 1.0)):
+        moved = replace(plan, score_offset=1.5, offset_class=offset_class)
         found = clipped_slopes(moved, codes, np.ones(4))(margins.copy(), 0, 4)
         by_hand = clipped_slopes(plan, codes, np.ones(4))(margins + sign * 1.5, 0, 4)
         np.testing.assert_allclose(found, by_hand)
-    several = replace(plan, n_outputs=3, favour=1.5, favoured=2)
+    several = replace(plan, n_outputs=3, score_offset=1.5, offset_class=2)
     scores = np.random.default_rng(0).normal(size=(4, 3))
     found = clipped_slopes(several, codes, np.ones(4))(scores.copy(), 0, 4)
-    plain = replace(several, favour=0.0)
+    plain = replace(several, score_offset=0.0)
     by_hand = clipped_slopes(plain, codes, np.ones(4))(scores + np.array([0.0, 0.0, 1.5]), 0, 4)
     np.testing.assert_allclose(found, by_hand)
 

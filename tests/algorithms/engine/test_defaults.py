@@ -44,7 +44,7 @@ def test_features_lengthen_the_path_of_tables_of_two_classes_alone(n, lead, more
     defaults = additive_defaults(*sizes, lead=lead, behind=1.0, is_table=True)
     plain = engine_defaults(n, min(lead + more, WIDE), n_classes, mu).path_length
     assert plain <= defaults.path_length <= max(plain, 2.0 * mu**-0.25)
-    assert math.isclose(defaults.rare_pace * defaults.path_length, plain)
+    assert math.isclose(defaults.rare_step_factor * defaults.path_length, plain)
     assert additive_defaults(*sizes, lead=lead, behind=1.0).path_length == plain
     if n_classes > 2:
         assert defaults.path_length == plain

@@ -7,7 +7,7 @@ import pytest
 
 from dp_halfspace.algorithms.engine.defaults import SHORTEST_PATH, Steps, engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import (
-    LARGEST_FAVOUR,
+    LARGEST_SCORE_OFFSET,
     FirstStep,
     clipped_slopes,
     descend,
@@ -46,14 +46,14 @@ def released_sum(rows, codes, first):
 @pytest.mark.parametrize("share", [0.08, 0.3, 0.5])
 def test_the_path_is_as_long_as_the_signal_allows(share):
     """Without noise: short where labels are drawn, as planned where classes are far apart."""
-    paces = []
+    step_factors = []
     for signal in (0.0, 0.4, 1.0, 4.0):
         rows, codes = drawn(signal, share)
         first = first_step(np.bincount(codes, minlength=2).astype(float), N, 0.0)
-        paces.append(first.pace(released_sum(rows, codes, first), plan_for(np.inf)))
-    assert paces[0] == SHORTEST_PATH
-    assert paces == sorted(paces)
-    assert paces[-1] == 1.0
+        step_factors.append(first.step_factor(released_sum(rows, codes, first), plan_for(np.inf)))
+    assert step_factors[0] == SHORTEST_PATH
+    assert step_factors == sorted(step_factors)
+    assert step_factors[-1] == 1.0
 
 
 def test_the_mean_of_all_rows_is_no_signal():
@@ -63,9 +63,9 @@ def test_the_mean_of_all_rows_is_no_signal():
     rows = normalised_rows(rng.standard_normal((N, D)) + 2.0, np.sqrt(5.0 * D), 0.2)
     counts = np.bincount(codes, minlength=2).astype(float)
     first = first_step(counts, N, 0.0)
-    assert first.pace(released_sum(rows, codes, first), plan_for(np.inf)) == SHORTEST_PATH
+    assert first.step_factor(released_sum(rows, codes, first), plan_for(np.inf)) == SHORTEST_PATH
     unbalanced = replace(first, weights=np.ones(2))
-    assert first.pace(released_sum(rows, codes, unbalanced), plan_for(np.inf)) == 1.0
+    assert first.step_factor(released_sum(rows, codes, unbalanced), plan_for(np.inf)) == 1.0
 
 
 @pytest.mark.parametrize("mu", [0.01, 3.0])
@@ -74,14 +74,14 @@ def test_noise_is_not_taken_for_signal_nor_for_its_absence(mu):
     rng, plan = np.random.default_rng(2), plan_for(mu)
     first = FirstStep(np.array([0.25, 1.0]), N, 0.2, 1.0)
     noise = plan.mechanism.sigma * rng.standard_normal((200, D + 1))
-    paces = [first.pace(row, plan) for row in noise]
+    step_factors = [first.step_factor(row, plan) for row in noise]
     # At the small budget the noise hides any signal.
-    assert np.mean(paces) > 0.99 if mu < 0.1 else np.mean(paces) < 0.6
+    assert np.mean(step_factors) > 0.99 if mu < 0.1 else np.mean(step_factors) < 0.6
 
 
 def test_beside_a_rare_class_the_pace_is_that_of_its_own_rule():
     first = first_step(np.array([990.0, 10.0]), 1000, 1.0)
-    assert first.pace(np.zeros(D + 1), plan_for(np.inf)) == 1.0
+    assert first.step_factor(np.zeros(D + 1), plan_for(np.inf)) == 1.0
 
 
 @pytest.mark.parametrize("counts", [[700.0, 300.0], [1e6, -5.0], [0.0, 0.0], [-3.0, 1e5]])
@@ -109,7 +109,7 @@ def followed(signal, answers):
     rows, codes = drawn(signal)
     defaults = replace(engine_defaults(N, D + 1, 2, 3.0), behind=1.0)
     sizes = {"n_samples": N, "n_columns": D + 1, "n_classes": 2, "block_rows": N}
-    plan = plan_gradient(defaults, **sizes, mu=3.0, largest_favour=LARGEST_FAVOUR)
+    plan = plan_gradient(defaults, **sizes, mu=3.0, largest_score_offset=LARGEST_SCORE_OFFSET)
     plan = replace(plan, first=first_step(np.array([2800.0, 1200.0]), N, 0.0))
     return plan.run(rows, codes, np.ones(2), answers)
 
@@ -120,15 +120,15 @@ def test_the_pace_is_a_function_of_what_was_released():
 
 
 def test_the_replay_sees_a_pace_of_the_exact_sum(monkeypatch):
-    """Planted: the sum before the noise sets the pace."""
-    honest, found = FirstStep.pace, []
+    """Planted: the sum before the noise sets the step factor."""
+    honest, found = FirstStep.step_factor, []
     for signal in (0.0, 4.0):
         answers = Answers()
 
         def of_the_sum(self, _, plan, seen=answers.seen):
             return honest(self, seen[-1], replace(plan, mechanism=NoNoise()))
 
-        monkeypatch.setattr(FirstStep, "pace", of_the_sum)
+        monkeypatch.setattr(FirstStep, "step_factor", of_the_sum)
         found.append(followed(signal, answers))
     assert not np.array_equal(*found)
 
@@ -144,8 +144,8 @@ def test_all_steps_follow_the_pace_and_the_first_has_weights_of_its_own():
     np.testing.assert_array_equal(answers.seen[0], released_sum(rows, codes, first))
     assert not np.array_equal(answers.seen[0], rows.fused_adjoint(np.zeros(D + 1), slopes))
     short = replace(first, degree=0.0)
-    pace = first.pace(50.0 * np.random.default_rng(5).standard_normal(D + 1), plan)
-    by_hand = replace(plan, step_size=pace * plan.step_size)
+    step_factor = first.step_factor(50.0 * np.random.default_rng(5).standard_normal(D + 1), plan)
+    by_hand = replace(plan, step_size=step_factor * plan.step_size)
     again = descend(rows, slopes, by_hand, Answers(), first=(short, opening))
     np.testing.assert_allclose(found, again)
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from dp_halfspace.algorithms.engine.defaults import Steps
 from dp_halfspace.algorithms.engine.noisy_gd import (
-    LARGEST_FAVOUR,
+    LARGEST_SCORE_OFFSET,
     clipped_slopes,
     descend,
     plan_descent,
@@ -117,13 +117,13 @@ def test_queries_stay_in_the_public_balls(stretch):
     assert max(seen) == pytest.approx(plan.radius if stretch is None else plan.reach, rel=1e-12)
 
 
-def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None, favour=0.0):
+def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None, score_offset=0.0):
     """``docs/proofs/noisy_gradient.md``, floating point, in 50 digits and its own notation."""
     with mpmath.workdps(50):
         u, A = mpmath.mpf("1.01") * mpmath.mpf(2) ** -53, mpmath.mpf(A)
         inverse = 4 if A > 1 else 1
         R = 8 * c * (1 + mpmath.sqrt(k * K))
-        margins = n * beta * u * ((k + 3) * inverse * min(A, 64) * R + 4 * favour)
+        margins = n * beta * u * ((k + 3) * inverse * min(A, 64) * R + 4 * score_offset)
         sums = A * u * n * inverse * ((block + -(-n // block) + 5 + 3) * C + 2 * K + 32)
         product = u * (k + 2) * mpmath.sqrt(k) * A * inverse * n * C if A > 1 else 0
         longer = mpmath.mpf(2) ** -30
@@ -145,8 +145,8 @@ def test_sensitivity_is_that_of_the_proof(A, n, k, outputs):
     attacks = [None, Adversary(0.3, 2, 5, 1e-3), Adversary(0.9, "inf", 5, 1e-3)]
     stretch = {"amplification": A, "compression": 1.0 if A == 1.0 else 4.0}
     cases = [(attack, 0.0) for attack in attacks if outputs == 1 and A == 1.0] or [(None, 0.0)]
-    for attack, favour in [*cases, (None, LARGEST_FAVOUR)]:
-        more = {"attack": attack, "largest_favour": favour, **stretch}
+    for attack, score_offset in [*cases, (None, LARGEST_SCORE_OFFSET)]:
+        more = {"attack": attack, "largest_score_offset": score_offset, **stretch}
         plan = plan_for(n, k, outputs, steps={"smoothness": 0.75}, **more)
         exact = sensitivity_of_the_proof(
             n,
@@ -158,7 +158,7 @@ def test_sensitivity_is_that_of_the_proof(A, n, k, outputs):
             A=A,
             beta=0.75,
             attack=attack,
-            favour=favour,
+            score_offset=score_offset,
         )
         found = plan.mechanism.sensitivity
         assert exact * (1 - mpmath.mpf(2) ** -50) <= found <= exact * (1 + mpmath.mpf(2) ** -48)
