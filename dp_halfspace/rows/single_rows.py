@@ -377,9 +377,7 @@ class SingleFeatureRows(SingleRows):
         for lo in range(0, n, step):
             X = matrix[lo : lo + step]
             numbers, rows = numbers_of(X), work[: len(X)]
-            self.feature_map.write_single(
-                numbers, self.data_norm, rows[:, :size], angles[: len(X)]
-            )
+            self.feature_map.write_single(numbers, self.data_norm, rows[:, :size], angles[: len(X)])
             if isinstance(X, CodedRows):
                 X.write_lists(rows[:, numbers.shape[1] :])
             rows[:, size:] = last
