@@ -222,3 +222,83 @@ def test_searches_and_a_count():
     noise = GaussianNoise(1.0, 2.0)
     count = lambda positive: release_count(positive, noise, permit_for(noise.event))  # noqa: E731
     assert_follows(count, [FEW], [MANY])
+
+
+def largest_move(run, first, second):
+    """Largest move of a release over its sensitivity, the answers being the same."""
+    values = ([], [])
+    for data, seen in zip((first, second), values, strict=True):
+        answers = np.random.default_rng(0)
+
+        def answer(value, mechanism, source, seen=seen, answers=answers):
+            seen.append((np.array(value, dtype=float), mechanism.sensitivity))
+            return 10.0 * answers.standard_normal(np.shape(value))
+
+        with intercept_releases(answer):
+            run(*data)
+    assert len(values[0]) == len(values[1]) > 0
+    return max(
+        float(np.linalg.norm(one - two)) / bound
+        for (one, bound), (two, _) in zip(*values, strict=True)
+    )
+
+
+def persons(n_rows, label):
+    """Rows of twenty people, of which the third has so many, all in a far corner."""
+    counts = np.array([2, 1, n_rows, *[1, 3] * 8, 4])
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 3))
+    codes = rng.integers(2, size=100)
+    head, tail = int(counts[:2].sum()), int(counts[3:].sum())
+    side = 1.0 if n_rows > 1 else -1.0
+    own = np.tile([[8.0 * side, -5.0, 3.0 * side]], (n_rows, 1))
+    labels = np.full(n_rows, label)
+    return (
+        np.vstack([X[:head], own, X[head : head + tail]]),
+        np.concatenate([codes[:head], labels, codes[head : head + tail]]),
+        People(counts),
+    )
+
+
+def parts_with_people():
+    """Parts of algorithms that count people, as functions of rows, classes and owners."""
+    n = 20
+    for n_classes in (2, 3):
+        counts, _ = plan_class_counts(n, n_classes, 2.0)
+        yield lambda X, y, people, plan=counts: plan.run(y, permit_for(plan.noise.event), people)
+        curve = CalibrationPlan(GaussianNoise(math.sqrt(2.0), 2.0))
+        for degree in (None, 0.5):
+            scores = slice(0, 1) if n_classes == 2 else slice(0, 3)
+            rarity = degree and replace(
+                rarity_of(np.full(n_classes, 5.0), np.ones(n_classes), 1.0, n, 1.0), degree=degree
+            )
+            yield lambda X, y, people, plan=curve, k=n_classes, part=scores, known=rarity: plan.run(
+                X[:, 0] if k == 2 else X[:, part], y, np.ones(k), permit_for(*plan.events), people,
+                rarity=known,
+            )  # fmt: skip
+        problem = Problem(n, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes)
+        training = gradient_training(problem, 5.0, counts_classes=True)
+        yield lambda X, y, people, plan=training, k=n_classes: plan.run(
+            TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
+        )
+    scales = plan_column_scales(n, 3, Budget.gaussian(5.0))
+    yield lambda X, y, people: scales.run(X, permit_for(*scales.events), people)
+    noise = GaussianNoise(1.0, 2.0)
+    yield lambda X, y, people: release_count(y == 1, noise, permit_for(noise.event), people)
+
+
+def worst_person(run):
+    """Fifty rows in one corner for one row in another, of the other class."""
+    return max(largest_move(run, persons(1, k), persons(50, 1 - k)) for k in (0, 1))
+
+
+def test_a_person_moves_a_release_by_its_sensitivity_at_most():
+    for run in parts_with_people():
+        assert 0.8 < worst_person(run) <= 1.0
+
+
+def test_rows_that_are_counted_one_by_one_are_seen(monkeypatch):
+    """Planted: each row of a person weighs one."""
+    monkeypatch.setattr(People, "weights_for", lambda self, largest: np.ones(self.counts.sum()))
+    for run in parts_with_people():
+        assert worst_person(run) > 2.0
