@@ -4389,4 +4389,20 @@ MUTANTS = [
             "test_the_noise_of_a_score_is_the_streams",
         ),
     ),
+    *of(
+        "model_selection/threshold.py",
+        "tests/model_selection/test_functions_of_releases.py",
+        (
+            "PrivateThresholdClassifier._release",
+            "plan.slack_for(count, data.n)",
+            "plan.slack_for(None if count is None else float(positive[-1]), data.n)",
+            "test_a_threshold",
+        ),
+        (
+            "PrivateThresholdClassifier._release",
+            "self.n_positive_ = count",
+            "self.n_positive_ = None if count is None else float(positive[-1])",
+            "test_a_threshold",
+        ),
+    ),
 ]

@@ -5,7 +5,7 @@ can hide an exact number in the place of a released one.
 """
 
 import math
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,10 +36,10 @@ from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_sta
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
+from tests.releases import assert_follows, largest_move
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -51,45 +51,6 @@ FEW, MANY = np.arange(N) % 6 == 0, np.arange(N) % 2 == 0
 CODES = {2: (1 * FEW, 1 * MANY), 3: (np.arange(N) % 3, np.arange(N) % 5 % 3)}
 WEIGHTS = np.linspace(0.0, 1.0, N), np.linspace(1.0, 0.5, N)
 OWNERS = People(np.tile([1, 4], N // 5)), People(np.tile([1, 9], N // 10))
-
-
-def plain(value):
-    """Numbers of a result, its parts in the order of their names."""
-    if value is None or isinstance(value, str | bool):
-        return []
-    if is_dataclass(value):
-        return [x for field in fields(value) for x in plain(getattr(value, field.name))]
-    if isinstance(value, dict):
-        return [x for name in sorted(value) for x in plain(value[name])]
-    if isinstance(value, tuple | list):
-        return [x for part in value for x in plain(part)]
-    return [np.asarray(value, dtype=float)]
-
-
-def assert_follows(run, first, second):
-    """Run on two data sets, answer the second run by the releases of the first one."""
-    answers, values = [], ([], [])
-
-    def honest(value, mechanism, source):
-        values[0].append(np.array(value, dtype=float))
-        answers.append(mechanism.perturb(value, source))
-        return answers[-1]
-
-    def again(value, mechanism, source):
-        values[1].append(np.array(value, dtype=float))
-        return answers[len(values[1]) - 1]
-
-    with intercept_releases(honest):
-        found = plain(run(*first))
-    with intercept_releases(again):
-        other = plain(run(*second))
-    assert len(values[0]) == len(values[1]) > 0
-    # The data are so different that every release tells.
-    assert not any(map(np.array_equal, *values))
-    assert len(found) == len(other) > 0
-    for one, two in zip(found, other, strict=True):
-        np.testing.assert_array_equal(one, two)
-    return len(answers)
 
 
 def test_an_exact_number_beside_a_release_is_seen():
@@ -222,25 +183,6 @@ def test_searches_and_a_count():
     noise = GaussianNoise(1.0, 2.0)
     count = lambda positive: release_count(positive, noise, permit_for(noise.event))  # noqa: E731
     assert_follows(count, [FEW], [MANY])
-
-
-def largest_move(run, first, second):
-    """Largest move of a release over its sensitivity, the answers being the same."""
-    values = ([], [])
-    for data, seen in zip((first, second), values, strict=True):
-        answers = np.random.default_rng(0)
-
-        def answer(value, mechanism, source, seen=seen, answers=answers):
-            seen.append((np.array(value, dtype=float), mechanism.sensitivity))
-            return 10.0 * answers.standard_normal(np.shape(value))
-
-        with intercept_releases(answer):
-            run(*data)
-    assert len(values[0]) == len(values[1]) > 0
-    return max(
-        float(np.linalg.norm(one - two)) / bound
-        for (one, bound), (two, _) in zip(*values, strict=True)
-    )
 
 
 def persons(n_rows, label):
