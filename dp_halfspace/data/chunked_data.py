@@ -27,6 +27,7 @@ from dp_halfspace.data.validation import (
     class_indices,
     is_chunked,
     not_finite,
+    quiet_cells,
     refuse_foreign_arrays,
     stand_in,
     with_nan,
@@ -142,11 +143,12 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
     """Return a chunk as an array of floats; coded rows hold nothing else."""
     if isinstance(chunk, CodedRows):
         return chunk
-    if hasattr(chunk, "to_numpy"):
-        return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
-    if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
-        chunk = with_nan(chunk)
-    return np.asarray(chunk, dtype=dtype)
+    with quiet_cells():
+        if hasattr(chunk, "to_numpy"):
+            return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
+        if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
+            chunk = with_nan(chunk)
+        return np.asarray(chunk, dtype=dtype)
 
 
 def _inspect_chunk(

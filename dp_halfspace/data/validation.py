@@ -184,7 +184,7 @@ def check_features(
     if sparse.issparse(X):
         _check_sparse_structure(X)
     _refuse_dates(X)
-    if hides_rows and not _as_table(X).shape[1]:
+    if hides_rows and not as_table(X).shape[1]:
         raise ValueError("X has no columns: at least one is required")
     checked = _convert_features(estimator, X, reset=reset)
     if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
@@ -197,7 +197,7 @@ def check_features(
     return checked
 
 
-def _as_table(X: Any) -> Any:
+def as_table(X: Any) -> Any:
     """Return what has a shape: `X` itself, or its rows in an array, None where these differ."""
     return X if hasattr(X, "ndim") else array_or_none(X)
 
@@ -285,7 +285,7 @@ def _refuse_dates(X: Any) -> None:
     if hasattr(X, "dtypes"):
         bad = [j for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     else:
-        array = _as_table(X)
+        array = as_table(X)
         bad = list(range(array.shape[1])) if array.dtype.kind in "mM" else []
     if bad:
         raise ValueError(
@@ -316,7 +316,7 @@ def _has_valid_indices(X: Any) -> bool:
 
 def check_two_dimensional(X: Any) -> None:
     """Refuse anything but a table, before a library quotes it in its own message."""
-    table = _as_table(X)
+    table = as_table(X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
     if table.ndim != 2:

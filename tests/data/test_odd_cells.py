@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
+from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateTableClassifier
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
+from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.frame import read_frame
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.schema import label_set
@@ -26,6 +27,7 @@ from dp_halfspace.data.validation import (
     stand_in,
     with_nan,
 )
+from dp_halfspace.preprocessing import PrivateScaler
 
 pl = pytest.importorskip("polars")
 
@@ -92,9 +94,10 @@ FORMS = {
 
 
 def silently(call, *arguments):
-    """Return what a call returns; a warning is an error."""
+    """Return what a call returns; a warning is an error, unless it is of public facts."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyWarning)
         return call(*arguments)
 
 
@@ -122,6 +125,16 @@ def test_a_refused_cell_shows_nothing_but_its_column(form, name):
     assert (caught.value.__context__, caught.value.__cause__) == (None, None)
     assert "column" in str(caught.value) or "differ in length" in str(caught.value)
     assert "private cell" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["masked", "loud", "NA"])
+def test_so_it_is_in_chunks_and_where_only_the_shape_is_asked_for(name):
+    X = listed(READ[name])
+    chunks = LocalChunks.read_by([lambda: X], listed(0.0)[:2])
+    model = AdaptiveMarginClassifier(classes=[0, 1], solver="noisy_gd")
+    records = [silently(model.plan, rows, np.arange(50) % 2) for rows in (chunks, X)]
+    assert records[0].events == records[1].events
+    assert silently(PrivateScaler().plan, X.tolist()).events
 
 
 def test_planted_order_by_what_is_missing_is_seen(monkeypatch):
