@@ -4087,6 +4087,12 @@ MUTANTS = [
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
+            "_convert_features",
+            "if has_no_order",
+            "if False",
+            "test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others",
+        ),
+        (
             "_check_labels",
             "if has_text_in_list",
             "if False",

@@ -230,7 +230,9 @@ def _convert_features(
     if names is not None:
         # What was read may have none.
         vars(estimator)["feature_names_in_"] = names
-    return checked
+    # One missing cell decides in which order polars writes down a table of whole numbers.
+    has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
+    return np.asfortranarray(checked) if has_no_order else checked
 
 
 def _may_be_single(X: Any) -> bool:

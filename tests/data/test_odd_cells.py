@@ -137,6 +137,21 @@ def test_so_it_is_in_chunks_and_where_only_the_shape_is_asked_for(name):
     assert silently(PrivateScaler().plan, X.tolist()).events
 
 
+@pytest.mark.parametrize("kind", [pl.Int64, pl.UInt8, pl.Boolean, pl.Float32, pl.Float64])
+def test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others(kind):
+    """Polars writes down whole numbers by rows, and by columns where one of them is missing."""
+    whole = (np.abs(NUMBERS) > 0.5).astype(int).T.tolist()
+    found = set()
+    for cell in (1, None):
+        columns = [list(column) for column in whole]
+        columns[1][PLACE] = cell
+        if kind == pl.Boolean:
+            columns = [[None if each is None else bool(each) for each in c] for c in columns]
+        frame = pl.DataFrame([pl.Series(str(j), c, dtype=kind) for j, c in enumerate(columns)])
+        found.add(repr(silently(checked, frame)))
+    assert len(found) == 1
+
+
 def test_planted_order_by_what_is_missing_is_seen(monkeypatch):
     def in_rows(X):
         found = with_nan(X)
