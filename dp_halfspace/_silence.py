@@ -5,8 +5,8 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from threading import Lock
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from threading import Lock, local
 from typing import Any
 
 
@@ -64,3 +64,40 @@ def drop_output() -> Iterator[None]:
     with _DROPPED_OUTPUT, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+class _Depth(local):
+    """How many blocks of `quiet_warnings` this thread is in."""
+
+    value = 0
+
+
+class _WhileQuiet:
+    """Stands for a pattern in a filter of warnings, and matches in a thread that is quiet."""
+
+    def match(self, text: str) -> bool:
+        """Tell whether the thread that warns is quiet, whatever it says."""
+        del text
+        return _DEPTH.value > 0
+
+
+_DEPTH = _Depth()
+_FILTER: Any = ("ignore", _WhileQuiet(), Warning, None, 0)
+
+
+@contextmanager
+def quiet_warnings() -> Iterator[None]:
+    """Drop the warnings of this thread inside: one of a cell would show that the cell is there.
+
+    Filters belong to the whole process, and `warnings.catch_warnings` of several threads that leave
+    in any order may put back a filter that drops everything, for ever. This one matches in no other
+    thread and at no other time, wherever it is kept.
+    """
+    warnings.filters.insert(0, _FILTER)  # type: ignore[attr-defined]
+    _DEPTH.value += 1
+    try:
+        yield
+    finally:
+        _DEPTH.value -= 1
+        with suppress(ValueError):  # another thread has put its own list back
+            warnings.filters.remove(_FILTER)  # type: ignore[attr-defined]

@@ -1483,6 +1483,22 @@ MUTANTS = [
     ),
     *of(
         "_silence.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "quiet_warnings",
+            "_DEPTH.value += 1",
+            "pass",
+            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+        ),
+        (
+            "_WhileQuiet.match",
+            "_DEPTH.value > 0",
+            "True",
+            "test_threads_that_read_cells_leave_the_warnings_of_others_as_they_were",
+        ),
+    ),
+    *of(
+        "_silence.py",
         "tests/model_selection/test_silent_runs.py",
         (
             "drop_output",
@@ -4072,12 +4088,6 @@ MUTANTS = [
             "with_nan",
             'order="K" if isinstance(X, np.ndarray) else "C"',
             'order="C"',
-            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
-        ),
-        (
-            "quiet_cells",
-            'warnings.simplefilter("ignore")',
-            "pass",
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (

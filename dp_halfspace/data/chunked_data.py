@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._silence import quiet_warnings
 from dp_halfspace.data.chunks import Chunks, DaskChunks, is_own, unwrap_result
 from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.data.validation import (
@@ -27,7 +28,6 @@ from dp_halfspace.data.validation import (
     class_indices,
     is_chunked,
     not_finite,
-    quiet_cells,
     refuse_foreign_arrays,
     stand_in,
     with_nan,
@@ -143,7 +143,7 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
     """Return a chunk as an array of floats; coded rows hold nothing else."""
     if isinstance(chunk, CodedRows):
         return chunk
-    with quiet_cells():
+    with quiet_warnings():
         if hasattr(chunk, "to_numpy"):
             return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
         if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":

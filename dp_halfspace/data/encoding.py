@@ -11,7 +11,6 @@ import functools
 import hashlib
 import math
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._silence import quiet_warnings
 from dp_halfspace.data.cells import (
     canonical,
     category_of,
@@ -73,9 +73,7 @@ class Encoding:
         Columns are found by name, or by position where this table or that of the fit has none.
         """
         positions = self.positions(frame)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            # A warning of Python about an odd entry would show that the entry is there.
-            warnings.simplefilter("ignore")
+        with quiet_warnings(), np.errstate(all="ignore"):
             return self._encode_columns(frame, positions)
 
     def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:

@@ -12,11 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._silence import quiet_warnings
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import (
     TrainingData,
     is_missing,
-    quiet_cells,
     refuse_foreign_arrays,
 )
 
@@ -106,7 +106,7 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
 def _numbers(values: ArrayLike) -> FloatArray | None:
     """Return values as floats, missing ones as NaN, or None where they are no numbers."""
     try:
-        with quiet_cells():
+        with quiet_warnings():
             array = np.asarray(values)
             if array.dtype.kind == "O":
                 flat = array.ravel().tolist()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Number
@@ -24,6 +24,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dp_halfspace._silence import quiet_warnings
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
@@ -128,18 +129,10 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
     return labels
 
 
-@contextmanager
-def quiet_cells() -> Iterator[None]:
-    """Drop warnings of cells that are converted: one would show that such a cell is there."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def array_or_none(values: Any) -> NDArray[Any] | None:
     """Return an array, or None where it would be ragged; without the messages of a library."""
     try:
-        with quiet_cells():
+        with quiet_warnings():
             return np.asarray(values)
     except Exception:  # noqa: BLE001 - the message may quote a cell, or show the number of rows
         return None
@@ -218,7 +211,7 @@ def _convert_features(
             # Names of columns are public, and so is a warning of them; one of a cell is not.
             validate_data(estimator, X, reset=reset, skip_check_array=True)
             names = vars(estimator).get("feature_names_in_")
-        with quiet_cells() if is_opaque else nullcontext():
+        with quiet_warnings() if is_opaque else nullcontext():
             checked = validate_data(estimator, X if read is None else read(X), reset=reset, **how)
     except MemoryError:
         raise
@@ -360,7 +353,7 @@ def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
     """Return why a column does not convert to float, but for what is missing in it."""
     column = column[[not is_missing(value) for value in column]]
     try:
-        with quiet_cells():
+        with quiet_warnings():
             column.astype(np.float64)
     except TypeError:
         return TypeError

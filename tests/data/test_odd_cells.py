@@ -3,15 +3,18 @@ carries the message of a library."""
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from decimal import Decimal
 from functools import partial
+from threading import Event, Thread
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateTableClassifier
+from dp_halfspace._silence import quiet_warnings
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
 from dp_halfspace.data.chunks import LocalChunks
@@ -160,6 +163,36 @@ def test_planted_order_by_what_is_missing_is_seen(monkeypatch):
     monkeypatch.setattr(validation, "with_nan", in_rows)
     with pytest.raises(AssertionError):
         test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing("columns")
+
+
+def test_threads_that_read_cells_leave_the_warnings_of_others_as_they_were():
+    """Leaving in another order than they came, they put filters back that are not their own."""
+    first, second, heard = quiet_warnings(), quiet_warnings(), []
+
+    def other():
+        with second:
+            inside.set()
+            leave.wait()
+
+    inside, leave = Event(), Event()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        thread = Thread(target=other)
+        with first:
+            thread.start()
+            inside.wait()
+            with warnings.catch_warnings():  # keeps a copy of the filters, as scikit-learn does
+                heard.append(list(warnings.filters))
+            warnings.warn("of a cell", UserWarning, stacklevel=1)
+        warnings.warn("meanwhile", UserWarning, stacklevel=1)
+        leave.set()
+        thread.join()
+        warnings.warn("afterwards", UserWarning, stacklevel=1)
+        warnings.filters[:] = heard[0]
+        warnings.warn("by filters of then", UserWarning, stacklevel=1)
+        pickle.loads(pickle.dumps(heard))  # as filters travel to workers
+    said = [str(each.message) for each in caught]
+    assert said == ["meanwhile", "afterwards", "by filters of then"]
 
 
 # -- labels --------------------------------------------------------------------------------
