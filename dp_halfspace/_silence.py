@@ -1,13 +1,16 @@
-"""Silence: what a secret computation prints, logs or warns of is dropped."""
+"""Silence: what a secret computation prints, logs or warns of is dropped, and what may warn."""
 
 import io
 import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from threading import Lock, local
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from numbers import Number
+from threading import Lock
 from typing import Any
+
+import numpy as np
 
 
 class _Nowhere(io.RawIOBase):
@@ -66,38 +69,27 @@ def drop_output() -> Iterator[None]:
         yield
 
 
-class _Depth(local):
-    """How many blocks of `quiet_warnings` this thread is in."""
-
-    value = 0
-
-
-class _WhileQuiet:
-    """Stands for a pattern in a filter of warnings, and matches in a thread that is quiet."""
-
-    def match(self, text: str) -> bool:
-        """Tell whether the thread that warns is quiet, whatever it says."""
-        del text
-        return _DEPTH.value > 0
-
-
-_DEPTH = _Depth()
-_FILTER: Any = ("ignore", _WhileQuiet(), Warning, None, 0)
+# Libraries whose values convert to numbers and texts without a warning.
+_SILENT = frozenset(
+    (
+        "builtins",
+        "numpy",
+        "decimal",
+        "fractions",
+        "datetime",
+        "pandas",
+        "pyarrow",
+        "uuid",
+        "zoneinfo",
+    )
+)
 
 
-@contextmanager
-def quiet_warnings() -> Iterator[None]:
-    """Drop the warnings of this thread inside: one of a cell would show that the cell is there.
+def may_speak(kind: type) -> bool:
+    """Tell by the type of a cell whether its conversion may warn, which shows that it is there.
 
-    Filters belong to the whole process, and `warnings.catch_warnings` of several threads that leave
-    in any order may put back a filter that drops everything, for ever. This one matches in no other
-    thread and at no other time, wherever it is kept.
+    That is so for masked entries, complex numbers, and objects of other libraries.
     """
-    warnings.filters.insert(0, _FILTER)  # type: ignore[attr-defined]
-    _DEPTH.value += 1
-    try:
-        yield
-    finally:
-        _DEPTH.value -= 1
-        with suppress(ValueError):  # another thread has put its own list back
-            warnings.filters.remove(_FILTER)  # type: ignore[attr-defined]
+    if issubclass(kind, np.ma.MaskedArray | complex | np.complexfloating):
+        return True
+    return kind.__module__.partition(".")[0] not in _SILENT and not issubclass(kind, Number)

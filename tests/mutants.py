@@ -1485,16 +1485,16 @@ MUTANTS = [
         "_silence.py",
         "tests/data/test_odd_cells.py",
         (
-            "quiet_warnings",
-            "_DEPTH.value += 1",
-            "pass",
+            "may_speak",
+            "np.ma.MaskedArray | complex | np.complexfloating",
+            "complex",
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
-            "_WhileQuiet.match",
-            "_DEPTH.value > 0",
-            "True",
-            "test_threads_that_read_cells_leave_the_warnings_of_others_as_they_were",
+            "may_speak",
+            "not in _SILENT",
+            '== ""',
+            "test_a_refused_cell_shows_nothing_but_its_column",
         ),
     ),
     *of(
@@ -4088,12 +4088,6 @@ MUTANTS = [
             "with_nan",
             'order="K" if isinstance(X, np.ndarray) else "C"',
             'order="C"',
-            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
-        ),
-        (
-            "_convert_features",
-            "if names is not None",
-            "if False",
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._silence import quiet_warnings
 from dp_halfspace.data.chunks import Chunks, DaskChunks, is_own, unwrap_result
 from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.data.validation import (
@@ -26,6 +25,7 @@ from dp_halfspace.data.validation import (
     check_features,
     check_two_dimensional,
     class_indices,
+    has_speaking_cells,
     is_chunked,
     not_finite,
     refuse_foreign_arrays,
@@ -143,12 +143,11 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
     """Return a chunk as an array of floats; coded rows hold nothing else."""
     if isinstance(chunk, CodedRows):
         return chunk
-    with quiet_warnings():
-        if hasattr(chunk, "to_numpy"):
-            return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
-        if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
-            chunk = with_nan(chunk)
-        return np.asarray(chunk, dtype=dtype)
+    if has_speaking_cells(chunk) or getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
+        chunk = with_nan(chunk)
+    if hasattr(chunk, "to_numpy"):
+        return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
+    return np.asarray(chunk, dtype=dtype)
 
 
 def _inspect_chunk(

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._silence import quiet_warnings
 from dp_halfspace.data.cells import (
     canonical,
     category_of,
@@ -73,7 +72,7 @@ class Encoding:
         Columns are found by name, or by position where this table or that of the fit has none.
         """
         positions = self.positions(frame)
-        with quiet_warnings(), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             return self._encode_columns(frame, positions)
 
     def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:

@@ -338,9 +338,7 @@ def test_steps_that_tell_of_records_are_refused(step, finding):
 def test_talk_test_hears_runs_that_talk(monkeypatch, capfd, log):
     """Planted: nothing is dropped, and each way of talking tells the number of runs."""
     monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
-    planted = SimpleNamespace(
-        catch_warnings=nullcontext, simplefilter=lambda *given: None, filters=warnings.filters
-    )
+    planted = SimpleNamespace(catch_warnings=nullcontext, simplefilter=lambda *given: None)
     monkeypatch.setattr(_silence, "warnings", planted)
     said = [heard(monkeypatch, capfd, log, count) for count in (1, 6)]
     counts = [
