@@ -1483,6 +1483,22 @@ MUTANTS = [
     ),
     *of(
         "_silence.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "may_speak",
+            "np.ma.MaskedArray | complex | np.complexfloating",
+            "complex",
+            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+        ),
+        (
+            "may_speak",
+            "not in _SILENT",
+            '== ""',
+            "test_a_refused_cell_shows_nothing_but_its_column",
+        ),
+    ),
+    *of(
+        "_silence.py",
         "tests/model_selection/test_silent_runs.py",
         (
             "drop_output",
@@ -4075,16 +4091,10 @@ MUTANTS = [
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
-            "quiet_cells",
-            'warnings.simplefilter("ignore")',
-            "pass",
-            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
-        ),
-        (
             "_convert_features",
-            "if names is not None",
+            "if has_no_order",
             "if False",
-            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+            "test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others",
         ),
         (
             "_check_labels",

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import math
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -75,9 +74,7 @@ class Encoding:
         Columns are found by name, or by position where this table or that of the fit has none.
         """
         positions = self.positions(frame)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            # A warning of Python about an odd entry would show that the entry is there.
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"):
             return self._encode_columns(frame, positions)
 
     def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:

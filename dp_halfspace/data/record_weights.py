@@ -12,11 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._silence import may_speak
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import (
     TrainingData,
     is_missing,
-    quiet_cells,
     refuse_foreign_arrays,
 )
 
@@ -108,14 +108,12 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
 def _numbers(values: ArrayLike) -> FloatArray | None:
     """Return values as floats, missing ones as NaN, or None where they are no numbers."""
     try:
-        with quiet_cells():
-            array = np.asarray(values)
-            if array.dtype.kind == "O":
-                flat = array.ravel().tolist()
-                entries = [np.nan if is_missing(value) else value for value in flat]
-                if any(isinstance(value, str | bytes) for value in entries):
-                    return None
-                array = np.array(entries, dtype=np.float64).reshape(array.shape)
-            return array.astype(np.float64) if array.dtype.kind in "biuf" else None
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
+            if any(isinstance(v, str | bytes) or may_speak(type(v)) for v in entries):
+                return None
+            array = np.array(entries, dtype=np.float64).reshape(array.shape)
+        return array.astype(np.float64) if array.dtype.kind in "biuf" else None
     except Exception:  # noqa: BLE001 - how an object fails to be a number is private
         return None

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Number
@@ -20,10 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dp_halfspace._silence import may_speak
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
@@ -34,6 +34,8 @@ _ROWS_PER_BLOCK = 4096
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
 # Floats do not tell all whole numbers from here on apart.
 _FIRST_ROUNDED = 2.0**53
+# Stands for an object that may not be converted.
+_NO_NUMBER = object()
 _ENDLESS = ("inf", "-inf")
 _MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
@@ -128,19 +130,10 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
     return labels
 
 
-@contextmanager
-def quiet_cells() -> Iterator[None]:
-    """Drop warnings of cells that are converted: one would show that such a cell is there."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def array_or_none(values: Any) -> NDArray[Any] | None:
     """Return an array, or None where it would be ragged; without the messages of a library."""
     try:
-        with quiet_cells():
-            return np.asarray(values)
+        return np.asarray(values)
     except Exception:  # noqa: BLE001 - the message may quote a cell, or show the number of rows
         return None
 
@@ -148,11 +141,11 @@ def array_or_none(values: Any) -> NDArray[Any] | None:
 def is_missing(value: Any) -> bool:
     """Tell whether an object stands for a missing value.
 
-    None, NaN, infinity, NaT, pd.NA, a masked entry or a null of Arrow.
+    None, NaN, infinity, NaT, pd.NA, an entry of a masked array or a null of Arrow.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return True
-    if value is np.ma.masked:
+    if isinstance(value, np.ma.MaskedArray):
         return True
     if is_arrow_scalar(value):
         return not value.is_valid or is_missing(value.as_py())
@@ -181,12 +174,15 @@ def check_features(
     """
     refuse_foreign_arrays("X", X)
     check_two_dimensional(X)
+    speaks = has_speaking_cells(X)
+    if speaks and isinstance(X, list | tuple):
+        X, speaks = with_nan(X), False
     if sparse.issparse(X):
         _check_sparse_structure(X)
     _refuse_dates(X)
-    if hides_rows and not _as_table(X).shape[1]:
+    if hides_rows and not as_table(X).shape[1]:
         raise ValueError("X has no columns: at least one is required")
-    checked = _convert_features(estimator, X, reset=reset)
+    checked = None if speaks else _convert_features(estimator, X, reset=reset)
     if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
         checked = _convert_features(estimator, X, reset=reset, read=with_nan)
     if checked is None:
@@ -197,9 +193,31 @@ def check_features(
     return checked
 
 
-def _as_table(X: Any) -> Any:
+def has_speaking_cells(X: Any) -> bool:
+    """Tell whether a table holds objects whose conversion may warn."""
+    columns: Iterable[Any] = ()
+    if isinstance(X, list | tuple):
+        columns = (row if isinstance(row, list | tuple) else np.atleast_1d(row) for row in X)
+    elif hasattr(X, "iloc"):
+        kinds_of_columns = map(str, getattr(X, "dtypes", ()))
+        columns = (X.iloc[:, j] for j, kind in enumerate(kinds_of_columns) if kind == "object")
+    elif hasattr(X, "get_columns"):
+        columns = (each.to_list() for each in X.get_columns() if str(each.dtype) == "Object")
+    elif getattr(getattr(X, "dtype", None), "kind", "") == "O":
+        columns = (X.ravel(),)
+    kinds: set[type] = set()
+    for column in columns:
+        kinds |= set(map(type, column))
+    return any(map(may_speak, kinds))
+
+
+def as_table(X: Any) -> Any:
     """Return what has a shape: `X` itself, or its rows in an array, None where these differ."""
-    return X if hasattr(X, "ndim") else array_or_none(X)
+    if hasattr(X, "ndim"):
+        return X
+    if isinstance(X, list | tuple) and has_speaking_cells(X):
+        X = with_nan(X)
+    return array_or_none(X)
 
 
 def _convert_features(
@@ -212,14 +230,13 @@ def _convert_features(
     kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
     is_opaque = getattr(getattr(X, "dtype", None), "kind", "O") not in "biufc"
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": kinds, "ensure_all_finite": False}
-    names = None
     try:
-        if is_opaque:
-            # Names of columns are public, and so is a warning of them; one of a cell is not.
+        if read is None:
+            checked = validate_data(estimator, X, reset=reset, **how)
+        else:
+            # What is read may have no names: those of `X` are checked.
             validate_data(estimator, X, reset=reset, skip_check_array=True)
-            names = vars(estimator).get("feature_names_in_")
-        with quiet_cells() if is_opaque else nullcontext():
-            checked = validate_data(estimator, X if read is None else read(X), reset=reset, **how)
+            checked = check_array(read(X), input_name="X", estimator=estimator, **how)
     except MemoryError:
         raise
     except Exception as error:
@@ -227,10 +244,9 @@ def _convert_features(
         if (is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error)):
             return None
         raise
-    if names is not None:
-        # What was read may have none.
-        vars(estimator)["feature_names_in_"] = names
-    return checked
+    # One missing cell decides in which order polars writes down a table of whole numbers.
+    has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
+    return np.asfortranarray(checked) if has_no_order else checked
 
 
 def _may_be_single(X: Any) -> bool:
@@ -245,12 +261,18 @@ def _may_be_single(X: Any) -> bool:
 def with_nan(X: Any) -> Any:
     """Return objects with NaN for what is missing, but for infinity, each entry by itself.
 
-    The result has the order of `X`, in which lengths of rows are summed.
+    What may warn when it is converted becomes an object that is no number. The result has the order
+    of `X`, in which lengths of rows are summed.
     """
     objects = np.array(X, dtype=object, order="K" if isinstance(X, np.ndarray) else "C")
     flat = objects.reshape(-1, order="A")
-    for place, value in enumerate(flat.tolist()):
-        if is_missing(value) and not isinstance(value, float):
+    cells = flat.tolist()
+    speaking = set(filter(may_speak, set(map(type, cells))))
+    for place, value in enumerate(cells):
+        is_masked = isinstance(value, np.ma.MaskedArray)
+        if type(value) in speaking and not is_masked:
+            flat[place] = _NO_NUMBER
+        elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
     return type(X)(objects, columns=X.columns) if hasattr(X, "iloc") else objects
 
@@ -285,7 +307,7 @@ def _refuse_dates(X: Any) -> None:
     if hasattr(X, "dtypes"):
         bad = [j for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     else:
-        array = _as_table(X)
+        array = as_table(X)
         bad = list(range(array.shape[1])) if array.dtype.kind in "mM" else []
     if bad:
         raise ValueError(
@@ -316,7 +338,7 @@ def _has_valid_indices(X: Any) -> bool:
 
 def check_two_dimensional(X: Any) -> None:
     """Refuse anything but a table, before a library quotes it in its own message."""
-    table = _as_table(X)
+    table = as_table(X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
     if table.ndim != 2:
@@ -340,7 +362,7 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
     if dtype is not None and np.dtype(dtype).kind == "c":
         return ValueError("Complex data not supported: X must hold real numbers")
     names = getattr(X, "columns", None)
-    columns = list(np.asarray(X, dtype=object).T)
+    columns = list(np.asarray(with_nan(X), dtype=object).T)
     reasons = [_conversion_error(column) for column in columns]
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
@@ -358,13 +380,12 @@ def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
     """Return why a column does not convert to float, but for what is missing in it."""
     column = column[[not is_missing(value) for value in column]]
     try:
-        with quiet_cells():
-            column.astype(np.float64)
+        column.astype(np.float64)
     except TypeError:
         return TypeError
     except Exception:  # noqa: BLE001 - whatever it is, its text may quote the cell
         return ValueError
-    return ValueError if any(isinstance(v, complex) for v in column) else None
+    return None
 
 
 def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
