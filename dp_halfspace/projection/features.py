@@ -355,7 +355,7 @@ class AdditiveMap:
         return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
 
     def single_factor(self, data_norm: float) -> float:
-        """What the columns of rows are multiplied by where `write_single` writes them."""
+        """Return what columns of rows are multiplied by where `write_single` writes them."""
         return 1.0 / (data_norm * self.single_unit)
 
     @property

@@ -368,15 +368,14 @@ class SingleFeatureRows(SingleRows):
         angles = np.empty((step, self.feature_map.n_angles), dtype=np.float32)
         last = (self.bias or 0.0) / self.feature_map.single_unit
         factor = self.feature_map.single_factor(self.data_norm)
-        is_coded = isinstance(self._matrix, CodedRows)
+        matrix: Any = self._matrix
+        is_coded = isinstance(matrix, CodedRows)
         # Columns of lists are scaled where they are few numbers, once for all blocks.
-        matrix = self._matrix.scaled_lists(factor) if is_coded else self._matrix
+        matrix = matrix.scaled_lists(factor) if is_coded else matrix
         for lo in range(0, n, step):
             X = matrix[lo : lo + step]
             numbers, rows = numbers_of(X), work[: len(X)]
-            self.feature_map.write_single(
-                numbers, self.data_norm, rows[:, :size], angles[: len(X)]
-            )
+            self.feature_map.write_single(numbers, self.data_norm, rows[:, :size], angles[: len(X)])
             if is_coded:
                 X.write_lists(rows[:, numbers.shape[1] :])
             rows[:, size:] = last

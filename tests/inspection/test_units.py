@@ -75,7 +75,9 @@ def test_matrices():
 @pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
 def test_smaller_units_are_named_though_near_zero(kind):
     """In mg/dl creatinine lies within five widths of what it was in umol/l."""
-    table = pd.DataFrame({"creatinine": RNG.lognormal(4.5, 0.45, N), "sodium": RNG.normal(139, 4, N)})
+    table = pd.DataFrame(
+        {"creatinine": RNG.lognormal(4.5, 0.45, N), "sodium": RNG.normal(139, 4, N)}
+    )
     more = {"schema": dict.fromkeys(table, "number")} if kind is PrivateTableClassifier else {}
     model = kind(classes=[False, True], random_state=0, **more)
     model.fit(table, np.log(table["creatinine"].to_numpy()) > 4.5)
@@ -86,7 +88,8 @@ def test_smaller_units_are_named_though_near_zero(kind):
     assert found.expected[0] < found.median < found.expected[1]
     assert found.size == pytest.approx(float(np.quantile(other["creatinine"], 0.9)))
     assert found.size < found.expected_size / 8.0
-    assert "are below" in str(found) and "unit of the training data" in str(found)
+    assert "are below" in str(found)
+    assert "unit of the training data" in str(found)
     assert check_units(model, other[:19]) == ()
     mostly_zero = table.assign(creatinine=np.where(np.arange(N) % 3, 0.0, 1.0))
     assert check_units(model, mostly_zero) == ()
