@@ -4075,7 +4075,7 @@ MUTANTS = [
             "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
         ),
         (
-            "PrivateClassifier._warn_of_a_rare_class",
+            "PrivateClassifier._count_rarer",
             "_share_of_rarer(fitted.rarity.second)",
             "_share_of_rarer(float(data.class_indices.mean()))",
             "test_after_a_fit_only_what_was_released_is_said",
