@@ -1420,7 +1420,7 @@ MUTANTS = [
         "tests/privacy/test_tune.py",
         (
             "RunCountDistribution.draw",
-            "bisect_left(range(self.k_max), True, lo=1, key=reached)",
+            "bisect_left(range(self.k_max), True, lo=1, key=is_reached)",
             "max(1, round(self.mean))",
             "test_selected_distribution_is_that_of_the_proof",
         ),
@@ -2049,7 +2049,7 @@ MUTANTS = [
             "test_sensitivity_against_brute_force",
         ),
         (
-            "_added",
+            "_add_losses",
             "[mixed] = 0.0",
             "[mixed] *= 1.0",
             "test_sensitivity_against_brute_force",

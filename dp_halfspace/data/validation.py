@@ -31,7 +31,7 @@ from dp_halfspace.exceptions import PrivacyWarning
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
-# Floats do not tell all whole numbers from here on apart.
+# From here on two whole numbers can be the same float.
 _FIRST_ROUNDED = 2.0**53
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
 _SHAPES = re.compile(

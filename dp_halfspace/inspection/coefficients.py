@@ -261,7 +261,7 @@ _Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray]
 
 def _of_table(model: Any, X: Any) -> _Columns:
     """Return names, values and plausible ends of the columns of numbers of a table."""
-    encoding, units, frame = model.encoding_, model.column_scales_, read_frame(X)
+    encoding, scales, frame = model.encoding_, model.column_scales_, read_frame(X)
     columns = encoding.numbers
     learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
     positions = encoding.positions(frame)
@@ -272,7 +272,7 @@ def _of_table(model: Any, X: Any) -> _Columns:
     # The ends of a column without a range are infinite, and stay so where nothing was learnt.
     low, high = (np.array([getattr(c, end) for c in columns]) for end in ("low", "high"))
     is_far = np.array([not c.has_range and c.name in learnt for c in columns], dtype=bool)
-    near = _far(units.center, units.scale)
+    near = _far(scales.center, scales.scale)
     low, high = np.where(is_far, near[0], low), np.where(is_far, near[1], high)
     return [column.name for column in columns], values, low, high
 
