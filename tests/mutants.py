@@ -841,7 +841,7 @@ MUTANTS = [
         "ledger/ledger.py",
         "tests/ledger/test_ledger_file.py",
         (
-            "_write",
+            "write_text",
             "belongs_to_ledger(Path(path))",
             "False",
             "test_exports_are_never_written_over_a_ledger",

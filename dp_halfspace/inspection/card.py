@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,7 @@ from dp_halfspace.inspection.displays import (
     ColumnEffect,
     TableEffectsDisplay,
 )
-from dp_halfspace.ledger.ledger import PrivacyLedger
-from dp_halfspace.ledger.store import belongs_to_ledger
+from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 
@@ -126,11 +124,7 @@ def model_card(
     """
     texts = CardTexts(purpose=purpose, population=population, limits=limits, contact=contact)
     text = card_page(model, title, groups, ledger, texts, n_noise_fits=n_noise_fits)
-    if path is not None:
-        if belongs_to_ledger(Path(path)):
-            raise ValueError("path is a file of a privacy ledger, which is never overwritten")
-        Path(path).write_text(text, encoding="utf-8")
-    return text
+    return write_text(text, path)
 
 
 def card_page(
