@@ -1,9 +1,9 @@
 """Accuracy at one margin against the number of columns, up to 100 000.
 
-The bounds for large-margin halfspaces do not contain the dimension (Nguyen, Ullman and
-Zakynthinou 2020; Wang, Zhu and Wang 2025). Here 10 000 unit rows have a margin in [.2, .3], 2 % of
-the training labels are flipped and epsilon is 1. The rows are float32, drawn block by block, so
-100 000 columns take 5 GB. Writes ``results/dimension.json`` and ``docs/images/dimension.svg``.
+The bounds for large-margin halfspaces do not contain the dimension (Nguyen, Ullman and Zakynthinou
+2020; Wang, Zhu and Wang 2025). Here 10 000 normalised rows have a margin in [.2, .3], 2 % of the
+training labels are flipped and epsilon is 1. The rows are float32, drawn block by block, so 100 000
+columns take 5 GB. Writes ``results/dimension.json`` and ``docs/images/dimension.svg``.
 """
 
 import argparse

@@ -278,7 +278,7 @@ RANKINGS: dict[str, Method] = {
     "diffprivlib": replace(METHODS["diffprivlib"], score=area_under_curve),
     "diffprivlib_unit": replace(
         METHODS["diffprivlib"],
-        title="diffprivlib, unit rows",
+        title="diffprivlib, normalised rows",
         models=_diffprivlib_on_unit_rows,
         score=area_under_curve,
     ),

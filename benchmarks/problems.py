@@ -48,7 +48,7 @@ def _layout(name: str, rows: Any) -> Any:
 
 
 def halfspace(n_features: int, n_train: int = 10_000, n_test: int = 4_000) -> Benchmark:
-    """Make unit rows with a margin in [.2, .3] and flip 2 % of the training labels, no other."""
+    """Make normalised rows with a margin in [.2, .3]; flip 2 % of the training labels, no other."""
     X, y = make_halfspace(n_train + n_test, n_features, margin=0.2, random_state=0)
     y_train = flip_labels(y[:n_train], 0.02, np.random.default_rng(1))
     name = f"syn{n_features}"

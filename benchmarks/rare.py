@@ -84,12 +84,12 @@ def areas(parts: list[Any], ranges: Any, epsilon: float) -> dict[str, float]:
     plain = ObjectivePerturbationClassifier(**budget, data_norm=norm, preconditioner=False)
     scores = {
         "public ranges": PrivateAUCClassifier(**budget, data_norm=norm).fit(train, y),
-        "private units": PrivateAUCClassifier(**budget).fit(X, y),
+        "private column scales": PrivateAUCClassifier(**budget).fit(X, y),
         "gradient descent": fit_dp_sgd(train, y, **budget, data_norm=norm, **FIXED),
         "objective": plain.fit(train, y),
     }
     found = {
-        name: model.decision_function(Z if name == "private units" else test)
+        name: model.decision_function(Z if name == "private column scales" else test)
         for name, model in scores.items()
     }
     unit = [np.nan_to_num((part + 1.0) / 2.0, nan=0.5) for part in (train, test)]

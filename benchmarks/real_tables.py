@@ -161,7 +161,7 @@ def fit_table(parts: Split, epsilon: float) -> Any:
 
 
 def fit_margin(parts: Split, epsilon: float, **options: Any) -> Any:
-    """Fit AdaptiveMarginClassifier to the unit rows that the linear libraries get."""
+    """Fit AdaptiveMarginClassifier to the normalised rows that the linear libraries get."""
     train, rows = (unit_rows(one_hot(X, parts.train.levels)) for X in (parts.train.X, parts.X))
     classes = list(range(parts.n_classes))
     model = AdaptiveMarginClassifier(epsilon=epsilon, data_norm=1.0, classes=classes, **options)

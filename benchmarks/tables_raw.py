@@ -1,4 +1,4 @@
-"""Tables in natural units: private units beside public ranges, an oracle and no privacy.
+"""Tables in natural units: private column scales beside public ranges, an oracle and no privacy.
 
 ``python -m benchmarks.tables_raw [TABLE ...] --fits 5`` needs the shared tables in the folder
 named by the environment variable ``DP_HALFSPACE_DATA`` (``tables/*.csv.bz2``, ``schema.json``).
@@ -147,7 +147,7 @@ if __name__ == "__main__":
     suffix = "" if options.method == "default" else f"_{options.method}"
     out = options.out or RESULTS.with_name(f"tables_raw{suffix}.json")
     merge(out, "versions", value=versions())
-    print("| table | majority | private units | public ranges | oracle | LinearSVC | boosting |")
+    print("| table | majority | private scales | public ranges | oracle | LinearSVC | boosting |")
     print("|---|---|---|---|---|---|---|")
     for name, parts in tables(options.tables).items():
         scores = measured(parts, options.fits, options.method)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Outside these ranges accounting would over- or underflow, and no fit would be of any use.
 _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300
-# From this epsilon on a fit warns that it promises little.
+# From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
 BUDGET: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],

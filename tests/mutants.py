@@ -841,7 +841,7 @@ MUTANTS = [
         "ledger/ledger.py",
         "tests/ledger/test_ledger_file.py",
         (
-            "_write",
+            "write_text",
             "belongs_to_ledger(Path(path))",
             "False",
             "test_exports_are_never_written_over_a_ledger",
@@ -1420,7 +1420,7 @@ MUTANTS = [
         "tests/privacy/test_tune.py",
         (
             "RunCountDistribution.draw",
-            "bisect_left(range(self.k_max), True, lo=1, key=reached)",
+            "bisect_left(range(self.k_max), True, lo=1, key=is_reached)",
             "max(1, round(self.mean))",
             "test_selected_distribution_is_that_of_the_proof",
         ),
@@ -2065,7 +2065,7 @@ MUTANTS = [
             "test_sensitivity_against_brute_force",
         ),
         (
-            "_added",
+            "_add_losses",
             "[mixed] = 0.0",
             "[mixed] *= 1.0",
             "test_sensitivity_against_brute_force",

@@ -1,4 +1,4 @@
-"""A toy loss and a toy estimator, added by exactly the steps that docs/contributing.md lists."""
+"""A toy loss, estimator, metric and constant, by the steps that docs/contributing.md lists."""
 
 import shutil
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dp_halfspace
+from dp_halfspace.algorithms.engine.outlook import outlook_of
 
 ROOT = Path(dp_halfspace.__file__).parent
 
@@ -159,3 +160,20 @@ assert parse_options(words).metric == ["error"]
 print("scored")
 """
     assert run(package, code) == "scored\n"
+
+
+def test_a_constant_takes_one_place_in_the_code(package):
+    """A name with its unit beside the function that uses it, and nothing else."""
+    outlook = package / "algorithms" / "engine" / "outlook.py"
+    place = "@dataclass(frozen=True, slots=True)\nclass _Curve:"
+    unit = "# Factor of the signal at which half of the improvement is reached.\n"
+    edit(outlook, place, f"{unit}_TOY = 2.0\n\n\n{place}")
+    edit(outlook, "return self.factor * ", "return _TOY * self.factor * ")
+    known = outlook_of(2000, 5, 2, 1.0, 1e-6).n_samples_wanted
+    code = f"""
+from dp_halfspace.algorithms.engine.outlook import outlook_of
+found = outlook_of(2000, 5, 2, 1.0, 1e-6)
+assert abs(found.n_samples_wanted - 2 * {known}) <= 2
+print("planned")
+"""
+    assert run(package, code) == "planned\n"

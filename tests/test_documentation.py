@@ -299,6 +299,8 @@ OLD_WORDS = {
     r"\blarger class\b": "majority class",
     r"\bpeers?\b(?!_)": "baselines, other libraries",
     r"\blearnt units\b|\bnatural units\b": "column scales, different units",
+    r"\bunit rows?\b": "normalised rows",
+    r"\b(?:private|stated) units\b": "column scales",
     r"\bpurely private\b": "pure DP",
     r"\bleave it away\b": "leave it out",
     r"\bbooked\b": "accounted for",

@@ -103,7 +103,7 @@ def plan_scaled(
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
             said = {**inner.public, "data_norm": None, "private_column_scales": True}
             return ScaledPlan(scales, inner, events, said, inner.takes)
-        # Only Gaussian parts divide exactly: others leave more or less than their mu says.
+        # Only Gaussian parts compose exactly: others cost more or less than their mu says.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
     raise BudgetError(
@@ -170,7 +170,7 @@ def plan_balanced(
         if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
             said = {**inner.public, "private_class_counts": True}
             return BalancedPlan(counts, inner, events, said, inner.takes, inner.is_single)
-        # Only Gaussian parts divide exactly: others cost more than their mu says.
+        # Only Gaussian parts compose exactly: others cost more than their mu says.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(
         f"epsilon={budget.epsilon:g} leaves nothing for the model beside the counts of the "

@@ -32,7 +32,7 @@ from dp_halfspace.exceptions import PrivacyWarning
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
-# Floats do not tell all whole numbers from here on apart.
+# From here on two whole numbers can be the same float.
 _FIRST_ROUNDED = 2.0**53
 # Stands for an object that may not be converted.
 _NO_NUMBER = object()

@@ -142,7 +142,7 @@ def plan_small_fit(
 
 FloatArray = NDArray[np.float64]
 
-# n epsilon of a choice that tells two classifiers apart.
+# n epsilon with which a choice between two classifiers is reliable.
 _ENOUGH = 100.0
 # Least and largest part of epsilon for it.
 _LEAST = 0.03

@@ -278,11 +278,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "PUBLIC class weights and delta > 0 (or two classes and n epsilon below 3000)"
             )
 
-        def planned(part: Budget) -> FitPlan:
+        def plan_part(part: Budget) -> FitPlan:
             is_stated = facts.is_scale_stated
             return self._plan(facts, part) if is_stated else plan_scaled(self._plan, facts, part)
 
-        return plan_with_prior(planned, facts, budget)
+        return plan_with_prior(plan_part, facts, budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""

@@ -201,10 +201,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, Ranking | Table | None]:
+    ) -> tuple[int, bool, Ranking | Table | None] | None:
         share = self._positive_share(n_samples)
         rare = {} if share is None else {"share": min(share, 1.0 - share)}
-        return super()._judged_as(n_samples, data)[0], Ranking(self.data_norm is not None, **rare)
+        n_features = self.n_features_in_ if data is None else data.X.shape[1]
+        is_stated = self.data_norm is not None
+        return n_features, is_stated, Ranking(is_stated, **rare)
 
     def _positive_share(self, n_samples: int) -> float | None:
         """Return the public share of the positive records, if there is one."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dp_halfspace.algorithms.engine.outlook import Outlook, Ranking, Table
-    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
+    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -72,10 +72,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
-    # Whether the outlook of the default classifier tells about this one, too.
-    _has_outlook: ClassVar[bool] = True
-    # Whether what a fit releases tells how rare the rarer of two classes is; what the last fit has
-    # counted of it, and what that says of its ranking.
+    # Whether a fit releases the share of the rarer of two classes; what the last fit has counted of
+    # it, and the warning on its ranking that follows.
     _releases_rarity: ClassVar[bool] = False
     _rarer_share = cast("float | None", None)
     _said_of_rarer = ""
@@ -262,37 +260,37 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         return share, outlook.after_counts(found) if outlook and is_rare else ""
 
     def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
-        """Say what to expect by public numbers, and by the released `share` of the rarer class.
+        """Return what to expect by public numbers, and by the released `share` of the rarer class.
 
         None where nothing is known.
         """
-        # Of people the number of rows is private, and labels that are read off may tell it. Where a
-        # public prior may be kept, what is to be expected of a fit says little.
+        # With groups the number of rows is private, and labels without stated classes may show it.
         tells_rows = self.classes is None and data.people is not None
-        if not self._has_outlook or getattr(self, "prior", None) is not None or tells_rows:
+        n_samples = data.n_privacy_units
+        judged = None if tells_rows else self._judged_as(n_samples, data)
+        if judged is None:
             return None
         from dp_halfspace.algorithms.engine.outlook import outlook_of  # noqa: PLC0415
 
-        n_samples = data.n_privacy_units
         delta = resolved_delta(self.delta, n_samples)
-        n_features, kind = self._judged_as(n_samples, data)
+        n_features, is_stated, kind = judged
         if share is not None and kind is not None:
             kind = replace(kind, share=share)
         sizes = (n_samples, n_features, len(data.classes))
-        is_stated = getattr(self, "data_norm", None) is not None
         spent = float(self.epsilon), delta
         unit = _unit_of(data)
         return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, Ranking | Table | None]:
-        """Return the number of columns, of `data` or else of the fitted model, and a kind of fit.
+    ) -> tuple[int, bool, Ranking | Table | None] | None:
+        """Return the public facts that an outlook needs, None where there is none.
 
-        Both are public.
+        The number of columns, of `data` or else of the fitted model; whether the scale of rows is
+        stated; and the kind of fit, None for that of the default classifier.
         """
-        n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
-        return n_features, None
+        del n_samples, data
+        return None
 
     def _forget(self) -> None:
         """Remove what an earlier fit has set."""
@@ -331,9 +329,11 @@ class PrivateLinearClassifier(PrivateClassifier):
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
 
+    # A public model that a fit may keep: a parameter of the classes that take one.
+    prior = None
     # Whether column scales are learnt where `data_norm` is not stated.
     _learns_scales: ClassVar[bool] = True
-    # Whether noisy counts can balance the classes.
+    # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -364,11 +364,11 @@ class PrivateLinearClassifier(PrivateClassifier):
         """Collect what planning may know of a table."""
         from dp_halfspace.algorithms.fit_plan import PublicFacts  # noqa: PLC0415
 
-        prior = getattr(self, "prior", None)
-        if prior is not None:
+        prior: LinearPrior | None = None
+        if self.prior is not None:
             from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
 
-            prior = read_prior(prior, data)
+            prior = read_prior(self.prior, data)
         X, norm = data.X, self.data_norm
         scales = (1.0 if norm is None else float(norm), float(self.intercept_scaling))
         in_reach = data.people is None and all(2.0**-20 <= each <= 2.0**20 for each in scales)
@@ -391,6 +391,15 @@ class PrivateLinearClassifier(PrivateClassifier):
             has_weights=data.weights is not None,
             prior=prior,
         )
+
+    def _judged_as(
+        self, n_samples: int, data: TrainingData | None = None
+    ) -> tuple[int, bool, Ranking | Table | None] | None:
+        # A fit that may keep a public model can be better than the curves of an outlook say.
+        if self.prior is not None:
+            return None
+        n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
+        return n_features, self.data_norm is not None, None
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415

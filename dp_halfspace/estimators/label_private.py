@@ -395,7 +395,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     _adjacency: ClassVar[str] = "replace-one-label"
     _learns_scales: ClassVar[bool] = False
 
-    _has_outlook: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
@@ -433,6 +432,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             margin=self._net_margin(facts.n_classes),
         )
         return _LabelFit(facts, plan, self.mechanism, features, rows)
+
+    def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
+        """Return nothing: no curve says what to expect."""
 
     @property
     def _is_binary(self) -> bool:

@@ -329,7 +329,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
         """Fix the public numbers of a fit, behind a preconditioner where one is worth its price."""
         mapped = self._plan_mapped(facts, budget) if self._is_mapped(budget) else None
-        plan = self._clipped(facts, budget) if mapped is None else mapped
+        plan = self._plan_clipped(facts, budget) if mapped is None else mapped
         parameters = {
             "loss": self.loss,
             "tilt": float(self.tilt),
@@ -387,7 +387,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         constant = None if intercept is None else settings.constant_column * intercept
         return _OutputFit(facts, plan, intercept, constant)
 
-    def _clipped(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
+    def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)

@@ -201,7 +201,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
-    _has_outlook: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
@@ -237,6 +236,9 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         for coef, intercept in zip(coefs, intercepts, strict=True):
             hidden = np.tanh(hidden @ coef.T + intercept)
         return np.asarray(hidden @ self.coef_.T)
+
+    def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
+        """Return nothing: no curve says what to expect."""
 
     @property
     def _is_binary(self) -> bool:

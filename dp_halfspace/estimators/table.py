@@ -77,9 +77,9 @@ if TYPE_CHECKING:
 
 # Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
 _KEPT = 2**28
-# A range in the units that cosines of a column are made for.
+# Half the range of a column in the scale that its cosines are made for.
 _HALF_RANGE = 1.5
-# From this n mu / sqrt(columns) on units within a range are worth their part of the budget.
+# From this n mu / sqrt(columns) on column scales are learnt within stated ranges, too.
 _RANGES_LEARN = 150.0
 
 
@@ -95,7 +95,7 @@ class _Engine(PrivateKernelClassifier):
     is_ranged: bool = False
 
     def _facts(self, data: TrainingData) -> PublicFacts:
-        # Ranges are brought to the units that others learn.
+        # Columns with stated ranges are brought to the same scale as columns with learnt ones.
         facts = super()._facts(data)
         return replace(
             facts,
@@ -382,7 +382,7 @@ class PrivateTableClassifier(PrivateClassifier):
         rows = _encode_table(frame, encoding)
         classes = label_set(target, y) if self.classes is None else self.classes
         if table is not None:
-            chunks = replace(table.each(_coded, encoding), sample=rows)
+            chunks = replace(table.each(_encode_rows, encoding), sample=rows)
             data = check_chunks(self, chunks, y, classes=classes, allow_missing=True)
             if _bytes_of(data.X, encoding, 8) <= _KEPT:
                 data = replace(data, X=data.X.kept())
@@ -398,7 +398,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, Ranking | Table | None]:
+    ) -> tuple[int, bool, Ranking | Table | None] | None:
         """Count columns before they are encoded: codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
@@ -406,7 +406,7 @@ class PrivateTableClassifier(PrivateClassifier):
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
         sizes = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(sum(sizes), 1), Table(n_encoded)
+        return max(sum(sizes), 1), False, Table(n_encoded)
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""
@@ -455,7 +455,7 @@ class PrivateTableClassifier(PrivateClassifier):
         calibration, scales, left = None, None, budget
         if self.probability:
             calibration, left = affordable_calibration(n_samples, left)
-        learnt = _learnt(numbers, n_samples, left)
+        learnt = _learnt_columns(numbers, n_samples, left)
         if learnt.any():
             n_learnt = int(learnt.sum())
             paid = affordable_scales(n_samples, n_learnt, left)
@@ -638,11 +638,11 @@ def _with_rows(X: Any) -> Frame:
 
 
 def _encode_table(table: Any, encoding: Encoding) -> NDArray[np.float64]:
-    """Return rows of numbers, those that have units first."""
-    return _coded(table, encoding).dense(np.float64)
+    """Return rows of numbers, columns of numbers first."""
+    return _encode_rows(table, encoding).dense(np.float64)
 
 
-def _coded(table: Any, encoding: Encoding) -> CodedRows:
+def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
     return encoding.to_coded_rows(table if isinstance(table, Frame) else read_frame(table))
 
 
@@ -661,27 +661,27 @@ def _columns(rows: Any, columns: NDArray[np.intp]) -> NDArray[np.float64]:
     return np.asarray(numbers_of(rows)[:, columns])
 
 
-def _coded_in_scales(rows: CodedRows, units: ColumnScales, kind: type) -> CodedRows:
-    """Bring the numbers of coded rows to their units."""
+def _coded_in_scales(rows: CodedRows, scales: ColumnScales, kind: type) -> CodedRows:
+    """Bring the numbers of coded rows to their column scales."""
     blocks: Any = tuple((table.astype(kind), places) for table, places in rows.blocks)
-    return CodedRows(in_column_scales(rows.numbers, units, kind=kind), blocks)
+    return CodedRows(in_column_scales(rows.numbers, scales, kind=kind), blocks)
 
 
 def _as_they_are(encoding: Encoding, model: Any) -> NDArray[np.bool_]:
-    """Tell which columns of numbers are not brought to units: of small tables, without a range."""
+    """Tell which columns of numbers are not scaled: those of small tables without a range."""
     is_small = isinstance(model, AdaptiveMarginClassifier)
     return np.array([is_small and not c.has_range for c in encoding.numbers], dtype=bool)
 
 
 def _rows_in_scales(
     rows: Any,
-    units: ColumnScales,
+    scales: ColumnScales,
     as_is: NDArray[np.bool_],
     kind: type = np.float64,
 ) -> NDArray[Any]:
-    """Bring the numbers of encoded rows to their units, those that are not left as they are."""
-    numbers, others = np.hsplit(written_out(rows), [len(units.center)])
-    scaled = in_column_scales(numbers, units, kind=kind)
+    """Bring the numbers of encoded rows to their column scales, but for those of `as_is`."""
+    numbers, others = np.hsplit(written_out(rows), [len(scales.center)])
+    scaled = in_column_scales(numbers, scales, kind=kind)
     scaled[:, as_is] = np.nan_to_num(numbers[:, as_is])
     return np.hstack([scaled, others.astype(kind, copy=False)])
 
@@ -716,7 +716,9 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
     )
 
 
-def _learnt(columns: tuple[Column, ...], n_samples: int, budget: Budget) -> NDArray[np.bool_]:
+def _learnt_columns(
+    columns: tuple[Column, ...], n_samples: int, budget: Budget
+) -> NDArray[np.bool_]:
     """Tell which columns have scales that are learnt: those without a range, or all of them."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
     strength = 0.0 if budget.is_pure else n_samples * budget.mu

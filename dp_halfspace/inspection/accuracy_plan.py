@@ -20,7 +20,7 @@ from sklearn.utils import check_X_y
 from dp_halfspace._html import align_columns
 from dp_halfspace._params import checked_size, require, resolved_delta
 from dp_halfspace.algorithms.engine.defaults import small_table_rule
-from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
+from dp_halfspace.algorithms.engine.outlook import LARGEST_EPSILON, Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
@@ -44,7 +44,6 @@ _ROWS_PER_COLUMN = 40
 # Rows on which an accuracy is measured, and columns of a simulated table at most.
 _TEST_ROWS = 4000
 _MOST_COLUMNS = 3000
-_LARGEST_EPSILON = 1e6
 # Range and accuracy of the logarithm of the distance between the means of the classes.
 _LOG_DISTANCES = -6.0, 8.0
 _LOG_DISTANCE_TOLERANCE = 0.01
@@ -155,7 +154,7 @@ def outlook(
     """
     n = checked_size("n_samples", n_samples)
     n_classes = checked_size("n_classes", n_classes, least=2)
-    if not 0.0 < epsilon <= _LARGEST_EPSILON:
+    if not 0.0 < epsilon <= LARGEST_EPSILON:
         raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
     at = resolved_delta(delta, n)
     require("in [0, 1/2)", delta=at)
@@ -239,7 +238,7 @@ def plan_accuracy(
     no privacy     0.850  assumed
     """
     budgets = [float(epsilon) for epsilon in epsilons]
-    if not budgets or not all(0.0 < epsilon <= _LARGEST_EPSILON for epsilon in budgets):
+    if not budgets or not all(0.0 < epsilon <= LARGEST_EPSILON for epsilon in budgets):
         raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
     checked_size("n_repeats", n_repeats, least=2)  # to tell a spread
     n_samples = checked_size("n_samples", n_samples)
@@ -369,7 +368,7 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
         scaled = times * epsilon
         if not is_exponential:
             scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta)
-        epsilon = min(scaled, _LARGEST_EPSILON)
+        epsilon = min(scaled, LARGEST_EPSILON)
     budget = {"epsilon": epsilon, "delta": delta, "classes": np.union1d(table.y, table.y_test)}
     seed = None if seeds is None else int(seeds.integers(2**31))
     fit = clone(model).set_params(**budget, ledger=None, random_state=seed)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,22 +26,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
+from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
-from dp_halfspace.inspection.displays import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
-from dp_halfspace.ledger.ledger import PrivacyLedger
-from dp_halfspace.ledger.store import belongs_to_ledger
+from dp_halfspace.inspection.displays import (
+    HALF_WIDTH,
+    AdditiveDisplay,
+    ColumnEffect,
+    TableEffectsDisplay,
+)
+from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
-from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
+from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 
 # Columns whose effects are shown, those of the largest effects first, and pictures in one row.
 _MOST_CURVES = 24
 _CURVES_IN_A_ROW = 3
 # Fits to simulated tables that tell the noise in an effect.
 NOISE_FITS = 8
-# Half the width of a curve of a column, in its released width.
-_HALF_WIDTH = 2.5
-# False positive rates at which an attack is shown.
-_SHOWN_RATES = (0.001, 0.01, 0.1)
 _PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
 _NOT_MEASURED = (
     "<p>Not measured. Exact scores on private rows would not be private; a private measurement "
@@ -124,11 +124,7 @@ def model_card(
     """
     texts = CardTexts(purpose=purpose, population=population, limits=limits, contact=contact)
     text = card_page(model, title, groups, ledger, texts, n_noise_fits=n_noise_fits)
-    if path is not None:
-        if belongs_to_ledger(Path(path)):
-            raise ValueError("path is a file of a privacy ledger, which is never overwritten")
-        Path(path).write_text(text, encoding="utf-8")
-    return text
+    return write_text(text, path)
 
 
 def card_page(
@@ -160,13 +156,12 @@ def card_page(
 def outlook_for(model: Any) -> Outlook | None:
     """Say what to expect of a fitted model by public numbers, None where nothing is known."""
     record = model.privacy_
-    is_known = getattr(model, "_has_outlook", False) and getattr(model, "prior", None) is None
-    if not is_known or not math.isfinite(record.epsilon):
-        return None
     n_samples = int(dict(record.public)["n_samples"])
-    n_features, kind = model._judged_as(n_samples)
-    sizes = (n_samples, n_features, len(model.classes_))
-    spent, is_stated = (record.epsilon, record.delta), getattr(model, "data_norm", None) is not None
+    judged = model._judged_as(n_samples) if isinstance(model, PrivateClassifier) else None
+    if judged is None or not math.isfinite(record.epsilon):
+        return None
+    n_features, is_stated, kind = judged
+    sizes, spent = (n_samples, n_features, len(model.classes_)), (record.epsilon, record.delta)
     unit = "persons" if record.adjacency == "replace-one-person" else "records"
     return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
 
@@ -206,7 +201,7 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
     sure = rounded_text(50.0 * (1.0 + record.attack_advantage()), 2)
     rates = [
         (f"{100 * rate:g} %", f"{rounded_text(100.0 * record.attack_tpr(rate), 2)} % at most")
-        for rate in _SHOWN_RATES
+        for rate in SHOWN_RATES
     ]
     return (
         f'<p class="claim">(ε, δ)-differential privacy with ε = {epsilon} and '
@@ -250,8 +245,8 @@ def _public(model: Any, groups: str | None) -> str:
     facts = dict(model.privacy_.public)
     is_seen = "seen" in str(facts.get("classes_source", ""))
     source = "found in the table and declared public" if is_seen else "stated"
-    units = facts.get("private_column_scales", ())
-    learnt = set(units) if isinstance(units, tuple) else set()
+    scaled = facts.get("private_column_scales", ())
+    learnt = set(scaled) if isinstance(scaled, tuple) else set()
     kinds = list(facts.get("columns", ()))
     columns = [
         (name, kind, "scale estimated within the budget" if name in learnt else "")
@@ -300,7 +295,7 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
         scaler = getattr(inner, "scaler_", None)
         if model is not inner or not isinstance(scaler, ReleasedScaler):
             return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
-        center, reach = np.asarray(scaler.center), _HALF_WIDTH * np.asarray(scaler.scale)
+        center, reach = np.asarray(scaler.center), HALF_WIDTH * np.asarray(scaler.scale)
         ranges = np.column_stack([center - reach, center + reach])
         return _curves(AdditiveDisplay.from_estimator(model, ranges), inner)
     names = list(natural.importances)[:_MOST_CURVES]

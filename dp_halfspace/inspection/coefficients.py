@@ -292,7 +292,7 @@ _Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray, FloatArray
 
 def _of_table(model: Any, X: Any) -> _Columns:
     """Return names, values and plausible ends of the columns of numbers of a table."""
-    encoding, units, frame = model.encoding_, model.column_scales_, read_frame(X)
+    encoding, scales, frame = model.encoding_, model.column_scales_, read_frame(X)
     columns = encoding.numbers
     learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
     positions = encoding.positions(frame)
@@ -304,9 +304,9 @@ def _of_table(model: Any, X: Any) -> _Columns:
     low, high = (np.array([getattr(c, end) for c in columns]) for end in ("low", "high"))
     is_learnt = np.array([c.name in learnt for c in columns], dtype=bool)
     is_far = is_learnt & np.array([not c.has_range for c in columns], dtype=bool)
-    near = _far(units.center, units.scale)
+    near = _far(scales.center, scales.scale)
     low, high = np.where(is_far, near[0], low), np.where(is_far, near[1], high)
-    sizes = np.where(is_learnt, np.hypot(units.center, units.scale), np.nan)
+    sizes = np.where(is_learnt, np.hypot(scales.center, scales.scale), np.nan)
     return [column.name for column in columns], values, low, high, sizes
 
 

@@ -140,7 +140,7 @@ _COLUMNS = 3
 # Points of a curve of one column.
 _POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
-_HALF_WIDTH = 2.5
+HALF_WIDTH = 2.5
 # Letters of all labels of an axis that fit beside each other.
 _MOST_LETTERS = 24
 # Ticks of an axis of numbers or dates at most.
@@ -717,7 +717,7 @@ def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
     columns, scales = model.encoding_.columns, model.column_scales_
     numbers = zip(model.encoding_.numbers, scales.center, scales.scale, strict=True)
     for column, centre, scale in numbers:
-        around = (centre - _HALF_WIDTH * scale, centre + _HALF_WIDTH * scale)
+        around = (centre - HALF_WIDTH * scale, centre + HALF_WIDTH * scale)
         shown.setdefault(column.name, (column.low, column.high) if column.has_range else around)
     grids = _Grids([], [], np.full((1, len(columns)), None, dtype=object))
     for j, column in enumerate(columns):

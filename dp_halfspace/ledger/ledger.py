@@ -508,7 +508,7 @@ class PrivacyLedger:
         which it holds. With a `path` they are written to that file, too; a file of a ledger is
         refused. Texts that a spreadsheet would take for a formula begin with an apostrophe.
         """
-        return _write(self._statement().to_csv(), path)
+        return write_text(self._statement().to_csv(), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a page for an auditor to print and sign; with a `path` it is written, too.
@@ -518,7 +518,7 @@ class PrivacyLedger:
         delta of the cap, and the digest of all entries: public facts, and neither the path of the
         ledger nor what the records state as public.
         """
-        return _write(self._statement().to_html(), path)
+        return write_text(self._statement().to_html(), path)
 
     def summary(self) -> str:
         """Text for people: what is promised, how much is spent, and what is left."""
@@ -696,7 +696,7 @@ class PrivacyLedger:
         return balance
 
 
-def _write(text: str, path: str | os.PathLike[str] | None) -> str:
+def write_text(text: str, path: str | os.PathLike[str] | None) -> str:
     """Return a text, after writing it where that is asked for."""
     if path is not None:
         if belongs_to_ledger(Path(path)):

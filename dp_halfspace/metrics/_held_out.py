@@ -98,8 +98,6 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     return HeldOut(X, codes, classes, people, order)
 
 
-__all__ = ["OTHER", "PrivateGroupScore"]
-
 # Name of the group of records whose value is not in the public list.
 OTHER = "other"
 # Gaps of all pairs together miss with this probability.

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from sklearn.calibration import CalibrationDisplay
     from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
 
-__all__ = ["PrivateScore", "private_score"]
-
 # Part of epsilon for one quartile of scores of unknown scale, times n epsilon.
 _PLACE = 150.0
 # Its least value.

@@ -34,15 +34,6 @@ from dp_halfspace.privacy.record import PrivacyRecord
 AnyPlan = TypeVar("AnyPlan", bound=PublicPlan)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared(Generic[AnyPlan]):
-    """What is fixed before a fit pays: checked records, a plan of public numbers, its record."""
-
-    data: HeldOut
-    plan: AnyPlan
-    record: PrivacyRecord
-
-
 def _inner_has(name: str) -> Callable[[Any], bool]:
     """Make a check whether the model inside has a method."""
 
@@ -160,16 +151,15 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
-        ready = self._prepare(X, y, groups)
-        warn_of_weak_guarantee(ready.record)
+        data, plan, record = self._plan_fit(X, y, groups)
+        warn_of_weak_guarantee(record)
         # What the model says of the records, before anything is charged: its errors are its own.
-        values = ready.data.outcomes(self._outcome, self.estimator)
+        values = data.outcomes(self._outcome, self.estimator)
         source = noise_source(self.random_state)
         ledger = opened_ledger(self.ledger, type(self).__name__)
-        permit = authorise(ready.record, source, ledger)
-        self._release(ready, values, permit)
-        self.classes_ = ready.data.classes
-        self.privacy_ = ready.record
+        permit = authorise(record, source, ledger)
+        self._release(plan, data, values, permit)
+        self.classes_, self.privacy_ = data.classes, record
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -199,9 +189,11 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        return self._prepare(X, y, groups).record
+        return self._plan_fit(X, y, groups)[2]
 
-    def _prepare(self, X: Any, y: ArrayLike, groups: Any) -> Prepared[AnyPlan]:
+    def _plan_fit(
+        self, X: Any, y: ArrayLike, groups: Any
+    ) -> tuple[HeldOut, AnyPlan, PrivacyRecord]:
         """Check the records and fix every public number of a fit."""
         classes = self._check_model()
         self._check_classes(classes)
@@ -215,7 +207,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
             noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
             public={"n_samples": data.n, "classes": data.classes.tolist(), **plan.public},
         )
-        return Prepared(data, plan, record)
+        return data, plan, record
 
     def _check_classes(self, classes: NDArray[Any]) -> None:
         """Refuse a label set that does not fit."""
@@ -230,7 +222,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
 
     @abstractmethod
-    def _release(self, ready: Prepared[AnyPlan], values: Any, permit: Permit) -> None:
+    def _release(self, plan: AnyPlan, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count, release and set the fitted attributes."""
 
     @property

@@ -557,7 +557,8 @@ class RobustAccuracy:
     Notes
     -----
     **Privacy.** One number in [0, 1] for each record, so a search covers it as for accuracy. For
-    linear models in stated units (`data_norm`). Source: ``docs/proofs/robust.md``, section 1.
+    linear models with a stated scale of rows (`data_norm`). Source: ``docs/proofs/robust.md``,
+    section 1.
 
     Examples
     --------

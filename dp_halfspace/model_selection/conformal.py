@@ -28,7 +28,6 @@ from dp_halfspace.model_selection._prefit import (
     COUNT_GRID,
     MeanSlack,
     PrefitClassifier,
-    Prepared,
     chosen_places,
     crossing_utilities,
     events_of,
@@ -38,8 +37,6 @@ from dp_halfspace.model_selection._prefit import (
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
-
-__all__ = ["PrivateConformalClassifier"]
 
 # Public candidates for the smallest probability of a class in a set: quarters of log-odds in the
 # middle, few where sets hold nearly all classes or none.
@@ -193,7 +190,7 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         numbers = (rule.mean, rule.step, few, few_rate, lacking, steepness)
         return _Plan(borders, choice, share, *numbers, self.by_class)
 
-    def _release(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
+    def _release(self, plan: _Plan, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count the true classes above every candidate, and choose one.
 
         Notes
@@ -206,10 +203,9 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
           utilities together.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
         """
-        data, plan = ready.data, ready.plan
         n_classes = len(data.classes)
         cells = Cells(n_classes, plan.borders, data.people, largest=16 * COUNT_GRID)
-        table = sum_over_chunks(_count_values, values, data.codes, cells)
+        table = sum_over_chunks(count_scores, values, data.codes, cells)
         if not plan.by_class:
             table = table.sum(axis=0, keepdims=True)
         # From the highest probability, the smallest sets, down to all classes.
@@ -259,7 +255,3 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         """
         check_is_fitted(self)
         return np.asarray(self.estimator.predict(X))
-
-
-def _count_values(values: Any, codes: Any, cells: Cells) -> Any:
-    return count_scores(values, codes, cells)

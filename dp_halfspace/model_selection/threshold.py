@@ -23,7 +23,6 @@ from dp_halfspace.metrics._tallies import Cells, checked_borders, count_scores, 
 from dp_halfspace.model_selection._prefit import (
     COUNT_GRID,
     PrefitClassifier,
-    Prepared,
     Slack,
     chosen_places,
     crossing_utilities,
@@ -255,7 +254,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         value = min(safe(float(self.value)), 1.0)
         return _Plan(target, value, borders, count, choice, slack, variance, -float(ndtri(miss)))
 
-    def _release(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
+    def _release(self, plan: _Plan, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count positives and negatives above every candidate, and choose one.
 
         Notes
@@ -268,9 +267,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         - Sensitivity: 1 of each.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
         """
-        data, plan = ready.data, ready.plan
         cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
-        table = sum_over_chunks(_count_values, values, data.codes, cells)
+        table = sum_over_chunks(count_scores, values, data.codes, cells)
         # From the highest score down; nobody first, everybody last.
         above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
         positive, negative = above[self._positive], above[1 - self._positive]
@@ -318,7 +316,3 @@ def _scores(
     if positive:
         return scores
     return 1.0 - scores if hasattr(model, "predict_proba") else -scores
-
-
-def _count_values(values: Any, codes: Any, cells: Cells) -> Any:
-    return count_scores(values, codes, cells)

@@ -23,7 +23,7 @@ _UNDERFLOW = 2.0**-500
 # Norms for which the analysis of the roundings holds.
 _SMALLEST = 2.0**-100
 _LARGEST = 2.0**100
-# Share of the influence of a record that a solver has to reach at least.
+# Least tolerance of a solver, as a share of the largest change of the gradient by one record.
 _RELATIVE = 1e-7
 
 

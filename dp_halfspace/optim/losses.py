@@ -144,7 +144,7 @@ def _ramp_curvature(t: Any, knot: float, width: float) -> FloatArray:
     return np.asarray(((x > 0.0) & (x < width)) / width)
 
 
-def _squared(t: Any) -> FloatArray:
+def _square_distance(t: Any) -> FloatArray:
     """Return (1 - t)^2."""
     with np.errstate(over="ignore"):
         return np.asarray(np.square(_minus(t, 1.0)))
@@ -280,7 +280,7 @@ SQUARED_HINGE = Loss(
 SQUARED = replace(
     SQUARED_HINGE,
     name="squared",
-    value=_squared,
+    value=_square_distance,
     derivative=_squared_slope,
     second_derivative=partial(np.full_like, fill_value=2.0, dtype=np.float64),
     minimiser=1.0,

@@ -56,8 +56,8 @@ from dp_halfspace.privacy.profiles import (
     step_up,
 )
 
-# Mass of an event that may count as an infinite loss, and the logarithm of the smallest delta
-# beside which that is nothing; below it the calculation is repeated with the next.
+# Probability of an event that is treated as an infinite loss, and the logarithm of the smallest
+# delta for which it is negligible; below, the calculation is repeated with the next pair.
 _TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
 # Gaussian terms of a sum that is evaluated exactly, at most.
 _MAX_TERMS = 64
@@ -69,9 +69,9 @@ _NEGLIGIBLE = 1e-6
 _FURTHEST = 1e300
 # Groups in which events are added when there are more different ones.
 _GROUPS = 32
-# Share of a delta whose atoms are moved up instead of evaluated.
+# Share of a delta; atoms of less are rounded up to a larger loss instead of evaluated.
 _MOVED_SHARE = 2.0**-46
-# Atoms of a block that is moved as a whole.
+# Atoms of a block that is rounded up as a whole.
 _BLOCK = 64
 
 
@@ -132,7 +132,7 @@ class ProfileBound:
         slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
         threshold = epsilon - slack
         if len(mass) > 16 * _BLOCK:
-            losses, mass, cut = self._relevant(losses, mass, cut, threshold)
+            losses, mass, cut = self._drop_negligible(losses, mass, cut, threshold)
         with np.errstate(divide="ignore"):
             logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
         top = float(logs.max())
@@ -150,7 +150,7 @@ class ProfileBound:
             np.logaddexp(total, math.log(weight) + kernel(mu, remaining - shift), out=total)
         return total
 
-    def _relevant(
+    def _drop_negligible(
         self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
     ) -> tuple[FloatArray, FloatArray, float]:
         """Move up the atoms at both ends that contribute nothing."""

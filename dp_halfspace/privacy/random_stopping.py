@@ -405,10 +405,10 @@ class RunCountDistribution:
         uniform = LazyUniform(0, 0, source)
         uniform.refine()
 
-        def reached(k: int) -> bool:
+        def is_reached(k: int) -> bool:
             return uniform.below(lambda bits: _cumulative(self, bits)[k - 1])
 
-        return bisect_left(range(self.k_max), True, lo=1, key=reached)
+        return bisect_left(range(self.k_max), True, lo=1, key=is_reached)
 
 
 def _weights(distribution: RunCountDistribution) -> list[Decimal]:

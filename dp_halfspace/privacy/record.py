@@ -52,7 +52,7 @@ _NOISES = {
     "none": "none was added; nothing is guaranteed",
 }
 # False positive rates at which the true positive rate of an attack is shown.
-_SHOWN_RATES = (0.001, 0.01, 0.1)
+SHOWN_RATES = (0.001, 0.01, 0.1)
 # Largest size of the epsilons of bounds on an attack that are searched.
 _FARTHEST = 50.0
 # Distance of such epsilons at which the search ends.
@@ -271,9 +271,7 @@ class PrivacyRecord:
         ]
         for delta in sorted({0.0, self.delta, *_SHOWN_DELTAS}, reverse=True):
             lines.append(f"  - delta {delta:<8.3g} epsilon {rounded_text(self.epsilon_at(delta))}")
-        found = ", ".join(
-            f"{rounded_text(self.attack_tpr(fpr))} at {fpr:g}" for fpr in _SHOWN_RATES
-        )
+        found = ", ".join(f"{rounded_text(self.attack_tpr(fpr))} at {fpr:g}" for fpr in SHOWN_RATES)
         lines += [
             f"What an attack can gain that knows all but {_UNITS[self.adjacency]} (rounded up):",
             f"  - true minus false positive rate {rounded_text(self.attack_advantage())}",

@@ -30,7 +30,7 @@ LONGEST = 2.0**60
 _SPARSE_ROWS = 8192
 _WORK_ENTRIES = 2**15  # entries of a temporary array that is computed from a block
 _MAX_ROWS = 1024  # a block of sparse rows is copied more than once
-# Sums of squares in this range are accurate: nothing that matters under- or overflows.
+# Sums of squares in this range are accurate: no term that matters under- or overflows.
 _SAFE = (1e-200, 1e200)
 # Smaller factors are subnormal or nearly so.
 _TINY = 2.0**-1000

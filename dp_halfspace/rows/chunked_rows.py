@@ -84,7 +84,7 @@ class ChunkedRows:
         template = self._template.normalise_images(transform, **how)
         return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
 
-    def sampled(self, stride: int) -> ChunkedRows:
+    def take_groups(self, stride: int) -> ChunkedRows:
         """Return the rows of one of so many groups in each chunk; see `SingleFeatureRows`."""
         matrix = self._matrix.each(sample_groups, stride)
         counts = tuple(len(sample_groups(np.empty(size), stride)) for size in matrix.counts)

@@ -497,7 +497,7 @@ def normalised_rows(
     >>> normalised_rows(np.array([[3.0, 0.0], [0.0, 0.0]]), 3.0, 0.75).margins(np.ones(3)).round(12)
     array([1.4, 1. ])
     """
-    # Squares of longer rows could overflow; beside them the constant is nothing.
+    # Squares of longer rows could overflow; relative to them the constant is negligible.
     scale, lengths = scales_and_lengths(X, data_norm if clips else data_norm * LONGEST)
     scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)

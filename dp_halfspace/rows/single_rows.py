@@ -339,7 +339,7 @@ class SingleFeatureRows(SingleRows):
             out[lo : lo + len(rows)] = rows @ single
         return out
 
-    def sampled(self, stride: int) -> SingleFeatureRows:
+    def take_groups(self, stride: int) -> SingleFeatureRows:
         """Return the rows of one of so many groups of rows, which their numbers alone decide."""
         return replace(self, _matrix=sample_groups(self._matrix, stride))
 

@@ -118,7 +118,7 @@ def margin_risk_bound(
     candidates = checked_size("n_candidates", n_candidates)
     mu = _training_mu(epsilon, delta, candidates, selection_epsilon)
     share = beta / 2.0 if population and n_components is not None else beta
-    case = _separated(
+    case = _check_bound_case(
         (n_samples, n_features),
         margin,
         n_outliers=n_outliers,
@@ -165,7 +165,7 @@ class _Separated:
         return self.loss + math.hypot(1.0 / math.sqrt(n_steps), noise) * self.length
 
 
-def _separated(
+def _check_bound_case(
     shape: tuple[int, int],
     margin: float,
     *,
@@ -263,7 +263,7 @@ def last_iterate_risk_bound(
     mu = gdp_mu(epsilon, delta)
     is_chosen = candidates > 1
     share = beta / (1 + is_chosen + population + (n_components is not None))
-    case = _separated(
+    case = _check_bound_case(
         (n_samples, n_features),
         margin,
         n_outliers=n_outliers,
@@ -396,7 +396,7 @@ def random_stopping_risk_bound(
     0.151
     """
     require("in (0, 1)", score_share=score_share)
-    case = _separated(
+    case = _check_bound_case(
         (n_samples, n_features),
         margin,
         n_outliers=n_outliers,

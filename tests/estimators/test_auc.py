@@ -117,7 +117,7 @@ def test_what_follows_the_count_moves_no_noise():
     ranker = plan.ranker
     paces, powers = [], []
     for count in (-1e9, 0.0, 20.0, 100.0, 1000.0, 5000.0, 9980.0, 1e9):
-        adapted, weights = ranker.balanced(count, 10.0, plan.problem)
+        adapted, weights = ranker.adapt_to_count(count, 10.0, plan.problem)
         assert adapted.plan.events == ranker.plan.events
         assert adapted.plan.descent.mechanism == ranker.plan.descent.mechanism
         assert 0 < weights.min() <= weights.max() == 1.0

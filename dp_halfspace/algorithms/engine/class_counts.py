@@ -29,7 +29,7 @@ _LARGEST_SHARE = 0.03
 # Between them the root of the share is this number over n mu.
 _COUNTED = 26.0
 # A class is assumed to hold at least this share of the records.
-_RAREST = 0.001
+RAREST = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +181,10 @@ def rarity_of(
     kept = np.clip(counts, 0.0, total)
     common, is_of_many = int(np.argmax(kept * weights)), len(counts) > 2
     counted = float(total - kept[common] if is_of_many else kept[1 - common])
-    others = min(max((counted + deviation) / total, _RAREST), 0.5)
+    others = min(max((counted + deviation) / total, RAREST), 0.5)
     records = others * total * mu
     size = others * float(np.delete(weights, common).mean())
-    share = min(max(size / (size + (1.0 - others) * float(weights[common])), _RAREST), 0.5)
+    share = min(max(size / (size + (1.0 - others) * float(weights[common])), RAREST), 0.5)
     even = _EVEN_OF_MANY if is_of_many else _EVEN_OF_FEATURES if has_features else _EVEN
     fall = _FALL_OF_MANY if is_of_many else _FALL
     degree = max(0.0, 1.0 - (share / even) ** fall)
@@ -207,7 +207,7 @@ def balanced_weights(
     kept = np.clip(counts, 0.0, total)
     common = int(np.argmax(kept))
     change = max(deviation, n_recounted)
-    sizes = np.maximum(kept + change, _RAREST * total)
+    sizes = np.maximum(kept + change, RAREST * total)
     sizes[common] = max(kept[common] - change, float(np.delete(sizes, common).max()))
     sizes = np.minimum(sizes, sizes[common])
     return np.asarray(sizes.min() / sizes)

@@ -143,7 +143,7 @@ def match_octaves(
         evidence[part] = best + np.log(probabilities.sum(axis=2))
     octaves = _pool_octaves(evidence)
     median = (np.cumsum(octaves, axis=1) < 0.5).sum(axis=1)
-    # Octaves next to the median: the mean over all would follow the remotest one.
+    # Octaves next to the median: a mean over all of them would depend on outliers.
     near = np.clip(median[:, None] + np.arange(-1, 2), 0, N_OCTAVES)
     rows = np.arange(len(counts))[:, None]
     probabilities = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
@@ -207,7 +207,7 @@ def match_linear(
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
-        # What speaks for all rows being in an interval, by its middle.
+        # Log likelihood of all rows being in an interval of this size, by its middle cell.
         sums = np.concatenate([[0.0], np.cumsum(distribution.gain(counts, n_samples / size))])
         found = np.full(n_cells, -np.inf)
         found[size // 2 : size // 2 + n_cells - size + 1] = sums[size:] - sums[:-size]
@@ -363,9 +363,9 @@ class ColumnScalesPlan:
           moments of d columns ``2 sqrt(d)``.
         - Proof: ``docs/proofs/column_scales.md``, sections 1 to 4; ``persons.md``.
         """
-        # 1. Counts in octaves say how wide each column is.
-        # 2. Columns that are narrow beside their distance from zero are counted again.
-        # 3. Moments of the clipped columns correct centres and widths.
+        # 1. Estimate the width of each column from noisy counts in octaves.
+        # 2. Count columns again whose width is small relative to their distance from zero.
+        # 3. Correct centres and widths by noisy moments of the clipped columns.
         weights = None if people is None else people.weights
         noisy = permit.release(sum_over_chunks(octave_counts, X, weights), self.octaves)
         distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)

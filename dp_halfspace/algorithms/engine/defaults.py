@@ -32,14 +32,14 @@ SMALL_WITH_PRIOR = 3000.0
 STAGES_PAY = 1000.0
 # More columns than this have no preconditioner: its release costs more than it brings.
 WIDE = 512
-# So many features of fewer columns have a preconditioner of all: they are not worth less than
-# columns.
+# Up to so many features of fewer columns the preconditioner is of all features, not of the columns
+# alone.
 WIDE_FEATURES = 1024
 # Largest step of the sum over records, times their number.
 MAX_STRIDE = 2000.0
-# Share of mu^2, or of epsilon, that the preconditioner is worth where it is released.
+# Share of mu^2, or of epsilon, for the preconditioner.
 PRECONDITIONER_SHARE = 0.2
-# How many directions the preconditioner may tell apart.
+# Number of directions with eigenvalues of their own in the preconditioner that is planned for.
 EFFECTIVE_DIMENSION = 20.0
 # The path has its planned length where the signal of the first step exceeds the root of (its length
 # times the number of coefficients, over this number); else it is shorter.
@@ -63,13 +63,13 @@ _MOST = 600
 _MAX_COLUMNS = 2049
 # Features of one column; twice as many with many records.
 FEW_TERMS = 4
-# Records times mu for a coefficient of a column from which cosines pay.
+# Records times mu, for each coefficient of a column, from which cosines improve accuracy.
 _LEAST_REACH = 6.0
 # Fourier features of all columns.
 _JOINT = 192
-# Fewest of them that are any use.
+# With fewer there are none.
 _FEWEST_JOINT = 32
-# Records of a class times mu from which they pay.
+# Records of a class times mu from which they improve accuracy.
 _JOINT_RECORDS = 150.0
 # Whitened Fourier features: share of mu^2 for the moment.
 WHITENING_SHARE = 0.03
@@ -91,9 +91,9 @@ _FEATURED_LARGEST = 1.8
 _LENGTHENED = 30.0
 # Whitened Fourier features of all records, beyond those that there would be without whitening.
 _MOST_WHITENED = 1e9
-# Square of the length of features that the noise leaves little room for, relative to the columns.
+# Least square of the length of whitened features, relative to that of the columns.
 _LEAST_SQUARE = 1.0 / 3.0
-# Records of a class times mu for a cell that the fine Fourier features tell apart.
+# Records of a class times mu for each cell that the fine Fourier features resolve.
 _PER_CELL = 25.0
 # Fewest such cells.
 _FEWEST_CELLS = 2.0
@@ -177,7 +177,7 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
         )
     strength = _strength(n_samples, n_columns, mu)
     path_length = min(max(1.6 * strength**0.25, 1.8), 3.0)
-    # The less noise, the finer the optimum that is worth approaching.
+    # With less noise more steps pay: the iterate can come closer to the optimum.
     steps = round(min(max(80.0 * mu, 20), 60))
     return EngineDefaults(
         constant_column=_wide_constant_column(strength) if wide else 0.2,
@@ -421,7 +421,7 @@ def additive_defaults(
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
     if is_table and n_classes == 2:
-        # Features behind the columns ask for a shorter path only where there is little noise.
+        # With features behind the columns the path is shorter only where there is little noise.
         strength = _strength(n_samples, lead + 1, mu)
         path_length = min(_FEATURED_PATH / mu**_FEATURED_FALL, _FEATURED_LARGEST * strength**0.25)
         path_length = max(path_length, defaults.path_length)
@@ -430,7 +430,8 @@ def additive_defaults(
     edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
     if n_columns <= WIDE_FEATURES and edge <= n_samples / 4:
         return replace(defaults, preconditioner_columns=WIDE_FEATURES, behind=behind)
-    # The mean square of a mapped row of the block is about as many directions as are told apart.
+    # The mean square of a mapped row of the block is about the number of directions that have
+    # eigenvalues of their own.
     share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
@@ -508,7 +509,8 @@ def objective_defaults(
     """Return the defaults for the shape of normalised rows and a budget, which may be infinite."""
     wide = n_columns > WIDE
     if delta == 0:
-        # What is left of wide rows drowns first: then the intercept has to carry the model.
+        # With many columns noise hides their coefficients first: a large constant column keeps the
+        # intercept, which then is most of the model.
         constant_column, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
         margin_offset, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
         return ObjectiveDefaults(constant_column, margin_offset, stretch, share, n_components)

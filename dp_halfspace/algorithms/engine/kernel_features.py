@@ -132,8 +132,8 @@ def draw_additive_features(
 ) -> AdditiveMap:
     """Draw columns, cosines and Fourier features, as many as public sizes and a budget allow.
 
-    At most `n_components`, if there is a number, or as many as there are columns. A scale of
-    rows that was stated bounds the columns; in units that were learnt they go further.
+    At most `n_components`, if there is a number, or as many as there are columns. A stated scale of
+    rows bounds the columns; in learnt column scales their entries are larger.
     """
     n_features = problem.n_features
     # Pure noise is longer by the root of the number of columns.

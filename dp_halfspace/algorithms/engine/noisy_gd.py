@@ -183,7 +183,7 @@ def plan_descent(
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     longest = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     if is_single:
-        # What float32 adds to the reach of a record, by its slopes and by the sum of its group:
+        # What float32 adds to the influence of a record, by its slopes and by the sum of its group:
         # docs/proofs/certificate.md, section 9.
         longest += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
     longest *= steps.clip
@@ -199,7 +199,7 @@ def plan_descent(
         step_mu = mu / math.sqrt(steps.n_steps) * DOWN
         mechanism = GaussianNoise(sensitivity, step_mu)
         event = Repeated(mechanism.event, steps.n_steps)
-    # With little noise the curvature limits the step, not the noise.
+    # With little noise the step is limited by the curvature of the loss instead.
     stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
     return DescentPlan(

@@ -18,7 +18,7 @@ from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 # A fit warns below this share of the improvement.
 POOR = 0.5
-# For this share of the improvement it says what it would take.
+# The warning states the records, and the epsilon, for this share of the improvement.
 GOOD = 0.8
 # A class of this share of the records is rare.
 RARE = 0.05
@@ -29,8 +29,9 @@ HARDLY_BETTER = 1.0 / 3.0
 # For a class below this share of a table, a fit warns below half of the area: at a third, three of
 # ten fits of the hospital benchmark at chance level got no warning, by the noise of their counts.
 _UNEVEN = 0.2
-_LARGEST_EPSILON = 1e6
-# How messages begin that follow from what a fit has counted.
+# A larger epsilon promises nothing.
+LARGEST_EPSILON = 1e6
+# Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = (
     ", so that its ranking may be no better than chance: do not rely on it unless a private score "
@@ -77,7 +78,7 @@ _RANKINGS = {
     (False, False): _Curve(8.7, 1.26, 0.0, 1.3),
 }
 # Tables of two classes, by noise (Gaussian or not): accuracy, and rankings, whose signal is
-# multiplied by p (1 - p). What counts is the columns of the table, not what they are encoded in.
+# multiplied by p (1 - p). The number of columns is that of the table before it is encoded.
 _TABLES = {
     True: (_Curve(30.0, 0.5, 0.0, 1.3), _Curve(30.0, 0.0, 0.0, 1.5)),
     False: (_Curve(60.0, 0.4, 0.0, 1.0), _Curve(78.0, 0.0, 0.0, 1.6)),
@@ -218,7 +219,7 @@ def outlook_of(
         ranked = 1.0 if n_classes == 2 else None
         return Outlook(1.0, *sizes, epsilon, n_samples, epsilon, ranked, unit=unit)
     strength = gdp_mu(epsilon, delta) if is_gaussian else epsilon
-    # Of two classes the records of the rarer one are what counts.
+    # With two classes the number of records of the rarer one decides.
     share, even, least = RARE, 1.0, HARDLY_RANKED
     rare = share
     if kind is not None:
@@ -256,7 +257,7 @@ def outlook_of(
         *sizes,
         epsilon,
         math.ceil(wanted / strength),
-        needed if needed <= _LARGEST_EPSILON else math.inf,
+        needed if needed <= LARGEST_EPSILON else math.inf,
         ranked,
         share,
         unit,

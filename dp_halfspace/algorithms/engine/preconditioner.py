@@ -113,7 +113,7 @@ class Preconditioner:
     def image_squares(self, rows: FloatArray) -> FloatArray:
         """Return the squared norms of the images of rows of shape (n, n_columns)."""
         parts = rows @ self.directions
-        # By what is left of a row: a difference of squares would lose all digits.
+        # From the residual of a row: a difference of squares would lose all digits.
         rest = parts @ self.directions.T
         np.subtract(rows, rest, out=rest)
         rest *= self.relative
@@ -224,7 +224,7 @@ def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) 
     if plan.lead is not None:
         return _leading_preconditioner(rows, plan, plan.lead, permit)
     if plan.stride > 1:
-        rows = rows.sampled(plan.stride)
+        rows = rows.take_groups(plan.stride)
         plan = replace(plan, n_samples=rows.shape[0], stride=1)
     n, size = plan.n_samples, plan.n_columns
     noisy = released_moment(rows, plan.mechanism, permit)
@@ -239,7 +239,7 @@ def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) 
         overwrite_a=True,
     )
     if plan.most_directions is not None:
-        # The largest come last; what is left out is stretched as the noise is.
+        # The largest come last; directions that are left out are stretched as the noise is.
         first = max(0, len(values) - plan.most_directions)
         values, directions = values[first:], directions[:, first:]
     spikes, bulk = shrunk_spectrum(values - surplus, plan)

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 # Records times mu, for each root of a column, that are counted for the rarer class when classes are
 # weighted, in stated scales: there the mean of the majority class is not at the origin.
 _RECOUNTED = 3.0
-# From this n mu on counts of more than two classes are above their noise: others cost budget only.
+# From this n mu on counts of more than two classes exceed their noise, and are released.
 _COUNTS_OF_MANY = 125.0
-# Dimension of a projection that nothing else asks for: its image still has a preconditioner.
+# Default dimension of a projection: small enough for a preconditioner of the image.
 _COMPONENTS = 500
 
 
@@ -370,7 +370,7 @@ def gradient_training(
     if problem.is_scale_stated and math.isfinite(mu):
         n_recounted = _RECOUNTED * math.sqrt(min(sizes["n_columns"], EFFECTIVE_DIMENSION)) / mu
     return linear_plan(
-        # Published steps count on longer rows being scaled down, these do not.
+        # The proof of published steps needs longer rows to be scaled down, that of these does not.
         replace(problem, clips=False),
         "noisy_gd",
         plan,

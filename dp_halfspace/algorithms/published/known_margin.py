@@ -423,7 +423,7 @@ def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: f
     `solver` is ``"noisy_gd"`` or ``"phased_prox"``; without a margin the one below which noise
     alone costs half of the training error stands for it.
     """
-    plan = _phased if solver == "phased_prox" else _descent
+    plan = _plan_pass_for_margin if solver == "phased_prox" else _plan_steps_for_margin
     return plan(problem, _margin(problem, margin, mu), mu)
 
 
@@ -489,7 +489,7 @@ def _plan_known_margin(
     return linear_map, problem.constant(constant_column), margin
 
 
-def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
+def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """Noisy gradient steps for one margin."""
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
@@ -522,7 +522,7 @@ def plan_hinge_steps(
     )
 
 
-def _phased(problem: Problem, margin: float, mu: float) -> LinearPlan:
+def _plan_pass_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """One pass of proximal steps for one margin."""
     _refuse_several_classes(problem, "phased_prox")
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)

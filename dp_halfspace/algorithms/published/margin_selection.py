@@ -267,8 +267,8 @@ class MarginPlan:
 
         - Adjacency: replace-one.
         - Released: the number of one margin.
-        - Sensitivity: of each candidate 1 plus the largest loss of a record and the gap of its
-          computed minimum, in the choice.
+        - Sensitivity: of each candidate ``1 + 1 / margin``, the largest loss of a record, and the
+          gap of its computed minimum.
         - Proof: ``docs/proofs/kernel.md``, section 4.
         """
         weights = relative_weights(self.candidates[0].problem.class_weights)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.class_counts import RAREST
 from dp_halfspace.algorithms.engine.defaults import (
     WIDE,
     ObjectiveDefaults,
@@ -147,7 +148,7 @@ class MeanDifferencePlan:
                 sums = rows.adjoint(signed)[:-1]
                 return np.append(_release_mean(sums, self, permit), 0.0)[None, :]
             transform = release_standardisation(rows, self.standardisation, permit)
-            clipped = apply_to_chunks(_clipped, signed, rows.lengths(transform.T))
+            clipped = apply_to_chunks(_clip_to_ball, signed, rows.lengths(transform.T))
             sums = transform.T @ rows.adjoint(clipped)
             return np.asarray(transform @ _release_mean(sums, self, permit))[None, :]
 
@@ -156,7 +157,7 @@ def _signed_weights(classes: NDArray[np.intp], weights: FloatArray) -> FloatArra
     return np.where(classes == 1, weights, -weights)
 
 
-def _clipped(signed: FloatArray, lengths: FloatArray) -> FloatArray:
+def _clip_to_ball(signed: FloatArray, lengths: FloatArray) -> FloatArray:
     """Scale what multiplies rows of these lengths, so that none counts as longer than one."""
     return signed * (1.0 / np.maximum(lengths, 1.0))
 
@@ -385,7 +386,7 @@ class Ranker:
     power: float | None = None
     mu: float = 0.0
 
-    def balanced(
+    def adapt_to_count(
         self, count: float, deviation: float, problem: RankingProblem
     ) -> tuple[Ranker, FloatArray]:
         """Adapt to a public or released count of positive records, and weigh the classes."""
@@ -475,7 +476,7 @@ class RankingPlan(FitPlan):
         problem, norm = self.problem, self.problem.data_norm
         X, classes, people = data.X, data.class_indices, data.people
         positive = apply_to_chunks(np.equal, classes, 1)
-        ranker, balance = self._balanced(positive, permit, people)
+        ranker, balance = self._release_weights(positive, permit, people)
         rows, constant_column = ranker.rows(X, problem, people), ranker.constant_column
         with single_blas_thread():
             released = ranker.plan.run(rows, classes, balance, permit)[0]
@@ -500,7 +501,7 @@ class RankingPlan(FitPlan):
         intercept = 0.0 if scaling is None else threshold / -scaling * scaling
         return Fitted(direction[None, :], np.array([intercept]), norm if self.clips else math.inf)
 
-    def _balanced(
+    def _release_weights(
         self, positive: Any, permit: Permit, people: People | None
     ) -> tuple[Ranker, FloatArray]:
         """Choose ranker and class weights by the number of positive records, public or released.
@@ -517,7 +518,7 @@ class RankingPlan(FitPlan):
             deviation = noise_deviation(self.count)
         if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
             ranker = self.rare
-        return ranker.balanced(count, deviation, self.problem)
+        return ranker.adapt_to_count(count, deviation, self.problem)
 
 
 def plan_ranking(problem: RankingProblem, mechanism: str) -> RankingPlan:
@@ -638,10 +639,6 @@ def _pairs(
     }
 
 
-# A class is assumed to hold at least this share of the records.
-_RAREST = 0.001
-
-
 def release_count(
     positive: Any, noise: Noise, permit: Permit, people: People | None = None
 ) -> float:
@@ -693,7 +690,7 @@ def _share(count: float, n_samples: int, deviation: float) -> float:
     """Return the share of the positive records, moved towards one half by the noise."""
     half = n_samples / 2.0
     excess = math.copysign(max(abs(count - half) - deviation, 0.0), count - half)
-    return min(max((half + excess) / n_samples, _RAREST), 1.0 - _RAREST)
+    return min(max((half + excess) / n_samples, RAREST), 1.0 - RAREST)
 
 
 # Candidates on each side of the centre.
@@ -754,11 +751,11 @@ def threshold_losses(
         signed = np.where(positive[part], -weights[1], weights[0])
         if each is not None:
             signed *= each[part]
-        losses.append(_added(scores[part], signed, grid, largest))
+        losses.append(_add_losses(scores[part], signed, grid, largest))
     return base + np.array([math.fsum(column) for column in zip(*losses, strict=True)])
 
 
-def _added(
+def _add_losses(
     scores: NDArray[Any], signed: FloatArray, grid: FloatArray, largest: float
 ) -> FloatArray:
     """Add up what the records above each threshold count, those near it in part.

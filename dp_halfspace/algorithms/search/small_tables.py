@@ -39,7 +39,7 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import normalised_rows
 
-# n epsilon of a count that says enough.
+# n epsilon of a count that is precise enough.
 _ENOUGH = 20.0
 # Least and largest part of a budget for a count, of two classes.
 _LEAST = 0.05
@@ -135,7 +135,7 @@ def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[Er
 
 # Candidates.
 _WANTED = 50_000
-# Candidates from the n epsilon on that tells so many apart.
+# Candidates from the n epsilon on with which more of them improve accuracy.
 _MORE_WANTED = 200_000
 # That n epsilon.
 _TELLING = 180.0
@@ -148,7 +148,7 @@ _MORE_WORK = 3e8
 _CONSTANTS = 0.05
 # Part of directions among the other candidates.
 _DIRECTIONS = 0.28
-# The same up to an n epsilon that tells little of the thresholds of cells.
+# The same up to an n epsilon that is too small to choose thresholds of cells.
 _MORE_DIRECTIONS = 0.45
 # That n epsilon.
 _LITTLE = 30.0
