@@ -126,6 +126,10 @@ def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[Er
 _WANTED, _MORE_WANTED, _TELLING = 50_000, 200_000, 180.0
 _FEWEST, _WORK, _MORE_WORK = 2_000, 1e9, 3e8
 _CONSTANTS = 0.05
+# The largest part of the constant classifiers where errors are counted, and the n epsilon from
+# which on it falls with its square: probabilities of a classifier that barely beats a constant are
+# worse than those of the constant, and a small budget finds many such ones.
+_MOST_CONSTANTS, _FALLS = 0.5, 60.0
 _DIRECTIONS, _MORE_DIRECTIONS, _LITTLE = 0.28, 0.45, 30.0
 # Constant column beside rows of norm one.
 BIAS = 0.5
@@ -292,6 +296,13 @@ def prior_model(prior: LinearPrior) -> SmallModel:
     return SmallModel(prior.coefficients, prior.intercepts, None, is_prior=True)
 
 
+def _part_of_constants(n_epsilon: float, *, counts: bool) -> float:
+    """Return the part of the list that the constant classifiers are."""
+    if not counts:
+        return _CONSTANTS
+    return max(_MOST_CONSTANTS * min(_FALLS / n_epsilon, 1.0) ** 2, _CONSTANTS)
+
+
 def plan_small_table(
     n_samples: int,
     n_features: int,
@@ -307,6 +318,7 @@ def plan_small_table(
     listed, too.
     """
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
+    part = _part_of_constants(n_samples * epsilon, counts=counts)
     if counts:
         choice = plan_counted_choice(n_samples, epsilon)
         epsilon = choice.choice_epsilon
@@ -314,7 +326,9 @@ def plan_small_table(
     if n_samples * epsilon >= _TELLING:
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
     directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
-    n_constants = max(1, round(_CONSTANTS * wanted / 2.0))
+    fewest = max(1, round(_CONSTANTS * wanted / 2.0))
+    # More constants add to the list: as many others as there would be are left.
+    more = part / (1.0 - part) / (_CONSTANTS / (1.0 - _CONSTANTS))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
-    sizes = n_features, wanted - 2 * n_constants, n_constants
+    sizes = n_features, wanted - 2 * fewest, round(fewest * more)
     return SmallTablePlan(*sizes, choice, tuple(words), prior, directions)
