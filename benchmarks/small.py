@@ -201,7 +201,10 @@ def brier(families: list[tuple[Any, Any]], n: int, share: float, n_epsilon: floa
     noise = np.arange(-int(10 / below), int(10 / above) + 1, max(1, int(0.02 / above)))
     distribution = np.exp(np.where(noise < 0, below, -above) * noise)
     counts = np.linspace(noise[0], n + noise[-1], 300)
-    parts = (*np.array([0.28, 0.72]) * 0.95, 0.05)
+    plan = plan_small_table(n, 2, n_epsilon / n, seed=0, counts=True)
+    constants = 2.0 * plan.n_constants / plan.n_listed
+    directions = plan.part_of_directions
+    parts = (*np.array([directions, 1.0 - directions]) * (1.0 - constants), constants)
     least, total, score = min(errors.min() for errors, _ in families), 0.0, 0.0
     for (errors, accuracy), part in zip(families, parts, strict=True):
         weights = part / len(errors) * np.exp(-choice.choice_epsilon / 2.0 * (errors - least))

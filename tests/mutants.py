@@ -3580,6 +3580,18 @@ MUTANTS = [
         "tests/algorithms/search/test_small_tables.py",
         (
             "plan_small_table",
+            "round(fewest * more)",
+            "fewest",
+            "test_constants_are_a_larger_part_of_the_list_where_errors_are_counted",
+        ),
+        (
+            "_part_of_constants",
+            "_FALLS / n_epsilon",
+            "n_epsilon / _FALLS",
+            "test_constants_are_a_larger_part_of_the_list_where_errors_are_counted",
+        ),
+        (
+            "plan_small_table",
             "(epsilon * DOWN)",
             "(2.0 * epsilon * DOWN)",
             "test_one_choice_is_released_and_nothing_else",
