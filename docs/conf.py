@@ -63,12 +63,16 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
+# The sections of a docstring state types; a signature with them fills a screen.
+autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 html_theme = "pydata_sphinx_theme"
 html_title = "dp_halfspace"
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "footer_start": ["copyright", "release"],
+    "secondary_sidebar_items": ["page-toc", "edit-this-page"],
 }
 exclude_patterns = ["_build", "_templates", "examples"]
 html_static_path = ["_static"]

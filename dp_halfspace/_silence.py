@@ -1,4 +1,4 @@
-"""Silence: what a secret computation prints, logs or warns of is dropped."""
+"""Silence: what a secret computation prints, logs or warns of is dropped, and what may warn."""
 
 import io
 import logging
@@ -6,8 +6,11 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from numbers import Number
 from threading import Lock
 from typing import Any
+
+import numpy as np
 
 
 class _Nowhere(io.RawIOBase):
@@ -64,3 +67,29 @@ def drop_output() -> Iterator[None]:
     with _DROPPED_OUTPUT, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+# Libraries whose values convert to numbers and texts without a warning.
+_SILENT = frozenset(
+    (
+        "builtins",
+        "numpy",
+        "decimal",
+        "fractions",
+        "datetime",
+        "pandas",
+        "pyarrow",
+        "uuid",
+        "zoneinfo",
+    )
+)
+
+
+def may_speak(kind: type) -> bool:
+    """Tell by the type of a cell whether its conversion may warn, which shows that it is there.
+
+    That is so for masked entries, complex numbers, and objects of other libraries.
+    """
+    if issubclass(kind, np.ma.MaskedArray | complex | np.complexfloating):
+        return True
+    return kind.__module__.partition(".")[0] not in _SILENT and not issubclass(kind, Number)

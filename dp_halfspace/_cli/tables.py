@@ -48,8 +48,9 @@ _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 def _row_blocks(
     file: Iterator[str], separator: str, path: Path, width: int
 ) -> Iterator[list[list[str]]]:
-    """Split the lines below the header, many at a time."""
-    lines = ((number, line) for number, line in enumerate(file, 2) if line.strip())
+    """Split the lines below the header, many at a time; one of tabs alone is a row."""
+    blanks = "\r\n" if separator == "\t" else None
+    lines = ((number, line) for number, line in enumerate(file, 2) if line.strip(blanks))
     while block := list(islice(lines, _LINES)):
         rows = _split_plain([line for _, line in block], separator, width)
         if rows is None:

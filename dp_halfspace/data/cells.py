@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -20,6 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dp_halfspace._silence import may_speak
 
 # Texts of missing values: those of pandas' readers, and other signs for "not known".
 MISSING_TEXTS = frozenset(
@@ -174,6 +177,17 @@ def _read_number(value: Any) -> int | float | Decimal | None:
 
 def _read_object(value: Any, decimal: str | None) -> Cell:
     """Read an object of another type by its text, unless it stands for a missing value."""
+    if isinstance(value, np.ma.MaskedArray):
+        return None
+    if may_speak(type(value)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _read_by_text(value, decimal)
+    return _read_by_text(value, decimal)
+
+
+def _read_by_text(value: Any, decimal: str | None) -> Cell:
+    """Read an object by its text, unless it is a NaN of some kind."""
     if type(value).__name__ == "NAType" or bool(value != value):  # noqa: PLR0124 - any NaN
         return None
     return _read_text(str(value).strip(), decimal)

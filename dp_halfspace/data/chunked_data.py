@@ -25,6 +25,7 @@ from dp_halfspace.data.validation import (
     check_features,
     check_two_dimensional,
     class_indices,
+    has_speaking_cells,
     is_chunked,
     not_finite,
     refuse_foreign_arrays,
@@ -142,10 +143,10 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
     """Return a chunk as an array of floats; coded rows hold nothing else."""
     if isinstance(chunk, CodedRows):
         return chunk
+    if has_speaking_cells(chunk) or getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
+        chunk = with_nan(chunk)
     if hasattr(chunk, "to_numpy"):
         return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
-    if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
-        chunk = with_nan(chunk)
     return np.asarray(chunk, dtype=dtype)
 
 

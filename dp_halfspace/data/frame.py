@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +123,7 @@ def read_frame(X: Any) -> Frame:
         frame = _from_polars(X, listed)
     elif hasattr(X, "column_names"):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
-    elif isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
+    elif isinstance(X, list | tuple) and any(map(_is_row, X)):
         frame = _from_lists(X)
     else:
         check_two_dimensional(X)
@@ -187,8 +187,21 @@ def _from_array(array: NDArray[Any]) -> Frame:
     return Frame(names, False, tuple(array.T), len(array))
 
 
-def _from_lists(rows: Sequence[Sequence[Any]]) -> Frame:
+def _is_row(row: Any) -> bool:
+    """Tell whether an object is a row of cells, in whatever it is stored.
+
+    One row that is an array among lists must not decide how the others are read.
+    """
+    has_cells = hasattr(row, "__len__") and hasattr(row, "__iter__")
+    is_other = isinstance(row, str | bytes | bytearray | Mapping | Set)
+    return has_cells and not is_other and getattr(row, "ndim", 1) == 1
+
+
+def _from_lists(rows: Sequence[Any]) -> Frame:
     """Take rows in lists apart, cell by cell: numpy would choose one type for all of them."""
+    if not all(map(_is_row, rows)):
+        raise ValueError("X must be two-dimensional: one of its rows is no list of cells")
+    rows = [row if isinstance(row, list | tuple) else list(row) for row in rows]
     width = len(rows[0])
     if any(len(row) != width for row in rows):
         raise ValueError("X must be two-dimensional: its rows differ in length")

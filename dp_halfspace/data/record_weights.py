@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._silence import may_speak
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import (
     TrainingData,
@@ -110,9 +111,9 @@ def _numbers(values: ArrayLike) -> FloatArray | None:
         array = np.asarray(values)
         if array.dtype.kind == "O":
             entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
-            if any(isinstance(value, str | bytes) for value in entries):
+            if any(isinstance(v, str | bytes) or may_speak(type(v)) for v in entries):
                 return None
             array = np.array(entries, dtype=np.float64).reshape(array.shape)
         return array.astype(np.float64) if array.dtype.kind in "biuf" else None
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # noqa: BLE001 - how an object fails to be a number is private
         return None

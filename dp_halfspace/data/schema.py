@@ -17,7 +17,7 @@ from dp_halfspace._params import plain
 from dp_halfspace.data.cells import DECIMALS, FALSE, TRUE, canonical, category_of, date_of
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import Frame, kind_of
-from dp_halfspace.data.validation import is_chunked
+from dp_halfspace.data.validation import array_or_none, is_chunked
 
 # Kinds of a column that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
@@ -96,17 +96,24 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
 
 
 def label_set(target: Any, y: Any) -> NDArray[Any] | None:
-    """Return the labels of a schema, as numbers where the labels of the records are numbers."""
+    """Return the labels of a schema, as numbers where the labels of the records are numbers.
+
+    Which type of numbers they are, a dtype says. A list has none: there the schema decides.
+    """
     if target is None:
         return None
     labels = np.asarray(target)
     values = y.sample if isinstance(y, Chunks) else y
-    dtype = values.dtype if is_chunked(values) else np.asarray(values).dtype
-    if labels.dtype.kind == "U" and dtype.kind in "iuf":
+    is_list = isinstance(values, list | tuple)
+    dtype = values.dtype if is_chunked(values) else getattr(array_or_none(values), "dtype", None)
+    if labels.dtype.kind == "U" and dtype is not None and dtype.kind in "iuf":
         try:
-            return labels.astype(np.float64).astype(dtype)
+            numbers = labels.astype(np.float64)
         except ValueError:
             raise ValueError("target of schema lists texts, but y holds numbers") from None
+        if is_list:
+            dtype = np.dtype(np.int64 if (numbers == np.rint(numbers)).all() else np.float64)
+        return numbers.astype(dtype)
     return labels
 
 

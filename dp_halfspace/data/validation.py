@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Number
@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dp_halfspace._silence import may_speak
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
@@ -33,6 +34,10 @@ _ROWS_PER_BLOCK = 4096
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
 # From here on two whole numbers can be the same float.
 _FIRST_ROUNDED = 2.0**53
+# Stands for an object that may not be converted.
+_NO_NUMBER = object()
+_ENDLESS = ("inf", "-inf")
+_MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
@@ -103,7 +108,7 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
     refuse_foreign_arrays("y", y)
-    array = _array_or_none(y)
+    array = array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
         # The message of a library would show the shape, and the number of rows may be private.
         raise ValueError("y must be one-dimensional: one label for each record")
@@ -112,35 +117,41 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     # numpy turns a missing label among texts in a list into a text.
     entries = list(y) if isinstance(y, list | tuple) else []
+    has_text_in_list = len({isinstance(entry, str | bytes) for entry in entries}) > 1
     if labels.dtype.kind in "OT":
         entries += labels.tolist()
     is_number = labels.dtype.kind in "fmM"
     if any(map(is_missing, entries)) or (is_number and not np.isfinite(labels).all()):
         rule = "every record needs a label"
         raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
+    if has_text_in_list:
+        # One text in a list makes texts of all numbers.
+        raise ValueError(_MIXED)
     return labels
 
 
-def _array_or_none(values: Any) -> NDArray[Any] | None:
-    """Return an array, or None where it would be ragged; without the message of a library."""
+def array_or_none(values: Any) -> NDArray[Any] | None:
+    """Return an array, or None where it would be ragged; without the messages of a library."""
     try:
         return np.asarray(values)
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - the message may quote a cell, or show the number of rows
         return None
 
 
 def is_missing(value: Any) -> bool:
     """Tell whether an object stands for a missing value.
 
-    None, NaN, infinity, NaT, pd.NA or a null of Arrow.
+    None, NaN, infinity, NaT, pd.NA, an entry of a masked array or a null of Arrow.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return True
+    if isinstance(value, np.ma.MaskedArray):
         return True
     if is_arrow_scalar(value):
         return not value.is_valid or is_missing(value.as_py())
     try:
         return bool(value != value)  # noqa: PLR0124 - NaT and every other NaN
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # noqa: BLE001 - how an object fails to compare is private
         return type(value).__name__ == "NAType"
 
 
@@ -163,14 +174,17 @@ def check_features(
     """
     refuse_foreign_arrays("X", X)
     check_two_dimensional(X)
+    speaks = has_speaking_cells(X)
+    if speaks and isinstance(X, list | tuple):
+        X, speaks = with_nan(X), False
     if sparse.issparse(X):
         _check_sparse_structure(X)
     _refuse_dates(X)
-    if hides_rows and not (X if hasattr(X, "shape") else np.asarray(X)).shape[1]:
+    if hides_rows and not as_table(X).shape[1]:
         raise ValueError("X has no columns: at least one is required")
-    checked = _convert_features(estimator, X, reset=reset)
+    checked = None if speaks else _convert_features(estimator, X, reset=reset)
     if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
-        checked = _convert_features(estimator, with_nan(X), reset=reset)
+        checked = _convert_features(estimator, X, reset=reset, read=with_nan)
     if checked is None:
         raise _not_numeric_error(X)
     names = getattr(estimator, "feature_names_in_", None)
@@ -179,25 +193,60 @@ def check_features(
     return checked
 
 
-def _convert_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Return `X` as floats, or None where a library's message would quote its entries.
+def has_speaking_cells(X: Any) -> bool:
+    """Tell whether a table holds objects whose conversion may warn."""
+    columns: Iterable[Any] = ()
+    if isinstance(X, list | tuple):
+        columns = (row if isinstance(row, list | tuple) else np.atleast_1d(row) for row in X)
+    elif hasattr(X, "iloc"):
+        kinds_of_columns = map(str, getattr(X, "dtypes", ()))
+        columns = (X.iloc[:, j] for j, kind in enumerate(kinds_of_columns) if kind == "object")
+    elif hasattr(X, "get_columns"):
+        columns = (each.to_list() for each in X.get_columns() if str(each.dtype) == "Object")
+    elif getattr(getattr(X, "dtype", None), "kind", "") == "O":
+        columns = (X.ravel(),)
+    kinds: set[type] = set()
+    for column in columns:
+        kinds |= set(map(type, column))
+    return any(map(may_speak, kinds))
+
+
+def as_table(X: Any) -> Any:
+    """Return what has a shape: `X` itself, or its rows in an array, None where these differ."""
+    if hasattr(X, "ndim"):
+        return X
+    if isinstance(X, list | tuple) and has_speaking_cells(X):
+        X = with_nan(X)
+    return array_or_none(X)
+
+
+def _convert_features(
+    estimator: BaseEstimator, X: Any, *, reset: bool, read: Callable[[Any], Any] | None = None
+) -> Any:
+    """Return `X`, or what is read of it, as floats; None if a library's message would quote it.
 
     The caller raises: an exception raised here would carry that message as its context.
     """
     kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
+    is_opaque = getattr(getattr(X, "dtype", None), "kind", "O") not in "biufc"
+    how: dict[str, Any] = {"accept_sparse": "csr", "dtype": kinds, "ensure_all_finite": False}
     try:
-        return validate_data(
-            estimator, X, reset=reset, accept_sparse="csr", dtype=kinds, ensure_all_finite=False
-        )
-    except OverflowError:
-        return None
-    except (TypeError, ValueError) as error:
+        if read is None:
+            checked = validate_data(estimator, X, reset=reset, **how)
+        else:
+            # What is read may have no names: those of `X` are checked.
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            checked = check_array(read(X), input_name="X", estimator=estimator, **how)
+    except MemoryError:
+        raise
+    except Exception as error:
         # The error of an object that is converted may quote it; only messages on shapes pass.
-        kind = getattr(getattr(X, "dtype", None), "kind", "O")
-        is_opaque = kind not in "biufc" and not _SHAPES.match(str(error))
-        if is_opaque or _QUOTES_DATA.search(str(error)):
+        if (is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error)):
             return None
         raise
+    # One missing cell decides in which order polars writes down a table of whole numbers.
+    has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
+    return np.asfortranarray(checked) if has_no_order else checked
 
 
 def _may_be_single(X: Any) -> bool:
@@ -210,11 +259,20 @@ def _may_be_single(X: Any) -> bool:
 
 
 def with_nan(X: Any) -> Any:
-    """Return objects with NaN for what is missing, but for infinity, each entry by itself."""
-    objects = np.array(X, dtype=object, order="C")
-    flat = objects.reshape(-1)
-    for place, value in enumerate(flat.tolist()):
-        if is_missing(value) and not isinstance(value, float):
+    """Return objects with NaN for what is missing, but for infinity, each entry by itself.
+
+    What may warn when it is converted becomes an object that is no number. The result has the order
+    of `X`, in which lengths of rows are summed.
+    """
+    objects = np.array(X, dtype=object, order="K" if isinstance(X, np.ndarray) else "C")
+    flat = objects.reshape(-1, order="A")
+    cells = flat.tolist()
+    speaking = set(filter(may_speak, set(map(type, cells))))
+    for place, value in enumerate(cells):
+        is_masked = isinstance(value, np.ma.MaskedArray)
+        if type(value) in speaking and not is_masked:
+            flat[place] = _NO_NUMBER
+        elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
     return type(X)(objects, columns=X.columns) if hasattr(X, "iloc") else objects
 
@@ -249,7 +307,7 @@ def _refuse_dates(X: Any) -> None:
     if hasattr(X, "dtypes"):
         bad = [j for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     else:
-        array = X if hasattr(X, "dtype") else np.asarray(X)
+        array = as_table(X)
         bad = list(range(array.shape[1])) if array.dtype.kind in "mM" else []
     if bad:
         raise ValueError(
@@ -280,7 +338,7 @@ def _has_valid_indices(X: Any) -> bool:
 
 def check_two_dimensional(X: Any) -> None:
     """Refuse anything but a table, before a library quotes it in its own message."""
-    table = X if hasattr(X, "ndim") else _array_or_none(X)
+    table = as_table(X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
     if table.ndim != 2:
@@ -304,7 +362,7 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
     if dtype is not None and np.dtype(dtype).kind == "c":
         return ValueError("Complex data not supported: X must hold real numbers")
     names = getattr(X, "columns", None)
-    columns = list(np.asarray(X, dtype=object).T)
+    columns = list(np.asarray(with_nan(X), dtype=object).T)
     reasons = [_conversion_error(column) for column in columns]
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
@@ -325,9 +383,9 @@ def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
         column.astype(np.float64)
     except TypeError:
         return TypeError
-    except (ValueError, OverflowError):
+    except Exception:  # noqa: BLE001 - whatever it is, its text may quote the cell
         return ValueError
-    return ValueError if any(isinstance(v, complex) for v in column) else None
+    return None
 
 
 def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
@@ -372,10 +430,10 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             if (label_set[codes] != labels).any():
                 raise ValueError(_OTHER_LABEL)
             return codes, label_set
-    try:
-        seen, inverse = np.unique(labels, return_inverse=True)
-    except (TypeError, ArithmeticError):
-        raise ValueError("y mixes types: use labels of one type") from None
+    found = _distinct_labels(labels)
+    if found is None:  # outside, so that no other message is the context of this one
+        raise ValueError(_MIXED)
+    seen, inverse = found
     if classes is None:
         if len(seen) < 2:
             raise ValueError(
@@ -387,10 +445,26 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
     if labels.dtype.kind == "f" and label_set.dtype.kind in "iu":
         _refuse_rounded(label_set)
     position = {label: code for code, label in enumerate(label_set.tolist())}
-    if any(label not in position for label in seen.tolist()):
+    table = np.array([_look_up(label, position) for label in seen.tolist()], dtype=np.intp)
+    if (table < 0).any():
         raise ValueError(_OTHER_LABEL)
-    table = np.array([position[label] for label in seen.tolist()], dtype=np.intp)
     return table[inverse], label_set
+
+
+def _look_up(label: Any, position: Mapping[Any, int]) -> int:
+    """Return the position of a label, or -1 for what is none, which may have no hash."""
+    try:
+        return position.get(label, -1)
+    except Exception:  # noqa: BLE001 - how an object fails to compare is private
+        return -1
+
+
+def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
+    """Return different labels and the place of each label among them; None if types are mixed."""
+    try:
+        return np.unique(labels, return_inverse=True)
+    except Exception:  # noqa: BLE001 - how an object fails to compare is private
+        return None
 
 
 def _refuse_rounded(label_set: NDArray[Any]) -> None:
@@ -470,7 +544,7 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         person: dict[Any, int] = {}
         names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
         same = [person.setdefault(name, len(person)) for name in names]
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # noqa: BLE001 - how an object fails to be an id is private
         values, has_missing, is_rounded, same = None, False, False, []
     # Outside, so that no other message is a context.
     if values is None:
@@ -503,7 +577,8 @@ def _name_of(owner: Any) -> Any:
         return _name_of_scalar(owner)
     is_cell = isinstance(owner, str | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
-    return owner if text is None else text
+    # Numbers too long to be written out would all have one name, and are told apart by themselves.
+    return owner if text is None or text in _ENDLESS else text
 
 
 def _name_of_scalar(owner: Any) -> Any:

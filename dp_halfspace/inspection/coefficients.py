@@ -173,11 +173,16 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
 # Widths of a column between its centre and a median that is no longer plausible: more than half
 # of the rows of the fit lay within about one.
 _FAR = 5.0
+# Times that new rows may be smaller: in mg/dl instead of umol/l they lie near zero, which may be
+# within five widths. Most rows are below their size, which counts from so many rows on.
+_SMALL = 8.0
+_SIZE = 0.9
+_LEAST_ROWS = 20
 
 
 @dataclass(frozen=True)
 class UnitFinding:
-    """A column of new rows whose median lies far outside of what the model has released.
+    """A column of new rows whose median or size is far from what the model has released.
 
     Attributes
     ----------
@@ -187,14 +192,26 @@ class UnitFinding:
         Of the new rows, in their own unit: it is private if these rows are.
     expected : tuple of float
         Where a median would be plausible, in the units of the fit.
+    size : float or None, default=None
+        What nine of ten new entries are below in size, where that is far below `expected_size`.
+    expected_size : float or None, default=None
+        Root mean square of the column by what was released, where `size` is given.
     """
 
     column: str
     median: float
     expected: tuple[float, float]
+    size: float | None = None
+    expected_size: float | None = None
 
     def __str__(self) -> str:
         low, high = self.expected
+        if self.size is not None:
+            return (
+                f"column {self.column!r}: nine of ten new entries are below {self.size:.3g} in "
+                f"size, and those of the fit were of the size {self.expected_size:.2g}; is it in "
+                "the unit of the training data?"
+            )
         return (
             f"column {self.column!r}: the median {self.median:.4g} of the new rows lies outside of "
             f"{low:.4g} to {high:.4g}; is it in the unit of the training data?"
@@ -216,7 +233,9 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
     -------
     tuple of UnitFinding
         A column with a range is named if the median of its new rows is beyond an end; another one
-        if it is more than five widths from the released centre. Empty if all are plausible.
+        if it is more than five widths from the released centre. From 20 rows on a column in learnt
+        scales is named, too, if nine of ten new entries are less than an eighth of the size of
+        those of the fit, and most are not zero. Empty if all are plausible.
 
     Raises
     ------
@@ -244,19 +263,31 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
     """
     check_is_fitted(model)
     if hasattr(model, "encoding_"):
-        names, values, low, high = _of_table(model, X)
+        names, values, *facts = _of_table(model, X)
     else:
-        names, values, low, high = _of_numbers(model, X)
+        names, values, *facts = _of_numbers(model, X)
     findings = []
-    for name, column, *ends in zip(names, values, low.tolist(), high.tolist(), strict=True):
+    for name, column, *rest in zip(names, values, *(f.tolist() for f in facts), strict=True):
+        low, high, usual = rest
         known = column[~np.isnan(column)]
         median = float(np.median(known)) if len(known) else math.nan
-        if median < ends[0] or median > ends[1]:
-            findings.append(UnitFinding(name, median, (ends[0], ends[1])))
+        size = _size(known)
+        if median < low or median > high:
+            findings.append(UnitFinding(name, median, (low, high)))
+        elif size < usual / _SMALL:
+            findings.append(UnitFinding(name, median, (low, high), size, usual))
     return tuple(findings)
 
 
-_Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray]
+def _size(known: FloatArray) -> float:
+    """Return the size that most numbers are below; NaN of few, and where most are zero."""
+    if len(known) < _LEAST_ROWS or np.median(np.abs(known)) == 0.0:
+        return math.nan
+    return float(np.quantile(np.abs(known), _SIZE))
+
+
+# Names, values, ends between which a median is plausible, and sizes, NaN where none was learnt.
+_Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray, FloatArray]
 
 
 def _of_table(model: Any, X: Any) -> _Columns:
@@ -271,10 +302,12 @@ def _of_table(model: Any, X: Any) -> _Columns:
     ]
     # The ends of a column without a range are infinite, and stay so where nothing was learnt.
     low, high = (np.array([getattr(c, end) for c in columns]) for end in ("low", "high"))
-    is_far = np.array([not c.has_range and c.name in learnt for c in columns], dtype=bool)
+    is_learnt = np.array([c.name in learnt for c in columns], dtype=bool)
+    is_far = is_learnt & np.array([not c.has_range for c in columns], dtype=bool)
     near = _far(scales.center, scales.scale)
     low, high = np.where(is_far, near[0], low), np.where(is_far, near[1], high)
-    return [column.name for column in columns], values, low, high
+    sizes = np.where(is_learnt, np.hypot(scales.center, scales.scale), np.nan)
+    return [column.name for column in columns], values, low, high, sizes
 
 
 def _of_numbers(model: Any, X: Any) -> _Columns:
@@ -289,7 +322,8 @@ def _of_numbers(model: Any, X: Any) -> _Columns:
     if rows.ndim != 2 or rows.shape[1] != len(scaler.center):
         raise ValueError(f"X must have the {len(scaler.center)} columns of the fit")
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
-    return [str(name) for name in names], list(rows.T), *_far(scaler.center, scaler.scale)
+    sizes = np.hypot(scaler.center, scaler.scale)
+    return [str(name) for name in names], list(rows.T), *_far(scaler.center, scaler.scale), sizes
 
 
 def _far(center: NDArray[Any], scale: NDArray[Any]) -> tuple[FloatArray, FloatArray]:

@@ -59,6 +59,16 @@ def check(frame):
     assert frame["name"].tolist() == ["Ann, B.", "", "NA"]
 
 
+def test_a_row_without_any_cell_is_a_row_whatever_the_separator(tmp_path):
+    """Where one is left out, predictions of all later rows stand in the wrong places."""
+    for separator in ",;|\t":
+        lines = [separator.join(row) for row in (["a", "b"], ["1", "2"], ["", ""], ["3", "4"])]
+        path = write(tmp_path, [*lines[:2], "", *lines[2:]])
+        options = parse_options(["predict", "m", str(path), "--out", "o.csv"])
+        found = tables.read_cells(options, ["a", "b"]).frame
+        np.testing.assert_array_equal(found["a"], [1.0, np.nan, 3.0])
+
+
 @pytest.mark.parametrize("schema", [SCHEMA, None])
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
 def test_separators_with_and_without_a_schema(tmp_path, separator, schema):

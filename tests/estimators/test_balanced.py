@@ -1,5 +1,7 @@
 """Classes that noisy counts balance: in the budget and the record, with weights of at most one."""
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -12,9 +14,17 @@ from dp_halfspace import (
     PrivateKernelClassifier,
 )
 from dp_halfspace.algorithms import wrapped_plans
+from dp_halfspace.algorithms.engine.class_counts import balanced_weights, plan_class_counts
+from dp_halfspace.algorithms.engine.plan import noise_deviation
+from dp_halfspace.algorithms.wrapped_plans import BalancedPlan
 from dp_halfspace.audit import replay
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.model_selection import PrivateSearchCV
 from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.interception import intercept_releases
+from tests.algorithms.support import permit_for
+from tests.releases import record_releases
 from tests.support import fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
@@ -99,3 +109,59 @@ def test_people_and_chunks_are_counted():
     model = balanced(AdaptiveMarginClassifier())
     assert model.fit(X, Y, groups=groups).predict(X).mean() > 1.5 * Y.mean()
     assert dict(model.privacy_.public)["n_samples"] == 3000
+
+
+class Inner:
+    """A plan that keeps the weights that it is given."""
+
+    def with_class_weights(self, weights):
+        self.weights = weights
+        return self
+
+    def run(self, data, permit):
+        return self
+
+
+def counted(released, *, people=None, weights=None):
+    """Run a plan of counts on two records of the second class; return values and class weights.
+
+    The release is answered by given counts.
+    """
+    codes = np.array([0, 0, 0, 0, 1, 1])
+    data = TrainingData(np.zeros((6, 1)), codes, np.array([0, 1]), None, people, weights)
+    n_units = 6 if people is None else len(people)
+    counts, _ = plan_class_counts(n_units, 2, 50.0, are_weighed=weights is not None)
+    plan = BalancedPlan(counts, Inner(), (counts.noise.event,), {}, frozenset(), is_single=False)
+    seen = []
+    with intercept_releases(lambda value, *_: seen.append(value) or np.array(released)):
+        inner = plan.run(data, permit_for(*plan.events))
+    return seen, inner.weights
+
+
+def test_classes_weigh_by_released_counts_alone():
+    """Planted in the list of mutants: the counts of the records."""
+    (value,), weights = counted([1.0])
+    np.testing.assert_array_equal(value, [2.0])
+    noise = plan_class_counts(6, 2, 50.0)[0].noise
+    expected = balanced_weights(np.array([5.0, 1.0]), noise_deviation(noise), 6)
+    np.testing.assert_array_equal(weights, expected)
+    assert not np.array_equal(weights, counted([4.0])[1])
+
+
+def test_people_count_once_and_records_by_their_weights():
+    (value,), _ = counted([1.0], people=People(np.array([1, 4, 1])))
+    # The second person has three rows of the first class and one of the second.
+    np.testing.assert_array_equal(value, [1.25])
+    (value,), _ = counted([1.0, 1.0], weights=np.array([1.0, 0.5, 0.25, 0.0, 0.5, 0.125]))
+    np.testing.assert_array_equal(value, [1.75, 0.625])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[1:2] + ESTIMATORS[3:4], ids=str)
+def test_counts_of_weighed_records_are_charged_for_both_classes(estimator):
+    """A record leaves one sum and enters the other: neither is known from the other."""
+    weights = np.linspace(0.0, 1.0, 300)
+    with record_releases() as releases:
+        balanced(estimator, epsilon=30.0).fit(X[:300], Y[:300], sample_weight=weights)
+    counts = releases[0]
+    assert counts.value.shape == (2,)
+    assert counts.mechanism.sensitivity >= math.sqrt(2.0)

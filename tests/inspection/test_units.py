@@ -70,3 +70,25 @@ def test_matrices():
     stated = AdaptiveMarginClassifier(classes=[False, True], data_norm=100.0, random_state=0)
     with pytest.raises(ValueError, match="no column scales"):
         check_units(stated.fit(X, Y), X)
+
+
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
+def test_smaller_units_are_named_though_near_zero(kind):
+    """In mg/dl creatinine lies within five widths of what it was in umol/l."""
+    creatinine, sodium = RNG.lognormal(4.5, 0.45, N), RNG.normal(139, 4, N)
+    table = pd.DataFrame({"creatinine": creatinine, "sodium": sodium})
+    more = {"schema": dict.fromkeys(table, "number")} if kind is PrivateTableClassifier else {}
+    model = kind(classes=[False, True], random_state=0, **more)
+    model.fit(table, np.log(table["creatinine"].to_numpy()) > 4.5)
+    other = table.assign(creatinine=table["creatinine"] / 88.4)
+    assert check_units(model, table) == ()
+    (found,) = check_units(model, other)
+    assert found.column == "creatinine"
+    assert found.expected[0] < found.median < found.expected[1]
+    assert found.size == pytest.approx(float(np.quantile(other["creatinine"], 0.9)))
+    assert found.size < found.expected_size / 8.0
+    assert "are below" in str(found)
+    assert "unit of the training data" in str(found)
+    assert check_units(model, other[:19]) == ()
+    mostly_zero = table.assign(creatinine=np.where(np.arange(N) % 3, 0.0, 1.0))
+    assert check_units(model, mostly_zero) == ()

@@ -440,3 +440,43 @@ def test_runs_that_would_be_choices_of_a_small_table_are_planned_as_one():
     assert record.epsilon_at(record.delta) <= 1.0
     with pytest.raises(ValueError, match="solver='noisy_gd'"):
         planned(selection="random_stopping")
+
+
+# -- where the noise of a search comes from ---------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_the_record_says_where_the_noise_comes_from():
+    for selection in ("exponential", "random_stopping"):
+        assert search(selection=selection).plan(X, Y).noise == "os"
+        assert search(selection=selection, random_state=3).plan(X, Y).noise == "seeded"
+        assert search(selection=selection, epsilon=math.inf).plan(X, Y).noise == "none"
+
+
+def test_no_candidate_has_a_seed_of_its_own():
+    for model in (OUTPUT, OUTPUT.__class__(**{**OUTPUT.get_params(), "random_state": 5})):
+        candidate = search(model)._candidate({"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6})
+        assert candidate.random_state is None
+        assert candidate.ledger is None
+
+
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+def test_runs_of_an_unseeded_search_never_draw_the_same_noise(selection):
+    first, second = (search(grid={"alpha": [1e-2]}, selection=selection, n_repeats=2).fit(X, Y)
+                     for _ in range(2))  # fmt: skip
+    assert not np.array_equal(first.best_estimator_.coef_, second.best_estimator_.coef_)
+
+
+@pytest.mark.parametrize("seed", [None, (7, 1)])
+def test_the_noise_of_a_score_is_the_streams(seed):
+    """A seed repeats it for the same run, and for no other one; without a seed nothing does."""
+    noise = privacy.GaussianNoise(1.0, 1.0)
+
+    def scored(run):
+        model = search()._candidate({"alpha": 0.1, "epsilon": math.inf})
+        return plan_module._train_and_score(
+            model, X, Y, scoring="accuracy", noise=noise, seed=seed and (seed[0], run)
+        )[1]
+
+    assert scored(1) != scored(2)
+    assert (scored(1) == scored(1)) == (seed is not None)

@@ -182,3 +182,10 @@ def test_the_parts_of_a_budget_make_the_whole(delta):
         assert 0.999 < plan.events[0].epsilon + left.epsilon <= 1.0
     whole = Budget.of(1.0, delta)
     assert affordable_calibration(50, whole) == (None, whole)
+
+
+def test_lines_lie_between_the_scores_of_a_curve_and_go_on_beyond():
+    curve = calibration.CalibrationCurve(np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 3.0]))
+    np.testing.assert_allclose(
+        curve(np.array([-1.0, 0.5, 1.0, 2.0, 5.0])), [-2.0, 1.0, 2.0, 2.5, 4.0]
+    )

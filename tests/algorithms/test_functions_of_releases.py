@@ -1,0 +1,246 @@
+"""What a part of an algorithm returns follows from its releases: other data, the same answers.
+
+Audits replay whole fits; here every part is replayed by itself, where nothing that comes after it
+can hide an exact number in the place of a released one.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.engine.calibration import CalibrationPlan
+from dp_halfspace.algorithms.engine.class_counts import plan_class_counts, rarity_of
+from dp_halfspace.algorithms.engine.column_scales import plan_column_scales
+from dp_halfspace.algorithms.engine.defaults import engine_defaults
+from dp_halfspace.algorithms.engine.noisy_gd import plan_gradient
+from dp_halfspace.algorithms.engine.preconditioner import (
+    plan_preconditioner,
+    release_preconditioner,
+)
+from dp_halfspace.algorithms.engine.training import Problem, gradient_training
+from dp_halfspace.algorithms.fit_plan import Fitted
+from dp_halfspace.algorithms.ranking.auc_training import (
+    plan_standardisation,
+    release_count,
+    release_standardisation,
+)
+from dp_halfspace.algorithms.search.halfspace_search import (
+    plan_directions,
+    plan_search,
+    run_search,
+)
+from dp_halfspace.algorithms.search.small_tables import plan_small_table
+from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.mechanisms import GaussianNoise
+from dp_halfspace.rows.rows import normalised_rows
+from tests.algorithms.support import permit_for
+from tests.releases import assert_follows, largest_move
+
+N = 60
+RNG = np.random.default_rng(0)
+# Two data sets of the same shape, a narrow column far from zero in both.
+FIRST, SECOND = (
+    np.column_stack([RNG.normal(size=(N, 2)), 50.0 + RNG.normal(size=N)]) for _ in range(2)
+)
+FEW, MANY = np.arange(N) % 6 == 0, np.arange(N) % 2 == 0
+CODES = {2: (1 * FEW, 1 * MANY), 3: (np.arange(N) % 3, np.arange(N) % 5 % 3)}
+WEIGHTS = np.linspace(0.0, 1.0, N), np.linspace(1.0, 0.5, N)
+OWNERS = People(np.tile([1, 4], N // 5)), People(np.tile([1, 9], N // 10))
+
+
+def test_an_exact_number_beside_a_release_is_seen():
+    """Planted: the total of the exact counts."""
+    plan, _ = plan_class_counts(N, 2, 2.0)
+
+    def run(codes):
+        return plan.run(codes, permit_for(plan.noise.event))[0], codes.sum()
+
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        assert_follows(run, *zip(CODES[2], strict=True))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["records", "people", "weights"])
+def test_counts_of_classes(n_classes, kind):
+    plan, _ = plan_class_counts(N, n_classes, 2.0, are_weighed=kind == "weights")
+
+    def run(codes, people, weights):
+        people = people if kind == "people" else None
+        weights = weights if kind == "weights" else None
+        return plan.run(codes, permit_for(plan.noise.event), people, weights)
+
+    assert_follows(run, *zip(CODES[n_classes], OWNERS, WEIGHTS, strict=True))
+
+
+SCORES = {2: (FIRST[:, 0], SECOND[:, 0]), 3: (FIRST, SECOND)}
+
+
+@pytest.mark.parametrize(("n_classes", "is_rare"), [(2, False), (2, True), (3, False), (3, True)])
+def test_curves_of_probabilities(n_classes, is_rare):
+    plan = CalibrationPlan(GaussianNoise(math.sqrt(2.0), 2.0))
+    ones, rarity = np.ones(n_classes), None
+    if is_rare:
+        counts = np.array([50.0, *[10.0 / (n_classes - 1)] * (n_classes - 1)])
+        rarity = replace(rarity_of(counts, ones, 1.0, N, 1.0), degree=0.5)
+
+    def run(scores, codes):
+        return plan.run(scores, codes, ones, permit_for(*plan.events), rarity=rarity)
+
+    assert_follows(run, *zip(SCORES[n_classes], CODES[n_classes], strict=True))
+
+
+@pytest.mark.parametrize("owners", [(None, None), OWNERS], ids=["records", "people"])
+def test_scales_of_columns(owners):
+    """Two columns round zero, and one that is counted again."""
+    n = N if owners[0] is None else len(owners[0])
+    plan = plan_column_scales(n, 3, Budget.gaussian(50.0))
+    owners = (owners[0], owners[0])
+    run = lambda X, people: plan.run(X, permit_for(*plan.events), people)  # noqa: E731
+    assert assert_follows(run, *zip((FIRST, 1.1 * SECOND), owners, strict=True)) == 3
+
+
+def unit_rows(X):
+    return normalised_rows(X, 1.0, 0.5, None, clips=False)
+
+
+def test_a_preconditioner_and_a_standardisation():
+    mapped = plan_preconditioner(N, 4, N, mu=5.0)
+    run = lambda X: release_preconditioner(unit_rows(X), mapped, permit_for(mapped.mechanism.event))  # noqa: E731
+    assert_follows(run, [FIRST], [SECOND])
+    scale = plan_standardisation(N, 3, N, Budget.gaussian(5.0))
+    run = lambda X: release_standardisation(unit_rows(X), scale, permit_for(scale.mechanism.event))  # noqa: E731
+    assert_follows(run, [FIRST], [SECOND])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_noisy_steps(n_classes):
+    plan = plan_gradient(
+        replace(engine_defaults(N, 4, n_classes, 5.0), n_steps=5),
+        n_samples=N, n_columns=4, n_classes=n_classes, block_rows=N, mu=5.0,
+    )  # fmt: skip
+    ones = np.ones(n_classes)
+
+    def run(X, codes):
+        return plan.run(unit_rows(X), codes, ones, permit_for(*plan.events))
+
+    assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("balances", [False, True])
+def test_a_fit_that_counts_classes(n_classes, balances):
+    problem = Problem(
+        N, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes, balances=balances
+    )
+    training = gradient_training(problem, 5.0, counts_classes=True)
+    assert training.counts is not None
+
+    def run(X, codes):
+        data = TrainingData(X, codes, np.arange(n_classes), None)
+        fitted = training.run(data, permit_for(*training.events))
+        assert isinstance(fitted, Fitted)
+        return fitted.coefficients, fitted.intercepts, fitted.rarity
+
+    assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_selections_of_small_tables(counts):
+    how = {"seed": 0, "counts": counts}
+    plans = [
+        (2, replace(plan_small_table(N, 3, 2.0, **how), n_candidates=200, n_constants=5)),
+        (3, replace(plan_small_tree(N, 3, 3, 2.0, **how), n_pairs=20, n_constants=5)),
+        (3, replace(plan_staged_tree(N, 3, 3, 2.0, **how), n_cuts=20)),
+    ]
+    for n_classes, plan in plans:
+        ones = np.ones(n_classes)
+
+        def run(X, codes, plan=plan, ones=ones):
+            return plan.run(X, codes, ones, permit_for(*plan.events))
+
+        assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
+
+
+def test_searches_and_a_count():
+    plan = plan_directions(4, epsilon=2.0, n_directions=200, n_stages=3, constant=0.5)
+
+    def run(X, codes):
+        return plan.run(unit_rows(X), codes, np.ones(2), permit_for(*plan.events))
+
+    assert_follows(run, *zip((FIRST, SECOND), CODES[2], strict=True))
+    search = plan_search(Budget.of(2.0, 0.0), n_candidates=50, n_stages=3, sensitivity=1.0)
+
+    def chosen(X):
+        losses = lambda candidates: np.abs(candidates @ X.T).sum(axis=1)  # noqa: E731
+        return run_search(search, 3, losses, permit_for(*search.events), seed=0)
+
+    assert_follows(chosen, [FIRST], [SECOND])
+    noise = GaussianNoise(1.0, 2.0)
+    count = lambda positive: release_count(positive, noise, permit_for(noise.event))  # noqa: E731
+    assert_follows(count, [FEW], [MANY])
+
+
+def persons(n_rows, label):
+    """Rows of twenty people, of which the third has so many, all in a far corner."""
+    counts = np.array([2, 1, n_rows, *[1, 3] * 8, 4])
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 3))
+    codes = rng.integers(2, size=100)
+    head, tail = int(counts[:2].sum()), int(counts[3:].sum())
+    side = 1.0 if n_rows > 1 else -1.0
+    own = np.tile([[8.0 * side, -5.0, 3.0 * side]], (n_rows, 1))
+    labels = np.full(n_rows, label)
+    return (
+        np.vstack([X[:head], own, X[head : head + tail]]),
+        np.concatenate([codes[:head], labels, codes[head : head + tail]]),
+        People(counts),
+    )
+
+
+def parts_with_people():
+    """Parts of algorithms that count people, as functions of rows, classes and owners."""
+    n = 20
+    for n_classes in (2, 3):
+        counts, _ = plan_class_counts(n, n_classes, 2.0)
+        yield lambda X, y, people, plan=counts: plan.run(y, permit_for(plan.noise.event), people)
+        curve = CalibrationPlan(GaussianNoise(math.sqrt(2.0), 2.0))
+        for degree in (None, 0.5):
+            scores = slice(0, 1) if n_classes == 2 else slice(0, 3)
+            rarity = degree and replace(
+                rarity_of(np.full(n_classes, 5.0), np.ones(n_classes), 1.0, n, 1.0), degree=degree
+            )
+            yield lambda X, y, people, plan=curve, k=n_classes, part=scores, known=rarity: plan.run(
+                X[:, 0] if k == 2 else X[:, part], y, np.ones(k), permit_for(*plan.events), people,
+                rarity=known,
+            )  # fmt: skip
+        problem = Problem(n, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes)
+        training = gradient_training(problem, 5.0, counts_classes=True)
+        yield lambda X, y, people, plan=training, k=n_classes: plan.run(
+            TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
+        )
+    scales = plan_column_scales(n, 3, Budget.gaussian(5.0))
+    yield lambda X, y, people: scales.run(X, permit_for(*scales.events), people)
+    noise = GaussianNoise(1.0, 2.0)
+    yield lambda X, y, people: release_count(y == 1, noise, permit_for(noise.event), people)
+
+
+def worst_person(run):
+    """Fifty rows in one corner for one row in another, of the other class."""
+    return max(largest_move(run, persons(1, k), persons(50, 1 - k)) for k in (0, 1))
+
+
+def test_a_person_moves_a_release_by_its_sensitivity_at_most():
+    for run in parts_with_people():
+        assert 0.8 < worst_person(run) <= 1.0
+
+
+def test_rows_that_are_counted_one_by_one_are_seen(monkeypatch):
+    """Planted: each row of a person weighs one."""
+    monkeypatch.setattr(People, "weights_for", lambda self, largest: np.ones(self.counts.sum()))
+    for run in parts_with_people():
+        assert worst_person(run) > 2.0

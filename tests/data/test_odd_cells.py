@@ -1,0 +1,285 @@
+"""One odd cell, label, row or id: it changes nothing of the others, warns of nothing, and no error
+carries the message of a library."""
+
+from __future__ import annotations
+
+import warnings
+from decimal import Decimal
+from functools import partial
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateTableClassifier
+from dp_halfspace.data import frame as frames
+from dp_halfspace.data import validation
+from dp_halfspace.data.chunks import LocalChunks
+from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.frame import read_frame
+from dp_halfspace.data.record_weights import with_sample_weight
+from dp_halfspace.data.schema import Column, label_set
+from dp_halfspace.data.validation import (
+    TrainingData,
+    _owners,
+    check_features,
+    check_training_data,
+    class_indices,
+    stand_in,
+    with_nan,
+)
+from dp_halfspace.preprocessing import PrivateScaler
+
+pl = pytest.importorskip("polars")
+
+PLACE = 3
+NUMBERS = np.random.default_rng(0).standard_normal((50, 5))
+
+
+class Loud:
+    """Warns when it is read as a number."""
+
+    def __float__(self):
+        warnings.warn("a private cell is here", UserWarning, stacklevel=2)
+        return 1.0
+
+
+class Hostile:
+    """Fails in ways that no library expects, with its content in the message."""
+
+    def __float__(self):
+        raise RuntimeError("a private cell")
+
+    __eq__ = __ne__ = __hash__ = __str__ = __float__
+
+
+READ = {
+    "None": None, "NaN": np.nan, "NA": pd.NA, "NaT": pd.NaT, "masked": np.ma.masked,
+    "entry of a masked array": np.ma.array(1.0, mask=True),
+    "decimal": Decimal("1.5"), "text": "1.5", "bytes": b"1.5", "float32": np.float32(1.5),
+    "array": np.array(1.5), "true": True,
+}  # fmt: skip
+REFUSED = {
+    "hostile": Hostile(), "complex": 1j, "complex of numpy": np.complex128(1j), "word": "word",
+    "signalling": Decimal("sNaN"), "long": 10**400, "list": [1.0], "array": np.array([1.0, 2.0]),
+    "loud": Loud(),
+}  # fmt: skip
+
+
+def listed(cell, column=1):
+    """Rows as objects, of which one cell is odd."""
+    table = NUMBERS.astype(object)
+    table[PLACE, column] = cell
+    return table
+
+
+def some_objects(cell):
+    table = pd.DataFrame(NUMBERS, columns=list("abcde"))
+    table["b"] = pd.Series(list(listed(cell)[:, 1]), dtype=object)
+    return table
+
+
+def of_polars(cell):
+    columns = dict(zip("acde", NUMBERS[:, [0, 2, 3, 4]].T, strict=True))
+    own = pl.Series("b", list(listed(cell)[:, 1]), dtype=pl.Object)
+    return pl.DataFrame(columns).with_columns(own)
+
+
+FORMS = {
+    "rows": listed,
+    "columns": lambda cell: np.asfortranarray(listed(cell)),
+    "strided": lambda cell: np.repeat(listed(cell), 2, axis=0)[::2],
+    "lists": lambda cell: listed(cell).tolist(),
+    "frame": lambda cell: pd.DataFrame(listed(cell), columns=list("abcde")),
+    "frame with objects": some_objects,
+    "polars": of_polars,
+}
+
+
+def silently(call, *arguments):
+    """Return what a call returns; a warning is an error, unless it is of public facts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return call(*arguments)
+
+
+def checked(X):
+    probe = stand_in(PrivateTableClassifier())
+    found = check_features(probe, X, reset=True, allow_missing=True)
+    names = list(getattr(probe, "feature_names_in_", ()))
+    others = np.delete(found, PLACE, axis=0)
+    return found.dtype, found.strides, names, others.tobytes()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing(form):
+    """Neither bits nor order nor names; a masked or hostile cell is not said to be there."""
+    found = {repr(silently(checked, FORMS[form](cell))) for cell in READ.values()}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refused_cell_shows_nothing_but_its_column(form, name):
+    X = FORMS[form](REFUSED[name])
+    with pytest.raises((TypeError, ValueError)) as caught:
+        silently(checked, X)
+    assert (caught.value.__context__, caught.value.__cause__) == (None, None)
+    assert "column" in str(caught.value) or "differ in length" in str(caught.value)
+    assert "private cell" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["masked", "true", "NA"])
+def test_so_it_is_in_chunks_and_where_only_the_shape_is_asked_for(name):
+    X = listed(READ[name])
+    chunks = LocalChunks.read_by([lambda: X], listed(0.0)[:2])
+    model = AdaptiveMarginClassifier(classes=[0, 1], solver="noisy_gd")
+    records = [silently(model.plan, rows, np.arange(50) % 2) for rows in (chunks, X)]
+    assert records[0].events == records[1].events
+    assert silently(PrivateScaler().plan, X.tolist()).events
+
+
+@pytest.mark.parametrize("kind", [pl.Int64, pl.UInt8, pl.Boolean, pl.Float32, pl.Float64])
+def test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others(kind):
+    """Polars writes down whole numbers by rows, and by columns where one of them is missing."""
+    whole = (np.abs(NUMBERS) > 0.5).astype(int).T.tolist()
+    found = set()
+    for cell in (1, None):
+        columns = [list(column) for column in whole]
+        columns[1][PLACE] = cell
+        if kind == pl.Boolean:
+            columns = [[None if each is None else bool(each) for each in c] for c in columns]
+        frame = pl.DataFrame([pl.Series(str(j), c, dtype=kind) for j, c in enumerate(columns)])
+        found.add(repr(silently(checked, frame)))
+    assert len(found) == 1
+
+
+def test_planted_order_by_what_is_missing_is_seen(monkeypatch):
+    def in_rows(X):
+        found = with_nan(X)
+        return np.ascontiguousarray(found) if isinstance(X, np.ndarray) else found
+
+    monkeypatch.setattr(validation, "with_nan", in_rows)
+    with pytest.raises(AssertionError):
+        test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing("columns")
+
+
+def test_reading_cells_leaves_the_filters_of_warnings_alone(monkeypatch):
+    """Threads that set them at once would put back filters that are not their own."""
+
+    class Untouched(list):
+        insert = remove = append = None
+
+    kept = Untouched(warnings.filters)
+    monkeypatch.setattr(warnings, "filters", kept)
+    cells = [*READ.values(), "a", uuid4(), pd.Period("2026-01")]
+    table = pd.DataFrame({"b": pd.Series([c for c in cells if type(c) is not Loud], dtype=object)})
+    encoding = Encoding((Column("b", "text"),), is_named=True)
+    assert len(encoding.to_coded_rows(read_frame(table))) == len(table)
+    assert warnings.filters is kept
+
+
+# -- labels --------------------------------------------------------------------------------
+
+ODD_LABELS = {
+    **REFUSED, "masked": np.ma.masked, "text": "1", "time": pd.Timestamp("2026-01-01"),
+    "infinite": np.inf, "missing": pd.NA, "tuple": ([],),
+}  # fmt: skip
+
+
+def label_column(cell):
+    labels = np.empty(20, dtype=object)
+    labels[:] = [0, 1] * 10
+    labels[PLACE] = cell
+    return labels
+
+
+@pytest.mark.parametrize("form", ["list", "objects", "series"])
+@pytest.mark.parametrize("name", ODD_LABELS)
+def test_an_odd_label_is_refused_without_a_message_of_a_library(form, name):
+    labels = label_column(ODD_LABELS[name])
+    y = {"list": list(labels), "objects": labels, "series": pd.Series(labels, dtype=object)}[form]
+    with pytest.raises(ValueError, match=r"y |labels") as caught:
+        silently(class_indices, y, [0, 1])
+    assert caught.value.__context__ is None
+    assert "private cell" not in str(caught.value)
+    hidden = {"classes": [0, 1], "hides_rows": True}
+    with pytest.raises(ValueError, match=r"y |labels") as caught:
+        check_training_data(PrivateTableClassifier(), NUMBERS[:20], y, **hidden)
+    assert "20" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["array", "list", "hostile", "complex"])
+def test_so_it_is_where_a_schema_states_the_labels(name):
+    labels = list(label_column(ODD_LABELS[name]))
+    model = PrivateTableClassifier(schema={"columns": {}, "target": ["0", "1"]})
+    with pytest.raises(ValueError, match=r"^(y |Complex)") as caught:
+        model.plan(NUMBERS[:20], labels)
+    assert caught.value.__context__ is None
+    assert "20" not in str(caught.value)
+
+
+@pytest.mark.parametrize("odd", [1, 1.0, True, np.int8(1), np.float32(1.0)])
+def test_types_of_single_labels_do_not_decide_the_type_of_all(odd):
+    """A list has no dtype: what numbers a schema lists, it says itself."""
+    found = label_set(["0", "1"], [0, 1, odd])
+    assert (found.dtype, found.tolist()) == (np.int64, [0, 1])
+    assert label_set(["0.5", "1"], [0.5, 1, odd]).tolist() == [0.5, 1.0]
+    # An array has one, which is public.
+    assert label_set(["0", "1"], np.array([0.0, 1.0])).dtype == np.float64
+
+
+def test_a_text_does_not_turn_all_labels_of_a_list_into_texts():
+    with pytest.raises(ValueError, match="y mixes types"):
+        class_indices([0, 1, "1"], ["0", "1"])
+    assert class_indices(["0", "1"], ["0", "1"])[0].tolist() == [0, 1]
+
+
+# -- rows and ids --------------------------------------------------------------------------
+
+
+AN_ARRAY = np.array([2.0, "b"], dtype=object)
+
+
+@pytest.mark.parametrize("row", [[2.0, "b"], (2.0, "b"), AN_ARRAY, pd.Series(AN_ARRAY)])
+def test_how_one_row_is_stored_does_not_decide_how_others_are_read(row):
+    found = read_frame([[1.0, "a"], row, [3.0, "c"]])
+    assert not found.has_dtypes
+    assert [list(column) for column in found.columns] == [[1.0, 2.0, 3.0], ["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("row", ["ab", {1: 2, 3: 4}, {1, 2}, 5, None, np.ones((2, 2))])
+def test_what_is_no_row_of_cells_is_refused(row):
+    with pytest.raises(ValueError, match="X must be two-dimensional"):
+        read_frame([[1.0, "a"], row])
+
+
+def test_planted_rows_that_are_read_by_the_type_of_all_of_them_are_seen(monkeypatch):
+    monkeypatch.setattr(frames, "_is_row", lambda row: isinstance(row, list | tuple))
+    with pytest.raises((AssertionError, ValueError)):
+        test_how_one_row_is_stored_does_not_decide_how_others_are_read(AN_ARRAY)
+
+
+@pytest.mark.parametrize("other", [3, "x"])
+def test_ids_of_any_length_are_told_apart_whatever_another_id_is(other):
+    """All numbers that are too long to be written out would have one name."""
+    for ids in ([10**450, 10**451], ["1" * 500, "2" * 500], [Decimal(10) ** 450, 10**451]):
+        assert _owners([*ids, other], 3).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("given", ["groups", "sample_weight"])
+@pytest.mark.parametrize("name", ["hostile", "list", "array"])
+def test_odd_ids_and_weights_are_refused_without_a_message_of_a_library(name, given):
+    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0, solver="noisy_gd")
+    own = {given: label_column(REFUSED[name])}
+    with pytest.raises(ValueError, match=f"^{given} must be one-dimensional") as caught:
+        silently(partial(model.plan, NUMBERS[:20], [0, 1] * 10, **own))
+    assert caught.value.__context__ is None
+
+
+def test_a_weight_that_would_warn_is_no_number():
+    data = TrainingData(NUMBERS[:20], None, None, None)
+    with pytest.raises(ValueError, match=r"^sample_weight must be one-dimensional"):
+        silently(with_sample_weight, data, label_column(Loud()))
