@@ -1329,7 +1329,7 @@ MUTANTS = [
             "test_agrees_with_dp_accounting",
         ),
         (
-            "Selection.__post_init__",
+            "RandomStopping.__post_init__",
             "(shares) >= 1.0",
             "(shares) >= 0.5",
             "tests/privacy/test_events.py::test_invalid_values_are_named",

@@ -34,7 +34,7 @@ from dp_halfspace.audit._visible import (
     watch_streams,
 )
 from dp_halfspace.audit.black_box import clone_without_ledgers
-from dp_halfspace.privacy.events import Gaussian, Selection
+from dp_halfspace.privacy.events import Gaussian, RandomStopping
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
@@ -277,7 +277,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
 
 def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> float:
     """Compose the releases that differ anew; of a random number of runs the most expensive one."""
-    selections = [event for event in record.events if isinstance(event, Selection)]
+    selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
         return epsilon_of([mechanism for mechanism, differs in mechanisms if differs], record.delta)

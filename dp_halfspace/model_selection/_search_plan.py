@@ -41,11 +41,11 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
-    calibrate_selection,
+    calibrate_random_stopping,
     is_mixable,
-    mixed_selection_event,
+    mixed_random_stopping_event,
+    random_stopping_event,
     run_count_distribution,
-    selection_event,
 )
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -272,7 +272,7 @@ class _Search:
             raise RuntimeError("a candidate releases something else than it did with more budget")
         worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * UP
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
-        events = (selection_event(distribution, worst),)
+        events = (random_stopping_event(distribution, worst),)
         return SearchPlan(candidates, distribution, choice, events, records[0].adjacency)
 
     def mixed(self, distribution: RunCountDistribution) -> SearchPlan:
@@ -283,7 +283,9 @@ class _Search:
         def stopping(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
             if len({record.events for record in records}) > 1:
                 raise ValueError(f"selection='random_stopping' needs {_ALIKE}")
-            return (mixed_selection_event(distribution, [*records[0].events, Gaussian(mu_score)]),)
+            return (
+                mixed_random_stopping_event(distribution, [*records[0].events, Gaussian(mu_score)]),
+            )
 
         candidates, records = self._largest(stopping, mu_train, _LEAST_SHARE, 1.0)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
@@ -294,7 +296,7 @@ class _Search:
 
         A score need not be known better than a share of the records.
         """
-        mu = calibrate_selection(distribution, self.epsilon, self.delta)
+        mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
         return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:

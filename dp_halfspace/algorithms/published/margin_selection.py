@@ -45,10 +45,10 @@ from dp_halfspace.privacy.mechanisms import (
 )
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
-    calibrate_selection,
+    calibrate_random_stopping,
+    random_stopping_event,
     run_count_distribution,
     select_best,
-    selection_event,
 )
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.rows import Rows
@@ -171,7 +171,7 @@ def plan_selection(
         total, runs = budget.mu, count
         if kind == "random_stopping":
             distribution = run_count_distribution(count, _MISS, eta=_SHAPE)
-            total, runs = calibrate_selection(distribution, epsilon, delta), 1
+            total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
         part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
         each = rest.equal_parts(runs).mu
         choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
@@ -180,7 +180,7 @@ def plan_selection(
     if math.isinf(epsilon):
         events = (Pure(math.inf),)
     elif distribution is not None:
-        events = (selection_event(distribution, total),)
+        events = (random_stopping_event(distribution, total),)
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
     public = _public_facts(candidates)
