@@ -78,8 +78,8 @@ _DISTORTIONS = (
 _FALSE_ALARM = 1e-6
 # Relative difference that two ways to compose the same releases may have.
 _COMPOSITION_SLACK = 1e-6
-# A probability below this is not told by one minus the other one.
-_TOLD_CHANGE = 1e-9
+# Smallest probability that is computed as one minus another.
+_LEAST_COMPLEMENT = 1e-9
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
@@ -749,7 +749,7 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
                 bound = mechanism.sensitivity * rate
             case RandomizedResponse():
                 keep, bound = mechanism.keep_probability, mechanism.epsilon
-                if 1.0 - keep > _TOLD_CHANGE:
+                if 1.0 - keep > _LEAST_COMPLEMENT:
                     bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
             case CountedChoice():
                 # By how much a cost that moves by one changes both, and the other costs the choice.

@@ -139,9 +139,11 @@ def assert_runs_add_up(estimator, selection, delta):
 @pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[8]])
 def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     """Planted: candidates get twice the budget they were planned with."""
-    honest = plan_module._Search.planned
+    honest = plan_module._Search.plan_candidates
     monkeypatch.setattr(
-        plan_module._Search, "planned", lambda search, epsilon: honest(search, 2.0 * epsilon)
+        plan_module._Search,
+        "plan_candidates",
+        lambda search, epsilon: honest(search, 2.0 * epsilon),
     )
     monkeypatch.setattr(plan_module, "WIDE_DOWN", 1.0)
     # The planner itself notices, or the test does.

@@ -333,7 +333,7 @@ TARGETS = ("recall", "precision", "false_positive_rate")
 # Places over which the scores of one cell are taken to be spread evenly.
 _PLACES = 32
 # Standard deviations from the estimate to both ends of an interval of 90 %.
-_REACH = 1.645
+_NORMAL_QUANTILE = 1.645
 # Part of the records of a cell that may lie on the other side of a threshold within it.
 _UNEVEN = 0.15
 
@@ -408,7 +408,7 @@ def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> Oper
     cell = slice(max(int(cells[place]) - 1, 0) * _PLACES, max(int(cells[place]), 1) * _PLACES + 1)
     of_target = false if target == "false_positive_rate" else true
     uneven = _UNEVEN * float(of_target[cell][-1] - of_target[cell][0]) / both
-    spread = _REACH * math.hypot(math.sqrt(variance) / both**2, uneven)
+    spread = _NORMAL_QUANTILE * math.hypot(math.sqrt(variance) / both**2, uneven)
     estimate = float(reached[place])
     interval = max(estimate - spread, 0.0), min(estimate + spread, 1.0)
     return OperatingPoint(target, wanted, float(ends[place]), estimate, interval)

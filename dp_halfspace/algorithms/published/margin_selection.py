@@ -131,10 +131,10 @@ class SelectionPlan(FitPlan):
                 return released, float(paid.release(np.array([score]), self.choice)[0])
 
             best, released = select_best(attempt, indices, self.distribution, source)
-            return self.candidates[best].fitted(released)
+            return self.candidates[best].to_fitted(released)
         trained = [train(i, permit) for i in indices]
         best = permit.choose(np.array([score for _, score in trained]), self.choice)
-        return self.candidates[best].fitted(trained[best][0])
+        return self.candidates[best].to_fitted(trained[best][0])
 
 
 def margin_grid(problem: Problem, budget: Budget) -> list[float]:
@@ -303,8 +303,8 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
     if math.isfinite(epsilon):
         # A loss is between zero and one plus the radius; a computed minimum is off by the gap.
         pairs = zip(margins, gaps, strict=True)
-        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
-        choice = GeneralizedChoice(reach, _CHOICE_SHARE * epsilon)
+        sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
+        choice = GeneralizedChoice(sensitivities, _CHOICE_SHARE * epsilon)
         mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
     # What a margin costs on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
