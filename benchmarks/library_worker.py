@@ -43,7 +43,7 @@ def one_against_rest(fit, y, n_classes, epsilon):
 
 
 def diffprivlib(given, C):
-    """Fit the logistic regression of diffprivlib to unit rows; pure epsilon."""
+    """Fit the logistic regression of diffprivlib to normalised rows; pure epsilon."""
     from diffprivlib.models import LogisticRegression
 
     train, test = (unit_rows(one_hot(given[part], given["levels"])) for part in ("X", "Z"))

@@ -189,7 +189,7 @@ def load_benchmark(name: str, data_home: str | os.PathLike[str] | None = None) -
     Notes
     -----
     Privacy: the scaling and ``data_norm`` follow from what the columns mean (a one-hot
-    code, a grey value, a unit row), not from the values. A few rows may exceed
+    code, a grey value, a normalised row), not from the values. A few rows may exceed
     ``data_norm``; estimators clip them.
 
     Examples

@@ -1329,7 +1329,7 @@ MUTANTS = [
             "test_agrees_with_dp_accounting",
         ),
         (
-            "Selection.__post_init__",
+            "RandomStopping.__post_init__",
             "(shares) >= 1.0",
             "(shares) >= 0.5",
             "tests/privacy/test_events.py::test_invalid_values_are_named",
@@ -4217,7 +4217,7 @@ MUTANTS = [
         "estimators/output_perturbation.py",
         "tests/test_rounding.py",
         (
-            "OutputPerturbationClassifier._clipped",
+            "OutputPerturbationClassifier._plan_clipped",
             "math.hypot(norm, constant or 0.0) * UP",
             "math.hypot(norm, constant or 0.0)",
             "test_a_factor_inside_a_plan_is_used",
@@ -4257,7 +4257,7 @@ MUTANTS = [
         "model_selection/_prefit.py",
         "tests/test_adjacency.py",
         (
-            "PrefitClassifier._prepare",
+            "PrefitClassifier._plan_fit",
             '"replace-one" if data.people is None else',
             "",
             "test_only_groups_make_a_person_the_unit",
@@ -4381,7 +4381,7 @@ MUTANTS = [
         "algorithms/engine/training.py",
         "tests/algorithms/test_functions_of_releases.py",
         (
-            "LinearPlan.follow_counts",
+            "LinearPlan.adapt_to_counts",
             "permit, data.people,",
             "permit, None,",
             "test_a_person_moves_a_release_by_its_sensitivity_at_most",

@@ -237,7 +237,7 @@ def raised_risks():
     inside = np.linspace(-2.0, 2.0, 4001)
     yield "curvature of a ramp", RAMP.smoothness, float(RAMP.second_derivative(inside).max()), UP
     yield "norm of signs", attack.k, SQRT(3), UP
-    yield "reach of an attack", attack.reach, 0.1 * attack.k, UP
+    yield "row norm that an attack adds", attack.added_row_norm, 0.1 * attack.k, UP
     yield "slack of an attack", attack.slack, 0.1 * 1e-3 * 3, UP
 
 

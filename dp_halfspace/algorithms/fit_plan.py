@@ -120,7 +120,7 @@ class PublicFacts:
     features: Any = None
     prior: LinearPrior | None = None
 
-    def weighed(self, weights: FloatArray) -> PublicFacts:
+    def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with other weights of the classes, which are released numbers."""
         return replace(self, class_weights=tuple(weights.tolist()))
 

@@ -34,7 +34,7 @@ from dp_halfspace.audit._visible import (
     watch_streams,
 )
 from dp_halfspace.audit.black_box import clone_without_ledgers
-from dp_halfspace.privacy.events import Gaussian, Selection
+from dp_halfspace.privacy.events import Gaussian, RandomStopping
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
@@ -78,8 +78,8 @@ _DISTORTIONS = (
 _FALSE_ALARM = 1e-6
 # Relative difference that two ways to compose the same releases may have.
 _COMPOSITION_SLACK = 1e-6
-# A probability below this is not told by one minus the other one.
-_TOLD_CHANGE = 1e-9
+# Smallest probability that is computed as one minus another.
+_LEAST_COMPLEMENT = 1e-9
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
@@ -277,7 +277,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
 
 def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> float:
     """Compose the releases that differ anew; of a random number of runs the most expensive one."""
-    selections = [event for event in record.events if isinstance(event, Selection)]
+    selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
         return epsilon_of([mechanism for mechanism, differs in mechanisms if differs], record.delta)
@@ -749,7 +749,7 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
                 bound = mechanism.sensitivity * rate
             case RandomizedResponse():
                 keep, bound = mechanism.keep_probability, mechanism.epsilon
-                if 1.0 - keep > _TOLD_CHANGE:
+                if 1.0 - keep > _LEAST_COMPLEMENT:
                     bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
             case CountedChoice():
                 # By how much a cost that moves by one changes both, and the other costs the choice.

@@ -177,8 +177,8 @@ def monotone_curves(
         )
     n_columns = feature_map.n_features_in
     width = data_norm / (feature_map.length or np.sqrt(n_columns))
-    reach = max(CLIP * width, data_norm)
-    values = np.linspace(-reach, reach, _POINTS)
+    end = max(CLIP * width, data_norm)
+    values = np.linspace(-end, end, _POINTS)
     weights = np.exp(-0.5 * np.square(values / width)) + np.finfo(np.float64).eps
     curves = []
     for position, is_increasing in directions.items():

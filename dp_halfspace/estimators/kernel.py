@@ -20,10 +20,10 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
     WhiteningPlan,
+    choose_n_features,
     draw_additive_features,
     draw_features,
     draw_whitened_features,
-    n_features_wanted,
     plan_whitening,
     project_features,
     relative_scale,
@@ -348,7 +348,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
                 self.kernel, problem, size, budget, seed, is_stated=facts.is_scale_stated
             )
         else:
-            size = size or n_features_wanted(problem.n_samples, budget)
+            size = size or choose_n_features(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
             drawn = draw_features(kernel, problem, size, seed)
@@ -374,14 +374,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         is_default = self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
         if self.kernel != "auto" or self.projection is not None or not is_default:
             return None
-        drawn = self._drawn_whitened(problem, facts, budget.mu, seed)
+        drawn = self._draw_whitened(problem, facts, budget.mu, seed)
         if drawn is None:
             return None
         part, rest = budget.split(WHITENING_SHARE)
         whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
         return None if whitening is None else (drawn, whitening, rest)
 
-    def _drawn_whitened(
+    def _draw_whitened(
         self, problem: Problem, facts: PublicFacts, mu: float, seed: int
     ) -> AdditiveMap | None:
         """Draw the features whose frequencies follow a release, None where they do not help."""

@@ -70,7 +70,7 @@ class _ObjectiveFit(WrappedPlan):
 
     def with_class_weights(self, weights: NDArray[np.float64]) -> _ObjectiveFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
-        return replace(self, facts=self.facts.weighed(weights))
+        return replace(self, facts=self.facts.with_class_weights(weights))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Minimise the perturbed risk of the rows."""

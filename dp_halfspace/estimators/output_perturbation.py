@@ -85,7 +85,7 @@ class _OutputFit(WrappedPlan):
 
     def with_class_weights(self, weights: NDArray[np.float64]) -> _OutputFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
-        return replace(self, facts=self.facts.weighed(weights))
+        return replace(self, facts=self.facts.with_class_weights(weights))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Release the certified minimiser, and the map, both for rows as they were given."""

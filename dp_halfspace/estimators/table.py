@@ -114,13 +114,13 @@ class _Engine(PrivateKernelClassifier):
         assert isinstance(drawn, AdditiveMap)
         return self._with_others(drawn, problem, facts)
 
-    def _drawn_whitened(
+    def _draw_whitened(
         self, problem: Problem, facts: PublicFacts, mu: float, seed: int
     ) -> AdditiveMap | None:
         if not self.n_curved or self.is_linear:
             return None
         curved = replace(problem, n_features=self.n_curved)
-        drawn = super()._drawn_whitened(curved, facts, mu, seed)
+        drawn = super()._draw_whitened(curved, facts, mu, seed)
         return None if drawn is None else self._with_others(drawn, problem, facts)
 
     def _with_others(self, drawn: AdditiveMap, problem: Problem, facts: PublicFacts) -> AdditiveMap:

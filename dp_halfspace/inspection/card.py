@@ -295,8 +295,8 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
         scaler = getattr(inner, "scaler_", None)
         if model is not inner or not isinstance(scaler, ReleasedScaler):
             return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
-        center, reach = np.asarray(scaler.center), HALF_WIDTH * np.asarray(scaler.scale)
-        ranges = np.column_stack([center - reach, center + reach])
+        center, half_width = np.asarray(scaler.center), HALF_WIDTH * np.asarray(scaler.scale)
+        ranges = np.column_stack([center - half_width, center + half_width])
         return _curves(AdditiveDisplay.from_estimator(model, ranges), inner)
     names = list(natural.importances)[:_MOST_CURVES]
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")

@@ -19,8 +19,8 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     SampledGaussian,
-    Selection,
     single_runs,
 )
 from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
@@ -38,7 +38,7 @@ _WORDS: dict[type[Event], tuple[str, str]] = {
     Pure: ("pure DP release", "pure DP releases"),
     Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
     ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),
-    Selection: ("selection among random runs", "selections among random runs"),
+    RandomStopping: ("choice by random stopping", "choices by random stopping"),
 }
 
 

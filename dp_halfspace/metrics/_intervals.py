@@ -31,7 +31,7 @@ _LAPLACE = 0.185
 # That part of a normal distribution, and its one-sided quantile.
 _INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
-# Deviations of the noise that the records of the highest cells of scores must reach.
+# Deviations of the noise that records of the highest cells of scores must exceed.
 _OUT_OF_NOISE = 3.0
 # A recall of which less is known than this may be anything.
 WIDE = 0.5

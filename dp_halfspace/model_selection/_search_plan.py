@@ -41,18 +41,18 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
-    calibrate_selection,
+    calibrate_random_stopping,
     is_mixable,
-    mixed_selection_event,
+    mixed_random_stopping_event,
+    random_stopping_event,
     run_count_distribution,
-    selection_event,
 )
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
 Params: TypeAlias = dict[str, Any]
 Choice: TypeAlias = ExponentialChoice | GaussianNoise | L2LaplaceNoise | NoNoise
-Planned: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord]]
+PlannedCandidates: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord]]
 Probe: TypeAlias = Callable[[Params], PrivacyRecord]
 
 SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
@@ -180,7 +180,7 @@ def plan_search(
     no budgets. Proofs: ``docs/proofs/selection.md``, sections 2, 7 and 8.
     """
     if math.isinf(epsilon):
-        candidates, records = _Search(probe, grid, n_samples, epsilon, 0.0).planned(epsilon)
+        candidates, records = _Search(probe, grid, n_samples, epsilon, 0.0).plan_candidates(epsilon)
         return SearchPlan(candidates, None, NoNoise(), (Pure(epsilon),), records[0].adjacency)
     search = _Search(probe, grid, n_samples, epsilon, delta)
     way = search.way(selection)
@@ -212,7 +212,7 @@ class _Search:
     epsilon: float
     delta: float
 
-    def planned(self, epsilon: float) -> Planned:
+    def plan_candidates(self, epsilon: float) -> PlannedCandidates:
         """Give every candidate the same budget."""
         budget = {"epsilon": epsilon, "delta": self.delta}
         candidates = tuple({**params, **budget} for params in self.grid)
@@ -242,7 +242,7 @@ class _Search:
         """Name the account of random stopping, or say what it needs."""
         if self.delta == 0:
             return "pure", ""
-        events = [record.events for record in self.planned(self.epsilon)[1]]
+        events = [record.events for record in self.plan_candidates(self.epsilon)[1]]
         if all(_gaussian_cost(each) is not None for each in events):
             return "gaussian", ""
         if not all(map(is_mixable, events)):
@@ -260,19 +260,19 @@ class _Search:
 
     def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
         """Tell whether releases are still Gaussian with the budget of a run."""
-        records = self.planned(run_epsilon(self._run_mu(distribution)[0], self.delta))[1]
+        records = self.plan_candidates(run_epsilon(self._run_mu(distribution)[0], self.delta))[1]
         return all(_gaussian_cost(record.events) is not None for record in records)
 
     def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping where every run is Gaussian private; the dearest sets the price."""
         mu_train, mu_score = self._run_mu(distribution)
-        candidates, records = self.planned(run_epsilon(mu_train, self.delta))
+        candidates, records = self.plan_candidates(run_epsilon(mu_train, self.delta))
         costs = [_gaussian_cost(record.events) for record in records]
         if None in costs:
             raise RuntimeError("a candidate releases something else than it did with more budget")
         worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * UP
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
-        events = (selection_event(distribution, worst),)
+        events = (random_stopping_event(distribution, worst),)
         return SearchPlan(candidates, distribution, choice, events, records[0].adjacency)
 
     def mixed(self, distribution: RunCountDistribution) -> SearchPlan:
@@ -283,7 +283,9 @@ class _Search:
         def stopping(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
             if len({record.events for record in records}) > 1:
                 raise ValueError(f"selection='random_stopping' needs {_ALIKE}")
-            return (mixed_selection_event(distribution, [*records[0].events, Gaussian(mu_score)]),)
+            return (
+                mixed_random_stopping_event(distribution, [*records[0].events, Gaussian(mu_score)]),
+            )
 
         candidates, records = self._largest(stopping, mu_train, _LEAST_SHARE, 1.0)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
@@ -294,14 +296,14 @@ class _Search:
 
         A score need not be known better than a share of the records.
         """
-        mu = calibrate_selection(distribution, self.epsilon, self.delta)
+        mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
         return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping where every run is pure DP."""
         run = self.epsilon / (2.0 + _SHAPES["pure"]) * WIDE_DOWN
         score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
-        candidates, records = self.planned(run - score)
+        candidates, records = self.plan_candidates(run - score)
         for record in records:
             if accounting.epsilon(record.events, 0.0) > (run - score) * FAR_UP:
                 raise RuntimeError("a candidate would spend more than it was given")
@@ -332,7 +334,7 @@ class _Search:
         everything = _all_and(choice)
         if self.delta == 0:
             each = (1.0 - _CHOICE_SHARE) * self.epsilon / len(self.grid) * WIDE_DOWN
-            candidates, records = self.planned(each)
+            candidates, records = self.plan_candidates(each)
         else:
             # Gaussian candidates would have this share of mu; others a little less.
             equal, whole = 1.0 / math.sqrt(len(self.grid)), gdp_mu(self.epsilon, self.delta)
@@ -345,16 +347,16 @@ class _Search:
         mu: float,
         lower: float,
         upper: float,
-    ) -> Planned:
+    ) -> PlannedCandidates:
         """Find the largest share of mu that every candidate can have within the budget, about."""
 
-        def planned(share: float) -> Planned:
-            return self.planned(run_epsilon(share * mu, self.delta))
+        def plan_share(share: float) -> PlannedCandidates:
+            return self.plan_candidates(run_epsilon(share * mu, self.delta))
 
-        planned(lower)  # a budget of next to nothing is refused in its own words
+        plan_share(lower)  # a budget of next to nothing is refused in its own words
         try:
             share = accounting.calibrate(
-                lambda share: cost(planned(share)[1]),
+                lambda share: cost(plan_share(share)[1]),
                 self.epsilon,
                 self.delta,
                 lower=lower,
@@ -363,7 +365,7 @@ class _Search:
             )
         except BudgetError as error:
             raise BudgetError("the budget is too small for this many candidates") from error
-        return planned(share)
+        return plan_share(share)
 
 
 def _all_and(

@@ -272,7 +272,7 @@ class Adversary:
         return 1.0 if self.norm == 2 else math.sqrt(self.n_features) * UP
 
     @property
-    def reach(self) -> float:
+    def added_row_norm(self) -> float:
         """``radius * k``: by how much a margin falls, per unit of the coefficients."""
         return self.radius * self.k * UP
 
@@ -404,14 +404,14 @@ class MarginObjective(OverRows):
 
     @property
     def gradient_lipschitz(self) -> float:
-        """``n max(c) (beta a^2 + T max(c) B^2 a^2 + B curvature) + ridge``, ``a = r + reach``.
+        """``n max(c) (beta a^2 + T max(c) B^2 a^2 + B curvature) + ridge``.
 
-        ``B`` is the largest slope at points of three times `radius`, where the iterates of an
-        accelerated method stay.
+        ``a`` is the norm of a row and what an adversary adds to it, ``B`` the largest slope at
+        points of three times `radius`, where the iterates of an accelerated method stay.
         """
         length, curvature = self.rows.row_bound, 0.0
         if self.adversary is not None:
-            length, curvature = length + self.adversary.reach, self.adversary.curvature
+            length, curvature = length + self.adversary.added_row_norm, self.adversary.curvature
         slope = self.loss.lipschitz
         if math.isfinite(self.radius):
             slope = self.loss.slope_bound(3.0 * length * self.radius)

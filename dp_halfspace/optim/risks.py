@@ -431,7 +431,7 @@ class MarginRisk(Risk):
     @property
     def row_length(self) -> float:
         """Bound on the norm of the gradient of a record's margin."""
-        return self.row_norm + (self.adversary.reach if self.adversary else 0.0)
+        return self.row_norm + (self.adversary.added_row_norm if self.adversary else 0.0)
 
     @property
     def loss_of_zeros(self) -> float:

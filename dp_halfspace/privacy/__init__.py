@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.events import Gaussian as Gaussian
     from dp_halfspace.privacy.events import ObjectivePerturbation as ObjectivePerturbation
     from dp_halfspace.privacy.events import Pure as Pure
+    from dp_halfspace.privacy.events import RandomStopping as RandomStopping
     from dp_halfspace.privacy.events import Repeated as Repeated
     from dp_halfspace.privacy.events import SampledGaussian as SampledGaussian
-    from dp_halfspace.privacy.events import Selection as Selection
     from dp_halfspace.privacy.events import event_from_dict as event_from_dict
     from dp_halfspace.privacy.exponential import exponential_mechanism as exponential_mechanism
     from dp_halfspace.privacy.mechanisms import GaussianNoise as GaussianNoise
@@ -34,14 +34,18 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.profiles import gdp_epsilon as gdp_epsilon
     from dp_halfspace.privacy.profiles import gdp_mu as gdp_mu
     from dp_halfspace.privacy.random_stopping import RunCountDistribution as RunCountDistribution
-    from dp_halfspace.privacy.random_stopping import calibrate_selection as calibrate_selection
+    from dp_halfspace.privacy.random_stopping import (
+        calibrate_random_stopping as calibrate_random_stopping,
+    )
     from dp_halfspace.privacy.random_stopping import geometric_run_count as geometric_run_count
-    from dp_halfspace.privacy.random_stopping import mixed_selection_event as mixed_selection_event
+    from dp_halfspace.privacy.random_stopping import (
+        mixed_random_stopping_event as mixed_random_stopping_event,
+    )
+    from dp_halfspace.privacy.random_stopping import random_stopping_event as random_stopping_event
     from dp_halfspace.privacy.random_stopping import (
         run_count_distribution as run_count_distribution,
     )
     from dp_halfspace.privacy.random_stopping import select_best as select_best
-    from dp_halfspace.privacy.random_stopping import selection_event as selection_event
     from dp_halfspace.privacy.randomness import ByteSource as ByteSource
     from dp_halfspace.privacy.randomness import noise_source as noise_source
     from dp_halfspace.privacy.randomness import public_generator as public_generator

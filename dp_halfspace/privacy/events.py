@@ -87,7 +87,7 @@ class _Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection(_Plain):
+class RandomStopping(_Plain):
     """The best of a random number of private runs, the number kept secret.
 
     Contract: for every threshold the hockey-stick divergence delta(e) on neighbouring
@@ -110,13 +110,13 @@ class Selection(_Plain):
 
     Notes
     -----
-    `dp_halfspace.privacy.selection_event` and `dp_halfspace.privacy.mixed_selection_event`
-    compute the numbers from a distribution and the events of a run.
+    `random_stopping_event` and `mixed_random_stopping_event` of `dp_halfspace.privacy` compute the
+    numbers from a distribution and the events of a run.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import Selection
-    >>> Selection(15.0, 0.3156, ((1.0, 0.0, 0.15),)).describe()
+    >>> from dp_halfspace.privacy import RandomStopping
+    >>> RandomStopping(15.0, 0.3156, ((1.0, 0.0, 0.15),)).describe()
     'best of a random number of runs, 15 on average, of mu = 0.15 each, rank ratio <= exp(0.3156)'
     """
 
@@ -361,12 +361,20 @@ class Repeated(_Plain):
 
 
 Event: TypeAlias = (
-    Gaussian | SampledGaussian | Pure | Exponential | ObjectivePerturbation | Selection | Repeated
+    Gaussian
+    | SampledGaussian
+    | Pure
+    | Exponential
+    | ObjectivePerturbation
+    | RandomStopping
+    | Repeated
 )
 # Their profiles are no sums of Gaussian ones: their losses are discretised.
 Discretised: TypeAlias = Pure | Exponential | SampledGaussian
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
+# Ledgers of earlier versions have it by this name.
+_TYPES["Selection"] = RandomStopping
 
 
 def single_runs(events: Iterable[Event]) -> Counter[Event]:
@@ -395,7 +403,7 @@ def _largest_parameter(event: Event) -> float:
     if isinstance(event, SampledGaussian):
         return event.mu
     terms, atoms = contract(event)
-    runs = event.mean_runs if isinstance(event, Selection) else 0.0
+    runs = event.mean_runs if isinstance(event, RandomStopping) else 0.0
     return max(runs, *itertools.chain(*terms), *itertools.chain(*atoms))
 
 
@@ -405,7 +413,7 @@ def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]
         return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if isinstance(event, ObjectivePerturbation):
         return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
-    if not isinstance(event, Selection):
+    if not isinstance(event, RandomStopping):
         raise TypeError(f"not a sum of Gaussian terms: {event!r}")
     step = event.log_ratio / len(event.shares)
     atoms = [(event.mean_runs * w, step * (j + 1)) for j, w in enumerate(event.shares) if w]

@@ -1,4 +1,4 @@
-"""Selection of the best of a random number of private runs, and what it costs.
+"""Random stopping: the best of a random number of private runs, and what it costs.
 
 Each of :math:`K` runs draws a candidate and returns a model with a noisy score; only the model of
 the best score is published. A fixed :math:`K` would cost every run, a random one of the right
@@ -31,7 +31,7 @@ from dp_halfspace.privacy.events import (
     Event,
     Gaussian,
     ObjectivePerturbation,
-    Selection,
+    RandomStopping,
     count_events,
     gaussian_terms,
     single_runs,
@@ -546,7 +546,7 @@ def run_count_distribution(
     return _cap_runs(float(eta), math.exp(root(excess, smallest, -1e-12)))
 
 
-def selection_event(distribution: RunCountDistribution, mu: float) -> Selection:
+def random_stopping_event(distribution: RunCountDistribution, mu: float) -> RandomStopping:
     r"""Event of publishing the best of a random number of `mu`-GDP runs.
 
     Parameters
@@ -560,7 +560,7 @@ def selection_event(distribution: RunCountDistribution, mu: float) -> Selection:
 
     Returns
     -------
-    Selection
+    RandomStopping
         To be charged once, instead of the events of the runs.
 
     Notes
@@ -588,8 +588,8 @@ def selection_event(distribution: RunCountDistribution, mu: float) -> Selection:
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import delta, geometric_run_count, selection_event
-    >>> f"{delta([selection_event(geometric_run_count(15.0), 0.15)], 1.0):.2e}"
+    >>> from dp_halfspace.privacy import delta, geometric_run_count, random_stopping_event
+    >>> f"{delta([random_stopping_event(geometric_run_count(15.0), 0.15)], 1.0):.2e}"
     '2.82e-07'
     """
     mu = check_nonnegative("mu", mu)
@@ -603,14 +603,16 @@ def selection_event(distribution: RunCountDistribution, mu: float) -> Selection:
     return replace(event, shares=shares)
 
 
-def _classical(distribution: RunCountDistribution, mu: float) -> Selection:
+def _classical(distribution: RunCountDistribution, mu: float) -> RandomStopping:
     """Return the bound with all of its mass at the largest ratio of the rank factors."""
-    return Selection(
+    return RandomStopping(
         distribution.mean, log_rank_ratio(distribution.probabilities, mu), ((1.0, 0.0, mu),)
     )
 
 
-def calibrate_selection(distribution: RunCountDistribution, epsilon: float, delta: float) -> float:
+def calibrate_random_stopping(
+    distribution: RunCountDistribution, epsilon: float, delta: float
+) -> float:
     """Largest mu of a run for which the selection stays within a budget, rounded down.
 
     Parameters
@@ -625,13 +627,13 @@ def calibrate_selection(distribution: RunCountDistribution, epsilon: float, delt
     Returns
     -------
     float
-        At most ``gdp_mu(epsilon, delta)``; ``selection_event(distribution, mu)`` was checked to be
-        within the budget, and the largest such mu is larger by a relative 1e-5 at most.
+        At most ``gdp_mu(epsilon, delta)``; ``random_stopping_event(distribution, mu)`` was checked
+        to be within the budget, and the largest such mu is larger by a relative 1e-5 at most.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import calibrate_selection, geometric_run_count
-    >>> round(calibrate_selection(geometric_run_count(15.0), 1.0, 1e-6), 4)
+    >>> from dp_halfspace.privacy import calibrate_random_stopping, geometric_run_count
+    >>> round(calibrate_random_stopping(geometric_run_count(15.0), 1.0, 1e-6), 4)
     0.1559
     """
     epsilon, delta = check_nonnegative("epsilon", epsilon), check_delta(delta)
@@ -643,7 +645,7 @@ def calibrate_selection(distribution: RunCountDistribution, epsilon: float, delt
         lambda mu: [_classical(distribution, mu)], epsilon, delta, lower=0.0, upper=whole, rtol=1e-2
     )
     return calibrate(
-        lambda mu: [selection_event(distribution, mu)],
+        lambda mu: [random_stopping_event(distribution, mu)],
         epsilon,
         delta,
         lower=0.5 * classical,
@@ -667,7 +669,9 @@ def is_mixable(events: Iterable[Event]) -> bool:
     )
 
 
-def mixed_selection_event(distribution: RunCountDistribution, run: Iterable[Event]) -> Selection:
+def mixed_random_stopping_event(
+    distribution: RunCountDistribution, run: Iterable[Event]
+) -> RandomStopping:
     """Event of publishing the best of a random number of runs that are not all Gaussian.
 
     Parameters
@@ -679,7 +683,7 @@ def mixed_selection_event(distribution: RunCountDistribution, run: Iterable[Even
 
     Returns
     -------
-    Selection
+    RandomStopping
         To be charged once, instead of the events of the runs.
 
     Raises
@@ -696,7 +700,7 @@ def mixed_selection_event(distribution: RunCountDistribution, run: Iterable[Even
     - Sensitivity: each run releases what the events of `run` describe, whatever its candidate.
     - Proof: ``docs/proofs/selection.md``, section 8.
 
-    For a run that is `mu`-GDP, `selection_event` gives the same up to a relative 1e-3.
+    For a run that is `mu`-GDP, `random_stopping_event` gives the same up to a relative 1e-3.
 
     References
     ----------
@@ -706,9 +710,9 @@ def mixed_selection_event(distribution: RunCountDistribution, run: Iterable[Even
     Examples
     --------
     >>> from dp_halfspace.privacy import Gaussian, ObjectivePerturbation, delta
-    >>> from dp_halfspace.privacy import geometric_run_count, mixed_selection_event
+    >>> from dp_halfspace.privacy import geometric_run_count, mixed_random_stopping_event
     >>> run = [ObjectivePerturbation(0.05, ((1, 0.0), (2, 0.06), (1, 0.12))), Gaussian(0.09)]
-    >>> f"{delta([mixed_selection_event(geometric_run_count(15.0), run)], 1.0):.2e}"
+    >>> f"{delta([mixed_random_stopping_event(geometric_run_count(15.0), run)], 1.0):.2e}"
     '2.49e-05'
     """
     terms = _terms(run)
@@ -724,12 +728,12 @@ def mixed_selection_event(distribution: RunCountDistribution, run: Iterable[Even
     bound = trade_off(log_delta) if np.isfinite(terms).all() else None
     whole = math.log(distribution.mean / distribution.probabilities[0]) * UP + 2.0**-50
     if bound is None or distribution.k_max == 1 or not math.isfinite(bound.top):
-        return Selection(distribution.mean, whole, terms)
+        return RandomStopping(distribution.mean, whole, terms)
     ratio = log_ratio_of(distribution.probabilities, bound, _MIXED_TOLERANCE)
     if ratio < _SMALLEST_RATIO:
-        return Selection(distribution.mean, ratio, terms)
+        return RandomStopping(distribution.mean, ratio, terms)
     shares = chord_shares(distribution.probabilities, distribution.mean, bound, ratio)
-    return Selection(distribution.mean, ratio, terms, shares)
+    return RandomStopping(distribution.mean, ratio, terms, shares)
 
 
 def _terms(run: Iterable[Event]) -> tuple[Term, ...]:
@@ -781,8 +785,8 @@ def select_best(
     **Guarantee.**
 
     - Adjacency: that of a run.
-    - Released: a candidate and its output, at the cost of ``selection_event(distribution, mu)``,
-      to be charged once and before the call.
+    - Released: a candidate and its output, at the cost of
+      ``random_stopping_event(distribution, mu)``, to be charged once and before the call.
     - Sensitivity: each run is `mu`-Gaussian differentially private, output and score together.
     - Proof: ``docs/proofs/selection.md``, sections 1, 2 and 5.
 

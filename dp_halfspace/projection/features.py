@@ -241,7 +241,7 @@ def draw_fourier(
 _AMPLITUDE = math.sqrt(2.0)
 # Norm of all Fourier features of a row, in units of the norm of its columns.
 _FOURIER = math.sqrt(1.0 / 3.0)
-# Length scales, in units of the reach of a column times the root of their number.
+# Length scales, in units of the half range of a column times the root of their number.
 _SCALES = (2 / 3, 1 / 3, 1 / 15)
 
 
@@ -254,14 +254,14 @@ class AdditiveMap:
     n_features_in : int
     n_terms : int
         Features of each column: itself, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2, ...,
-        n_terms``, of ``v = (1 + x sqrt(n_features_in) / reach) / 2``, clipped to [0, 1].
+        n_terms``, of ``v = (1 + x sqrt(n_features_in) / half_range) / 2``, clipped to [0, 1].
     fourier : FourierMap or None
         Of all columns together.
     n_plain : int
         Columns at the end, of 0 and 1, that have no further features.
     length : float or None
         What the entries of a row were divided by; None for the root of the number of columns.
-    reach : float, default=1.5
+    half_range : float, default=1.5
         Where cosines end, relative to the root mean square of a row's entries, if the row has
         norm one: beyond, they are constant.
     joint_length : float, default=3**-0.5
@@ -290,7 +290,7 @@ class AdditiveMap:
     fourier: FourierMap | None = None
     n_plain: int = 0
     length: float | None = None
-    reach: float = 1.5
+    half_range: float = 1.5
     joint_length: float = _FOURIER
     has_powers: bool = False
 
@@ -339,7 +339,7 @@ class AdditiveMap:
             part[:, :d] = rows
             if end > d:
                 curved = np.asarray(rows[:, :n_curved], dtype=np.float64)
-                values = np.clip(0.5 + curved * (scale / (2.0 * self.reach)), 0.0, 1.0)
+                values = np.clip(0.5 + curved * (scale / (2.0 * self.half_range)), 0.0, 1.0)
                 write_cosines(values, part[:, d:end], 1.0 / scale)
                 if self.has_powers:
                     write_powers(values, part[:, d:end], 1.0 / scale)
@@ -379,7 +379,7 @@ class AdditiveMap:
         np.multiply(rows, self.single_factor(data_norm), out=out[:, : rows.shape[1]])
         curved = rows[:, :n_curved]
         if end > d:
-            values = curved * (scale / (2.0 * self.reach * data_norm))
+            values = curved * (scale / (2.0 * self.half_range * data_norm))
             values += 0.5
             np.clip(values, 0.0, 1.0, out=values)
             write_cosines(values, out[:, d:end], 1.0 / (scale * self.single_scale))
@@ -435,7 +435,7 @@ def draw_additive(
     n_fourier: int,
     rng: np.random.Generator,
     *,
-    reach: float = 1.5,
+    half_range: float = 1.5,
 ) -> AdditiveMap:
     """Return the map with `n_terms` features of each column and `n_fourier` of all.
 
@@ -448,7 +448,7 @@ def draw_additive(
         An even number; zero for none.
     rng : numpy.random.Generator
         Public randomness, for the Fourier features.
-    reach : float, default=1.5
+    half_range : float, default=1.5
         Of a column, see `AdditiveMap`; the length scales of Fourier features go with it.
 
     Returns
@@ -465,9 +465,9 @@ def draw_additive(
     n_features = checked_size("n_features", n_features)
     fourier = None
     if n_fourier:
-        scales = reach * np.resize(_SCALES, n_fourier // 2)
+        scales = half_range * np.resize(_SCALES, n_fourier // 2)
         fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
-    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier, reach=reach)
+    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier, half_range=half_range)
 
 
 # Entries that are sketched at a time.

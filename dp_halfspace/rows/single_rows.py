@@ -325,9 +325,9 @@ class SingleFeatureRows(SingleRows):
     ) -> SingleFeatureRows:
         """Return the rows divided by the norm of their image; see `SingleRows.normalise_images`."""
         squares = np.empty(len(self._matrix), dtype=np.float32)
-        bounded = transform.single_squares()
+        bound_squares = transform.single_squares()
         for lo, rows in self._features():
-            squares[lo : lo + len(rows)] = bounded(rows, self._squares(rows))
+            squares[lo : lo + len(rows)] = bound_squares(rows, self._squares(rows))
         factors = factors_of(np.sqrt(squares, out=squares))
         return replace(self, _scale=factors, row_bound=row_bound, group=group_size(condition))
 

@@ -647,8 +647,8 @@ def _evaluate(problem: _Problem, strong_convexity: float, ridge: float, gap: flo
     else:
         ways = [(L * total, gap), (left + 2.0 * L * distance, ridge / 2.0 * distance**2)]
     if math.isfinite(problem.smoothness):
-        reach = L / (strong_convexity * math.sqrt(n)) + distance
-        ways.append(((problem.smoothness + ridge) / 2.0 * reach**2, 0.0))
+        farthest = L / (strong_convexity * math.sqrt(n)) + distance
+        ways.append(((problem.smoothness + ridge) / 2.0 * farthest**2, 0.0))
     sampling, rest = min(ways, key=sum)
     return risk_bound(
         noise, problem.noise.square, ridge, total, radius, sampling=sampling, gap=rest

@@ -15,7 +15,7 @@ from dp_halfspace._params import checked_size, require
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Exponential, Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.privacy.random_stopping import calibrate_selection, run_count_distribution
+from dp_halfspace.privacy.random_stopping import calibrate_random_stopping, run_count_distribution
 from dp_halfspace.projection.linear import jl_distortion, jl_margin
 
 
@@ -409,7 +409,7 @@ def random_stopping_risk_bound(
         return 1.0
     runs = run_count_distribution(checked_size("n_candidates", n_candidates), miss, eta=shape)
     is_free = math.isinf(epsilon)
-    mu = math.inf if is_free else calibrate_selection(runs, epsilon, delta)
+    mu = math.inf if is_free else calibrate_random_stopping(runs, epsilon, delta)
     bound = case.mean_error(checked_size("n_steps", n_steps), mu * math.sqrt(1.0 - score_share))
     if mu > 0.0 and not is_free:
         deviation = 1.0 / (mu * math.sqrt(score_share))

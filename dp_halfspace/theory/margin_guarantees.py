@@ -381,21 +381,21 @@ def network_risk_bound(
     require("positive and finite", margin=margin, weight_norm=weight_norm, slope=slope)
     require("at least 0 and finite", epsilon=epsilon)
     require("in (0, 1)", beta=beta)
-    reach = (slope * weight_norm) ** len(widths)  # of the layers behind the first
-    if margin > reach * weight_norm:
+    stretch = (slope * weight_norm) ** len(widths)  # of the layers behind the first
+    if margin > stretch * weight_norm:
         return 1.0  # no network of the class has such an output
     share = outliers / n
 
     def bound(columns: int, left: float, distortion: float, failure: float) -> float:
         sizes = [columns, *widths, 1]
         parameters = sum(a * b for a, b in pairwise(sizes))
-        distance = left / (len(sizes) - 1) / (reach * (1.0 + distortion))
+        distance = left / (len(sizes) - 1) / (stretch * (1.0 + distortion))
         longest = weight_norm * math.sqrt(1.0 + distortion)
         size = parameters * math.log1p(2.0 * longest / distance)
         return chernoff_bound(n, size, epsilon, share, failure)
 
     found = [bound(d, margin, 0.0, beta / 2.0)]
-    e = margin / (2.0 * reach * weight_norm)
+    e = margin / (2.0 * stretch * weight_norm)
     rows = widths[0] if widths else 1
     images = 2 * n * rows + n + rows
     components = math.ceil(4.0 * math.log(2.0 * images * 3.0 / beta) / (e * e - e**3 / 1.5))

@@ -353,7 +353,7 @@ def _evaluate(
     risk = _risk(problem, tilt, attack)
     distance, sensitivity = problem.distance(ridge), risk.sensitivity(ridge)
     total = sensitivity + 2.0 * distance
-    width = problem.data_norm + attack.reach
+    width = problem.data_norm + attack.added_row_norm
     slope = loss.slope_bound(width * (risk.radius(ridge) + distance))
     noise = _attacked_noise(problem, attack, tilt, total, slope)
     sampling = 0.0
@@ -393,7 +393,7 @@ def _published_attacked(
     problem: RobustProblem, attack: Adversary, found: RiskBound, *, population: bool
 ) -> float:
     """Return Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss."""
-    slope = 2.0 * problem.loss.lipschitz * (problem.data_norm + attack.reach)
+    slope = 2.0 * problem.loss.lipschitz * (problem.data_norm + attack.added_row_norm)
     factor = 2.0 if problem.delta == 0 or population else math.sqrt(2.0)
     rate = problem.rate + (1.0 / problem.n_samples if population else 0.0)
     return factor * slope**2 / found.regularization * rate

@@ -161,7 +161,7 @@ def test_a_record_under_attack_moves_a_minimiser_as_far_as_the_theorem_says(loss
     for ridge, reach in product((1e-3, 0.1, 3.0), (0.1, 0.4, 2.0)):
         adversary = Adversary(reach, norm, 4)
         risk = MarginRisk(found, n, 4, 2, row, 512, adversary=adversary)
-        length = row + adversary.reach
+        length = row + adversary.added_row_norm
         margin = length * risk.radius(ridge)
         width = -float(found.derivative(-margin)) * max(2.0 * row, length)
         if loss == "logistic":

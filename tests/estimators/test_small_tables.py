@@ -56,7 +56,7 @@ def test_one_pure_choice_and_no_delta_is_spent(kind):
     assert accounting.delta(model.privacy_.events, 1.0) == 0.0
     asked = 0.0 if kind.delta == 0.0 else 1.0 / 300**2
     assert model.privacy_.delta == pytest.approx(asked)
-    assert public(model)["solver"] == "small_table_selection"
+    assert public(model)["solver"] == "exponential_mechanism"
     assert fitted(kind, X, y, epsilon=1.0).plan(X, y).events == model.privacy_.events
     assert model.score(X, y) > 0.8
 
@@ -85,7 +85,7 @@ def test_above_the_rule_the_engine_is_as_ever():
 def test_whoever_asks_for_a_way_gets_it(asked):
     X, y = ward()
     planned = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1], **asked).plan(X / 1e7, y)
-    assert dict(planned.public).get("solver") != "small_table_selection"
+    assert dict(planned.public).get("solver") != "exponential_mechanism"
 
 
 def test_sparse_rows_people_and_chunks_are_left_to_the_engine():
@@ -104,7 +104,7 @@ def test_what_a_model_predicts_is_what_was_counted(kind):
     for seed in range(6):
         X, y = ward(11, seed=seed)
         model = fitted(kind, X, y, epsilon=50.0)
-        assert public(model)["solver"] == "small_table_selection"
+        assert public(model)["solver"] == "exponential_mechanism"
         assert model.score(X, y) > 0.9
 
 
@@ -287,7 +287,7 @@ def test_several_classes_are_told_apart_by_one_pure_choice(kind, n_classes, n_ep
     assert isinstance(event, Exponential)
     assert 1.0 - 1e-9 < event.epsilon / model.epsilon <= 1.0
     assert accounting.delta(model.privacy_.events, model.epsilon) == 0.0
-    assert public(model)["solver"] == "small_table_selection"
+    assert public(model)["solver"] == "exponential_mechanism"
     assert model.plan(X, y).events == model.privacy_.events
     assert model.coef_.shape == (n_classes, 4)
     assert model.score(X, y) > (0.6 if n_classes < 6 else 0.4)
@@ -305,7 +305,7 @@ def test_several_classes_are_told_apart_by_two_pure_choices(kind, n_classes):
     assert [type(event) for event in events] == [Exponential] * 2
     assert 1.0 - 1e-8 < sum(event.epsilon for event in events) / model.epsilon <= 1.0
     assert accounting.delta(events, model.epsilon) == 0.0
-    assert (public(model)["solver"], public(model)["n_stages"]) == ("small_table_selection", 2)
+    assert (public(model)["solver"], public(model)["n_stages"]) == ("exponential_mechanism", 2)
     assert model.plan(X, y).events == events
     assert model.score(X, y) > (0.75 if n_classes < 7 else 0.6)
     scores = model.decision_function(X)
@@ -319,7 +319,7 @@ def test_many_classes_and_people_are_left_to_the_engine():
     for classes, people in ((8, None), (3, np.arange(300) // 2)):
         asked = clone(kind).set_params(classes=np.arange(classes))
         planned = asked.plan(np.nan_to_num(X) / 1e7, y % classes, groups=people)
-        assert dict(planned.public).get("solver") != "small_table_selection"
+        assert dict(planned.public).get("solver") != "exponential_mechanism"
 
 
 def test_weights_of_several_classes_move_the_choice():

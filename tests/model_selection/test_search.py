@@ -30,7 +30,7 @@ from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
-from dp_halfspace.privacy.events import Selection
+from dp_halfspace.privacy.events import RandomStopping
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.random_stopping import RunCountDistribution, best_run
 from dp_halfspace.privacy.randomness import SeededBytes
@@ -86,7 +86,7 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     assert fitted.best_estimator_.privacy_ is record
     assert fitted.best_params_ in list(fitted._grid())
     kinds = {type(event) for event in record.events}
-    assert kinds == {Selection} or selection != "random_stopping" or kinds == {Pure}
+    assert kinds == {RandomStopping} or selection != "random_stopping" or kinds == {Pure}
 
 
 @pytest.mark.sampled(3)
@@ -124,14 +124,14 @@ def assert_runs_add_up(estimator, selection, delta):
     elif estimator is OBJECTIVE:
         assert len({record.events for record in records}) == 1
         run = [*records[0].events, Gaussian(plan.choice.mu)]
-        assert plan.events == (privacy.mixed_selection_event(plan.distribution, run),)
+        assert plan.events == (privacy.mixed_random_stopping_event(plan.distribution, run),)
         assert 0.9 * at <= privacy.delta(plan.events, 2.0) <= at
     else:
         for record in records:
             run = [*record.events, Gaussian(plan.choice.mu)]
             # All Gaussian: mu of a run from its profile.
             mu = privacy.gdp_mu(privacy.epsilon(run, 1e-6), 1e-6)
-            event = privacy.selection_event(plan.distribution, mu * (1 - 1e-6))
+            event = privacy.random_stopping_event(plan.distribution, mu * (1 - 1e-6))
             assert privacy.delta([event], 2.0) <= at
     assert plan.choice.sensitivity >= score_sensitivity(400) > 1.0
 
@@ -139,13 +139,15 @@ def assert_runs_add_up(estimator, selection, delta):
 @pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[8]])
 def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     """Planted: candidates get twice the budget they were planned with."""
-    honest = plan_module._Search.planned
+    honest = plan_module._Search.plan_candidates
     monkeypatch.setattr(
-        plan_module._Search, "planned", lambda search, epsilon: honest(search, 2.0 * epsilon)
+        plan_module._Search,
+        "plan_candidates",
+        lambda search, epsilon: honest(search, 2.0 * epsilon),
     )
     monkeypatch.setattr(plan_module, "WIDE_DOWN", 1.0)
     # The planner itself notices, or the test does.
-    for name in ("selection_event", "mixed_selection_event"):
+    for name in ("random_stopping_event", "mixed_random_stopping_event"):
         monkeypatch.setattr(plan_module, name, lambda distribution, run: Gaussian(0.01))
     with pytest.raises((AssertionError, RuntimeError)):
         assert_runs_add_up(*case)

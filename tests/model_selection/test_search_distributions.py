@@ -22,7 +22,14 @@ from dp_halfspace._params import resolved_delta
 from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import search as search_module
-from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, exponential, mechanisms
+from dp_halfspace.privacy import (
+    Exponential,
+    Gaussian,
+    Pure,
+    RandomStopping,
+    exponential,
+    mechanisms,
+)
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
@@ -417,7 +424,7 @@ def assert_charge_covers_the_runs(**params):
     runs = [math.hypot(events[0].mu, plan.choice.mu) for events in spent]
     (event,) = plan.events
     assert max(runs) <= event.terms[0][2] <= max(runs) * (1 + 1e-9)
-    assert event == privacy.selection_event(plan.distribution, event.terms[0][2])
+    assert event == privacy.random_stopping_event(plan.distribution, event.terms[0][2])
     # Not only is it within the budget: next to nothing is left.
     assert 0.99 * model.delta <= privacy.delta(plan.events, model.epsilon) <= model.delta
 
@@ -439,7 +446,7 @@ def test_a_search_uses_up_what_it_was_permitted(monkeypatch, params):
     monkeypatch.setattr(search_module, "authorise", keep)
     search(**params).fit(*records())
     (permit,) = permits
-    selections = [e for e in permit.record.events if isinstance(e, Selection | Exponential)]
+    selections = [e for e in permit.record.events if isinstance(e, RandomStopping | Exponential)]
     assert len(selections) == 1
     for event in selections:
         with pytest.raises(RuntimeError, match="was not charged"):

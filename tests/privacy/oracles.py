@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 
 from dp_halfspace.privacy import accounting, gdp_mu
-from dp_halfspace.privacy.events import Gaussian, ObjectivePerturbation, Pure, Selection
+from dp_halfspace.privacy.events import Gaussian, ObjectivePerturbation, Pure, RandomStopping
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -113,8 +113,8 @@ def exponential_delta(epsilon0, epsilon):
 
 
 def of_gaussian(mean_runs, log_ratio, mu, shares=(1.0,)):
-    """Selection among Gaussian runs."""
-    return Selection(mean_runs, log_ratio, ((1.0, 0.0, mu),), shares)
+    """Random stopping among Gaussian runs."""
+    return RandomStopping(mean_runs, log_ratio, ((1.0, 0.0, mu),), shares)
 
 
 def slope(distribution, q):

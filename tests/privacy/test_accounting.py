@@ -24,8 +24,8 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     Repeated,
-    Selection,
 )
 from dp_halfspace.privacy.pld import PLD
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
@@ -117,8 +117,8 @@ def test_nothing_and_no_guarantee():
         of_gaussian(2.0, math.inf, 0.0),
         of_gaussian(2.0, 0.0, math.inf),
         of_gaussian(2.0, 0.0, 0.0, (1.0, math.inf)),
-        Selection(2.0, 0.0, ((1.0, math.inf, 0.0),)),
-        Selection(2.0, 0.0, ((1.0, 0.0, 0.0), (math.inf, 0.0, 0.0))),
+        RandomStopping(2.0, 0.0, ((1.0, math.inf, 0.0),)),
+        RandomStopping(2.0, 0.0, ((1.0, 0.0, 0.0), (math.inf, 0.0, 0.0))),
         Repeated(Repeated(Gaussian(1.0), 2**40), 2**40),
     ):
         assert epsilon([Gaussian(0.1), event], 0.5) == math.inf
@@ -311,7 +311,7 @@ def test_pairwise_objective_dominates_its_density():
 
 
 SPREAD = of_gaussian(12.5, 0.4, 0.2, (0.3, 0.25, 0.0, 0.45))
-MIXED = Selection(3.5, 0.3, ((0.5, 0.2, 0.1), (0.5, 0.0, 0.25), (1.5, 0.1, 0.0)), (0.4, 0.6))
+MIXED = RandomStopping(3.5, 0.3, ((0.5, 0.2, 0.1), (0.5, 0.0, 0.25), (1.5, 0.1, 0.0)), (0.4, 0.6))
 
 
 def losses(event):
@@ -399,7 +399,7 @@ def test_many_shifted_terms_are_discretised():
     """The product of their lists, were it evaluated, is above and not far away."""
     rng = np.random.default_rng(0)
     terms = tuple((1 / 40, *pair) for pair in rng.uniform(0.05, 0.3, (40, 2)))
-    event = Selection(2.0, 0.2, (*terms, (1.0, 0.0, 0.0)))
+    event = RandomStopping(2.0, 0.2, (*terms, (1.0, 0.0, 0.0)))
     for value in (1.0, 2.0):
         expected = twice(event, value)
         assert 0.3 * expected < delta([Repeated(event, 2)], value) <= expected * (1 + 1e-4)
@@ -579,7 +579,8 @@ singles = st.one_of(
     st.builds(glm, small, small),
     st.builds(lambda more, j, a, b: of_gaussian(1.0 + more, j, a, (b, 1.0)), **selected),
     st.builds(
-        lambda more, j, a, b: Selection(1.0 + more, j, ((0.5, a, b), (0.75, 0.0, 0.1))), **selected
+        lambda more, j, a, b: RandomStopping(1.0 + more, j, ((0.5, a, b), (0.75, 0.0, 0.1))),
+        **selected,
     ),
 )
 lists = st.lists(singles, max_size=4)
@@ -605,7 +606,7 @@ def test_repeated_is_repetition(event, count, small_delta, others):
         lambda t: auc(0.3 * t, 0.2 * t),
         lambda t: of_gaussian(2.0 * t, 0.2 * t, 0.3 * t),
         lambda t: of_gaussian(2.0 * t, 0.2 * t, 0.3 * t, (0.2, 0.5, 0.3)),
-        lambda t: Selection(2.0 * t, 0.2 * t, ((0.5, 0.1 * t, 0.3 * t), (0.6, 0.0, 0.2 * t))),
+        lambda t: RandomStopping(2.0 * t, 0.2 * t, ((0.5, 0.1 * t, 0.3 * t), (0.6, 0.0, 0.2 * t))),
         lambda t: ObjectivePerturbation(0.2 * t, ((1, 0.0),)),
     ],
 )

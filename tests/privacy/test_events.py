@@ -15,9 +15,9 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     Repeated,
     SampledGaussian,
-    Selection,
     event_from_dict,
 )
 from tests.privacy.oracles import of_gaussian
@@ -38,7 +38,7 @@ singles = st.one_of(
         *(numbers, numbers, numbers, short),
     ),
     st.builds(
-        lambda n, j, terms, shares: Selection(1 + n, j, ((1, 0, 0.1), *terms), (1.0, *shares)),
+        lambda n, j, terms, shares: RandomStopping(1 + n, j, ((1, 0, 0.1), *terms), (1.0, *shares)),
         *(numbers, numbers, triples, short),
     ),
 )
@@ -85,7 +85,7 @@ BAD = {
     "log_ratio": [(of_gaussian, 2.0, -0.1, 0.1), (ObjectivePerturbation, -0.1, ((1, 0.0),))],
     "mu": [
         (of_gaussian, 2.0, 0.1, math.nan),
-        (Selection, 2.0, 0.1, ((1.0, 0.0, -0.1),)),
+        (RandomStopping, 2.0, 0.1, ((1.0, 0.0, -0.1),)),
         (Gaussian, -0.1),
         (Gaussian, math.nan),
         (SampledGaussian, 10, -0.1),
@@ -95,8 +95,8 @@ BAD = {
         *((of_gaussian, 2.0, 0.1, 0.1, bad) for bad in ((), (0.2, 0.2), (1.0, -0.1))),
         (of_gaussian, math.inf, 0.1, 0.1, (0.0,)),
     ],
-    "shift": [(Selection, 2.0, 0.1, ((1.0, -0.1, 0.1),))],
-    "terms": [(Selection, 2.0, 0.1, bad) for bad in (((0.9, 0.1, 0.1),), ())],
+    "shift": [(RandomStopping, 2.0, 0.1, ((1.0, -0.1, 0.1),))],
+    "terms": [(RandomStopping, 2.0, 0.1, bad) for bad in (((0.9, 0.1, 0.1),), ())],
     "epsilon": [(kind, bad) for kind in (Pure, Exponential) for bad in (-1, math.nan)],
     "vertices": [
         (ObjectivePerturbation, 0.1, bad) for bad in (((1, 0.2),), (), ((2, 0.1), (1, 0.2)))
@@ -127,12 +127,17 @@ def test_invalid_values_are_named(name):
         {"type": "Gaussian", "epsilon": 1.0},
         {"type": "Gaussian", "mu": "nan"},
         {"type": "Repeated", "event": {"type": "Gaussian"}, "count": 1},
-        {"type": "Selection", "mean_runs": 2.0, "log_ratio": 0.1, "mu": 0.1},
+        {"type": "RandomStopping", "mean_runs": 2.0, "log_ratio": 0.1, "mu": 0.1},
     ],
 )
 def test_unknown_data_is_refused(data):
     with pytest.raises(ValueError):  # noqa: PT011
         event_from_dict(data)
+
+
+def test_a_ledger_may_have_an_event_by_its_earlier_name():
+    event = of_gaussian(12.5, 0.3, 0.15)
+    assert event_from_dict({**event.to_dict(), "type": "Selection"}) == event
 
 
 def test_descriptions_carry_the_numbers():
@@ -144,4 +149,4 @@ def test_descriptions_carry_the_numbers():
     assert event.describe().startswith("pairwise objective perturbation")
     assert "3 x 0.7" in event.describe()
     assert "12.5 on average, of mu = 0.15" in of_gaussian(12.5, 0.3, 0.15).describe()
-    assert "2 Gaussian losses" in Selection(2.0, 0.1, ((1, 0, 0), (1, 0, 1))).describe()
+    assert "2 Gaussian losses" in RandomStopping(2.0, 0.1, ((1, 0, 0), (1, 0, 1))).describe()

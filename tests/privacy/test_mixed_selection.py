@@ -23,8 +23,8 @@ from dp_halfspace.privacy.random_stopping import (
     geometric_run_count,
     is_mixable,
     log_ratio_of,
-    mixed_selection_event,
-    selection_event,
+    mixed_random_stopping_event,
+    random_stopping_event,
     trade_off,
 )
 from tests.privacy.oracles import divergence, exact_gdp, glm, slope
@@ -177,8 +177,8 @@ def test_selections_from_small_mechanisms_stay_below(distribution):
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.5])
 def test_gaussian_runs_cost_what_they_did(distribution, mu):
-    general = mixed_selection_event(distribution, [Gaussian(0.6 * mu), Gaussian(0.8 * mu)])
-    special = selection_event(distribution, mu)
+    general = mixed_random_stopping_event(distribution, [Gaussian(0.6 * mu), Gaussian(0.8 * mu)])
+    special = random_stopping_event(distribution, mu)
     assert general.log_ratio == pytest.approx(special.log_ratio, rel=2e-4)
     for at in (0.0, mu, 4 * mu):
         ours, theirs = (delta([event], at) for event in (general, special))
@@ -210,7 +210,7 @@ def objective_event(ridge, sigma):
 def test_selections_of_perturbed_objectives_stay_below(distribution, ridge, sigma):
     rows = [1.0, -1.0, 0.4]
     pair = objective_pair([*rows, 1.0], [*rows, -1.0], ridge, sigma)
-    event = mixed_selection_event(distribution, [objective_event(ridge, sigma)])
+    event = mixed_random_stopping_event(distribution, [objective_event(ridge, sigma)])
     for at in (0.3, 0.8, 1.4):
         assert worst(distribution, pair, at) <= delta([event], at)
 
@@ -219,7 +219,9 @@ def test_selection_of_a_loss_that_uses_the_whole_contract():
     """Randomised response of the Jacobian beside a Gaussian: the contract nearly attained."""
     distribution, jump, mu = geometric_run_count(15), 0.06, 0.12
     wide = product(response(jump), line(mu, 1500))
-    event = mixed_selection_event(distribution, [ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))])
+    event = mixed_random_stopping_event(
+        distribution, [ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))]
+    )
     for at in (0.6, 1.0):
         bound = delta([event], at)
         assert 0.02 * bound <= worst(distribution, wide, at) <= bound
@@ -246,18 +248,18 @@ DISTRIBUTION, MU = geometric_run_count(15), 0.15
 def test_wrong_trade_off_functions_are_caught(planted, monkeypatch):
     monkeypatch.setattr(random_stopping, "trade_off", planted)
     assert worst(DISTRIBUTION, line(MU), 1.0) > delta(
-        [mixed_selection_event(DISTRIBUTION, [Gaussian(MU)])], 1.0
+        [mixed_random_stopping_event(DISTRIBUTION, [Gaussian(MU)])], 1.0
     )
 
 
 def test_bound_is_nearly_attained_and_planted_accounts_of_the_runs_are_caught():
     found, right = (
         worst(DISTRIBUTION, line(MU), 1.0),
-        mixed_selection_event(DISTRIBUTION, [Gaussian(MU)]),
+        mixed_random_stopping_event(DISTRIBUTION, [Gaussian(MU)]),
     )
     assert 0.8 * delta([right], 1.0) <= found <= delta([right], 1.0)
     for planted in (
-        mixed_selection_event(
+        mixed_random_stopping_event(
             DISTRIBUTION, [Gaussian(MU / math.sqrt(2))]
         ),  # the score is not charged
         replace(right, mean_runs=1.0),
@@ -271,7 +273,9 @@ def test_forgotten_jacobian_is_caught():
     jump, mu = 0.3, 0.02
     wide = product(response(jump), line(mu, 1500))
     honest, careless = (
-        mixed_selection_event(DISTRIBUTION, [ObjectivePerturbation(ratio, ((1, 0.0), (1, mu)))])
+        mixed_random_stopping_event(
+            DISTRIBUTION, [ObjectivePerturbation(ratio, ((1, 0.0), (1, mu)))]
+        )
         for ratio in (jump, 0.0)
     )
     found = {at: worst(DISTRIBUTION, wide, at) for at in (0.4, 0.6)}
@@ -311,7 +315,7 @@ def profile_used(monkeypatch, run):
         return SimpleNamespace(top=math.inf)
 
     monkeypatch.setattr(random_stopping, "trade_off", keep)
-    event = mixed_selection_event(geometric_run_count(5), run)
+    event = mixed_random_stopping_event(geometric_run_count(5), run)
     return seen[0], event.terms
 
 
@@ -359,7 +363,7 @@ def test_weights_of_a_composition_are_taken_over(monkeypatch):
         return [(1.1 * weight, shift, mu) for weight, shift, mu in honest(counts)]
 
     monkeypatch.setattr(random_stopping, "gaussian_terms", heavier)
-    event = mixed_selection_event(geometric_run_count(5), [Gaussian(0.15)])
+    event = mixed_random_stopping_event(geometric_run_count(5), [Gaussian(0.15)])
     assert sum(w for w, _, _ in event.terms) == pytest.approx(1.1, rel=1e-9)
 
 
@@ -367,7 +371,7 @@ def test_the_whole_range_is_rounded_up(monkeypatch):
     monkeypatch.setattr(random_stopping, "trade_off", lambda _: SimpleNamespace(top=math.inf))
     for mean in np.linspace(1.5, 30, 40):
         distribution = geometric_run_count(float(mean))
-        found = mixed_selection_event(distribution, [Gaussian(0.1)]).log_ratio
+        found = mixed_random_stopping_event(distribution, [Gaussian(0.1)]).log_ratio
         with mpmath.workdps(40):
             first = mpmath.mpf(float(distribution.probabilities[0])) * (1 - mpmath.mpf(2) ** -52)
             assert found >= mpmath.log(mpmath.mpf(distribution.mean) / first)
@@ -376,10 +380,10 @@ def test_the_whole_range_is_rounded_up(monkeypatch):
 def test_ends_of_the_range():
     distribution, one = geometric_run_count(5), RunCountDistribution(2.0, 0.3, 1)
     whole = math.log(distribution.mean / distribution.probabilities[0])
-    far, still = (mixed_selection_event(distribution, [Gaussian(mu)]) for mu in (60.0, 0.0))
+    far, still = (mixed_random_stopping_event(distribution, [Gaussian(mu)]) for mu in (60.0, 0.0))
     assert whole * (1 - 1e-15) <= far.log_ratio <= whole * (1 + 1e-6)
-    assert delta([mixed_selection_event(distribution, [Gaussian(math.inf)])], 50.0) == 1.0
-    assert abs(mixed_selection_event(one, [Gaussian(0.7)]).log_ratio) < 1e-12
+    assert delta([mixed_random_stopping_event(distribution, [Gaussian(math.inf)])], 50.0) == 1.0
+    assert abs(mixed_random_stopping_event(one, [Gaussian(0.7)]).log_ratio) < 1e-12
     assert still.log_ratio < 1e-5
     assert delta([still], 0.01) < 1e-9
 
@@ -391,4 +395,4 @@ def test_what_can_be_mixed():
     for other in (Pure(0.1), Exponential(0.1), ranking, Repeated(Pure(0.1), 2)):
         assert not is_mixable([Gaussian(0.1), other])
         with pytest.raises(ValueError, match="a run must release"):
-            mixed_selection_event(geometric_run_count(3), [Gaussian(0.1), other])
+            mixed_random_stopping_event(geometric_run_count(3), [Gaussian(0.1), other])

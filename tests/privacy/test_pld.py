@@ -23,9 +23,9 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     Repeated,
     SampledGaussian,
-    Selection,
 )
 from dp_halfspace.privacy.pld import (
     PLD,
@@ -36,7 +36,7 @@ from dp_halfspace.privacy.pld import (
     sampled_gaussian_pld,
 )
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
-from dp_halfspace.privacy.random_stopping import geometric_run_count, selection_event
+from dp_halfspace.privacy.random_stopping import geometric_run_count, random_stopping_event
 from tests.privacy.oracles import (
     exact_gdp,
     exponential_delta,
@@ -356,7 +356,7 @@ def test_many_fits_and_searches(count, fits, searches):
     """
     mu = calibrate(lambda mu: [glm(mu)], 0.1, 1e-9, lower=0.0, upper=1.0)
     assert epsilon([Repeated(glm(mu), count)], 1e-6) == pytest.approx(fits, abs=6e-4)
-    event = selection_event(geometric_run_count(15.0), 0.01387722952260507)
+    event = random_stopping_event(geometric_run_count(15.0), 0.01387722952260507)
     assert epsilon([event], 1e-9) == pytest.approx(0.1, abs=1e-4)
     assert epsilon([Repeated(event, count)], 1e-6) == pytest.approx(searches, abs=1e-3)
 
@@ -473,7 +473,7 @@ def random_pair(seed):
         shares = tuple(rng.dirichlet(np.ones(2)) * 1.001)
         if kind == 2:
             return of_gaussian(rng.uniform(1, 20), ratio, mu, shares)
-        return Selection(
+        return RandomStopping(
             rng.uniform(1, 20), ratio, ((0.5, 0.1 * scale, mu), (0.51, 0.0, 0.4 * mu)), shares
         )
 

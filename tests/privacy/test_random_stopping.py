@@ -19,10 +19,10 @@ from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
-    calibrate_selection,
+    calibrate_random_stopping,
     geometric_run_count,
+    random_stopping_event,
     run_count_distribution,
-    selection_event,
 )
 from tests.privacy.oracles import (
     CAUGHT,
@@ -46,7 +46,7 @@ DISTRIBUTIONS = [
 
 
 def log_ratio(distribution, mu):
-    return selection_event(distribution, mu).log_ratio
+    return random_stopping_event(distribution, mu).log_ratio
 
 
 def miss_probability(distribution, n_candidates):
@@ -110,11 +110,15 @@ REFUSED = [
     (run_count_distribution, (15, 1e-5), "needs more than"),
     (functools.partial(run_count_distribution, eta=-0.9), (15, 1e-3), "needs too many runs"),
     *(
-        (selection_event, (RunCountDistribution(1.0, 0.1, 30), mu), "mu must be")
+        (random_stopping_event, (RunCountDistribution(1.0, 0.1, 30), mu), "mu must be")
         for mu in (-0.1, math.nan)
     ),
-    (calibrate_selection, (RunCountDistribution(1.0, 0.1, 30), -1.0, 1e-6), "epsilon must be"),
-    (calibrate_selection, (RunCountDistribution(1.0, 0.1, 30), 1.0, 1.0), "delta must be"),
+    (
+        calibrate_random_stopping,
+        (RunCountDistribution(1.0, 0.1, 30), -1.0, 1e-6),
+        "epsilon must be",
+    ),
+    (calibrate_random_stopping, (RunCountDistribution(1.0, 0.1, 30), 1.0, 1.0), "delta must be"),
 ]
 
 
@@ -274,16 +278,16 @@ def test_log_ratio_at_the_ends():
         assert log_ratio(distribution, mu) == pytest.approx(whole, rel=1e-6)
         assert log_ratio(distribution, mu) >= whole * (1 - 1e-15)
     assert log_ratio(distribution, 0.0) == log_ratio(one, 3.0) == 0.0
-    assert selection_event(one, 0.7) == of_gaussian(1.0, 0.0, 0.7)
-    assert selection_event(distribution, 0.0) == of_gaussian(distribution.mean, 0.0, 0.0)
-    assert delta([selection_event(distribution, math.inf)], 50.0) == 1.0
+    assert random_stopping_event(one, 0.7) == of_gaussian(1.0, 0.0, 0.7)
+    assert random_stopping_event(distribution, 0.0) == of_gaussian(distribution.mean, 0.0, 0.0)
+    assert delta([random_stopping_event(distribution, math.inf)], 50.0) == 1.0
 
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
 def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
-    event = selection_event(distribution, mu)
+    event = random_stopping_event(distribution, mu)
     shares = np.array(event.shares)
     knots = np.exp(event.log_ratio * np.arange(1, len(shares) + 1) / len(shares))
     s = np.concatenate([np.linspace(-8, 8 + mu, 20_001), [40.0 + mu]])
@@ -335,7 +339,7 @@ def test_cells_bound_their_functions(distribution, mu, monkeypatch):
         return exact(cells, mu, tolerance)
 
     monkeypatch.setattr(random_stopping, "_supremum", record)
-    event = selection_event(distribution, mu)
+    event = random_stopping_event(distribution, mu)
     rng = np.random.default_rng(0)
     low = np.append(rng.uniform(-6, 6 + mu, 400), -0.7)
     high = np.append(low[:-1] + rng.exponential(0.5, 400), 0.3)
@@ -393,7 +397,7 @@ def assert_allowance_arrives(monkeypatch):
     small = 2.0**-14
     steepest = log_ratio(distribution, small) / small
     before = [log_ratio(distribution, size) for size in (mu, 64.0)]
-    shares = np.array(selection_event(distribution, mu).shares)
+    shares = np.array(random_stopping_event(distribution, mu).shares)
     monkeypatch.setattr(random_stopping, "_slack", lambda probabilities: more)
     after = [log_ratio(distribution, size) for size in (mu, 64.0)]
     np.testing.assert_allclose(np.subtract(after, before), more, rtol=1e-5)
@@ -431,10 +435,10 @@ def test_the_allowance_arrives(monkeypatch):
 @pytest.mark.parametrize(("mean", "chords"), [(5, 0.1811), (15, 0.1559), (100, 0.1264)])
 def test_mu_of_a_run(mean, chords):
     distribution = geometric_run_count(mean)
-    mu = calibrate_selection(distribution, 1.0, 1e-6)
+    mu = calibrate_random_stopping(distribution, 1.0, 1e-6)
     assert mu == pytest.approx(chords, abs=6e-5)
-    assert delta([selection_event(distribution, mu)], 1.0) <= 1e-6
-    assert delta([selection_event(distribution, mu * (1 + 2e-5))], 1.0) > 1e-6
+    assert delta([random_stopping_event(distribution, mu)], 1.0) <= 1e-6
+    assert delta([random_stopping_event(distribution, mu * (1 + 2e-5))], 1.0) > 1e-6
 
 
 # --- brute force ------------------------------------------------------------------------------
@@ -485,7 +489,7 @@ def test_selected_distributions_stay_below(distribution, mu):
     best = [selected(generating_function(distribution), masses, scores) for masses in (p, q)]
     np.testing.assert_allclose([b.sum() for b in best], 600, rtol=1e-10)
     for epsilon in EPSILONS:
-        bound = delta([selection_event(distribution, mu)], epsilon)
+        bound = delta([random_stopping_event(distribution, mu)], epsilon)
         for first, second in (best, best[::-1]):
             assert divergence(first, second, epsilon).max() <= bound + 1e-13
 
@@ -503,7 +507,7 @@ def adversary(distribution, mu, cut=1.25, cells=6000):
 def test_bound_is_nearly_attained_and_planted_accounting_bugs_are_caught():
     """Each wrong event is exceeded by a mechanism that the right one covers."""
     distribution, mu = geometric_run_count(15), 0.15
-    right = selection_event(distribution, mu)
+    right = random_stopping_event(distribution, mu)
     runs, ratio, shares = right.mean_runs, right.log_ratio, right.shares
     worst = divergence(*adversary(distribution, mu), 1.0)
     assert 0.85 * delta([right], 1.0) <= worst <= delta([right], 1.0)
@@ -514,8 +518,8 @@ def test_bound_is_nearly_attained_and_planted_accounting_bugs_are_caught():
         of_gaussian(1.0, ratio, mu, shares),
         of_gaussian(runs, ratio, 0.9 * mu, shares),
         Gaussian(mu),  # one run charged instead of the selection
-        selection_event(geometric_run_count(8), mu),  # the distribution of another r
-        selection_event(distribution, mu / math.sqrt(2)),  # score not charged
+        random_stopping_event(geometric_run_count(8), mu),  # the distribution of another r
+        random_stopping_event(distribution, mu / math.sqrt(2)),  # score not charged
     ):
         assert worst > delta([planted], 1.0)
 
@@ -526,8 +530,8 @@ def test_selections_compose_adaptively():
     distribution, mu = RunCountDistribution(1.0, 0.2, 60), 0.3
     f, flip = generating_function(distribution), 1 / (1 + math.exp(0.2))
     events = {
-        "selection": [selection_event(distribution, mu)] * 2,
-        "response": [selection_event(distribution, mu), Pure(0.2)],
+        "selection": [random_stopping_event(distribution, mu)] * 2,
+        "response": [random_stopping_event(distribution, mu), Pure(0.2)],
     }
     bounds = {kind: [delta(listed, e) for e in EPSILONS] for kind, listed in events.items()}
     for _ in range(30):
@@ -554,7 +558,7 @@ def test_a_number_of_runs_that_is_no_secret_would_be_caught():
     """Planted: K is published, so that its generating function is q^k; always as many runs."""
     distribution, mu, epsilon = geometric_run_count(15), 0.4, 3.5
     bounds = {
-        e: delta([selection_event(distribution, mu)], e)
+        e: delta([random_stopping_event(distribution, mu)], e)
         for e in (epsilon, *np.linspace(1.5, 5, 15))
     }
     honest = ranked_line(mu, generating_function(distribution))
@@ -577,7 +581,7 @@ distributions = st.builds(
 
 @given(distributions, st.floats(0.01, 2.0), st.floats(-1.0, 4.0))
 def test_selection_costs_more_than_a_run_and_less_than_one_chord(distribution, mu, epsilon):
-    event = selection_event(distribution, mu)
+    event = random_stopping_event(distribution, mu)
     found = delta([event], epsilon)
     assert found >= gdp_delta(mu, epsilon) * (1 - 1e-9)
     assert found <= delta([of_gaussian(distribution.mean, event.log_ratio, mu)], epsilon) * (
@@ -599,17 +603,17 @@ def test_selection_costs_more_than_a_run_and_less_than_one_chord(distribution, m
     ],
 )
 def test_calibration_is_safe_and_not_wasteful(distribution, epsilon, small_delta):
-    mu = calibrate_selection(distribution, epsilon, small_delta)
+    mu = calibrate_random_stopping(distribution, epsilon, small_delta)
     assert 0.0 < mu <= gdp_mu(epsilon, small_delta)
-    assert delta([selection_event(distribution, mu)], epsilon) <= small_delta
-    assert delta([selection_event(distribution, mu * (1 + 3e-5))], epsilon) > small_delta
+    assert delta([random_stopping_event(distribution, mu)], epsilon) <= small_delta
+    assert delta([random_stopping_event(distribution, mu * (1 + 3e-5))], epsilon) > small_delta
     if distribution.mean < 1.001:
         assert mu == pytest.approx(gdp_mu(epsilon, small_delta), rel=1e-4)
 
 
 def test_calibration_edges():
     distribution = geometric_run_count(5)
-    assert calibrate_selection(distribution, math.inf, 1e-6) == math.inf
-    assert calibrate_selection(distribution, 1.0, 0.0) == 0.0
-    assert 0.0 < calibrate_selection(distribution, 0.0, 1e-6) < 1e-6
-    assert calibrate_selection(geometric_run_count(1), 1.0, 1e-6) == gdp_mu(1.0, 1e-6)
+    assert calibrate_random_stopping(distribution, math.inf, 1e-6) == math.inf
+    assert calibrate_random_stopping(distribution, 1.0, 0.0) == 0.0
+    assert 0.0 < calibrate_random_stopping(distribution, 0.0, 1e-6) < 1e-6
+    assert calibrate_random_stopping(geometric_run_count(1), 1.0, 1e-6) == gdp_mu(1.0, 1e-6)

@@ -13,8 +13,8 @@ from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     geometric_run_count,
+    random_stopping_event,
     select_best,
-    selection_event,
 )
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, seeded
 
@@ -185,7 +185,9 @@ def excess(select, event_mu, mu, count, seed):
 
     near, far = release(0.0), release(1.0)
     cuts, epsilons = np.linspace(-3.0, 6.0, 13) / mu, (0.0, 0.5, 1.0)
-    bounds = [delta([selection_event(distribution, event_mu)], epsilon) for epsilon in epsilons]
+    bounds = [
+        delta([random_stopping_event(distribution, event_mu)], epsilon) for epsilon in epsilons
+    ]
     worst = max(
         first.mean() - math.exp(epsilon) * second.mean() - bound
         for cut in cuts

@@ -10,13 +10,13 @@ from scipy import sparse
 from dp_halfspace.projection import AdditiveMap, FeatureMap, draw_additive
 
 
-@pytest.mark.parametrize("reach", [1.0, 1.5])
-def test_features_are_columns_cosines_and_fourier_features(reach):
+@pytest.mark.parametrize("half_range", [1.0, 1.5])
+def test_features_are_columns_cosines_and_fourier_features(half_range):
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (30, 3))
-    drawn = draw_additive(3, 4, 10, np.random.default_rng(1), reach=reach)
+    drawn = draw_additive(3, 4, 10, np.random.default_rng(1), half_range=half_range)
     assert isinstance(drawn, FeatureMap)
     features = drawn.apply(X)
-    values = np.clip(0.5 + X * math.sqrt(3) / (2 * reach), 0, 1)
+    values = np.clip(0.5 + X * math.sqrt(3) / (2 * half_range), 0, 1)
     cosines = [math.sqrt(2 / 3) * np.cos(k * np.pi * values) / k for k in (2, 3, 4)]
     joint = drawn.fourier.apply(X) / math.sqrt(3)
     expected = np.hstack([X, *cosines, joint])
@@ -28,7 +28,7 @@ def test_features_are_columns_cosines_and_fourier_features(reach):
 def test_polynomials_take_the_place_of_every_second_cosine():
     """They are as long as these at most, and differ where columns crowd near an end."""
     X = np.random.default_rng(0).uniform(-1.2, 1.2, (200, 2)) / math.sqrt(2)
-    drawn = draw_additive(2, 7, 10, np.random.default_rng(1), reach=1.0)
+    drawn = draw_additive(2, 7, 10, np.random.default_rng(1), half_range=1.0)
     cosines, features = drawn.apply(X), replace(drawn, has_powers=True).apply(X)
     values = np.clip(X * math.sqrt(2), -1, 1)
     is_even = np.isin(np.arange(len(cosines.T)), [2, 3, 6, 7, 10, 11])

@@ -13,7 +13,7 @@ from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.privacy import gdp_delta, gdp_mu
 from dp_halfspace.privacy.accounting import mu_beside
-from dp_halfspace.privacy.random_stopping import calibrate_selection, run_count_distribution
+from dp_halfspace.privacy.random_stopping import calibrate_random_stopping, run_count_distribution
 from dp_halfspace.projection import Spectrum, draw_fourier
 from dp_halfspace.theory import (
     ErrorBound,
@@ -158,7 +158,7 @@ def test_random_stopping(runs):
     """Theorem 7.1: the worst candidates beside one that is known to be good."""
     count, epsilon, delta, n = 4, 5.0, 1e-6, 400
     distribution = run_count_distribution(count, 0.1, eta=2.0)
-    mu = calibrate_selection(distribution, epsilon, delta)
+    mu = calibrate_random_stopping(distribution, epsilon, delta)
     deviation = 1 / (mu * math.sqrt(0.2))
     margin, n_steps = 1.0, 4000
     bound = random_stopping_risk_bound(

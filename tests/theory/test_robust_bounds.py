@@ -151,7 +151,13 @@ def test_near_zero_the_attack_turns_all_of_the_noise_into_loss(budget, norm, los
     assert 0.8 * bound < cost.mean() < bound * 1.02
     # Planted bugs: what the plain loss feels; a bound with the square of the noise alone.
     plain = problem.linear.felt * sensitivity / 2
-    bend = loss.smoothness / 2 * problem.linear.square * sensitivity**2 * (1 + adversary.reach) ** 2
+    bend = (
+        loss.smoothness
+        / 2
+        * problem.linear.square
+        * sensitivity**2
+        * (1 + adversary.added_row_norm) ** 2
+    )
     assert cost.mean() > plain
     # The Huber hinge is so steep that the square of the noise alone is no small number.
     assert loss is HINGE or cost.mean() > bend

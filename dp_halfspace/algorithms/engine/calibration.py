@@ -333,7 +333,7 @@ TARGETS = ("recall", "precision", "false_positive_rate")
 # Places over which the scores of one cell are taken to be spread evenly.
 _PLACES = 32
 # Standard deviations from the estimate to both ends of an interval of 90 %.
-_REACH = 1.645
+_NORMAL_QUANTILE = 1.645
 # Part of the records of a cell that may lie on the other side of a threshold within it.
 _UNEVEN = 0.15
 

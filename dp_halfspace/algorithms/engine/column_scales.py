@@ -37,7 +37,7 @@ LOWEST = -120
 _HIGHEST = 119
 N_OCTAVES = _HIGHEST - LOWEST + 1
 _POINTS = 2000
-_REACH = 16  # octaves on both sides of its width that a shape may extend to
+_OCTAVES = 16  # octaves on both sides of its width that a shape may extend to
 # Shapes are not exact: a deviation of this share of the rows is forgiven beside the noise, in
 # octaves and in equal cells.
 _MISFIT = 0.1
@@ -56,7 +56,7 @@ _NARROW = 8.0  # mean over standard deviation from which a column is looked at a
 class _Shapes:
     """Shapes of a width in [1, 2): masses by sign and octave, of zero; mean, log2 of the width."""
 
-    masses: NDArray[np.float32]  # (n_shapes, 2, 2 * _REACH)
+    masses: NDArray[np.float32]  # (n_shapes, 2, 2 * _OCTAVES)
     zero: NDArray[np.float32]
     mean: FloatArray
     octave: FloatArray
@@ -106,8 +106,8 @@ def _shapes() -> _Shapes:
                 scaled = sign * scale * points
                 nonzero = scaled[scaled != 0.0]
                 place = np.floor(np.log2(np.abs(nonzero))).astype(np.intp)
-                place = np.clip(place, -_REACH, _REACH - 1) + _REACH
-                mass = np.zeros((2, 2 * _REACH))
+                place = np.clip(place, -_OCTAVES, _OCTAVES - 1) + _OCTAVES
+                mass = np.zeros((2, 2 * _OCTAVES))
                 np.add.at(mass, ((nonzero < 0).astype(np.intp), place), 1.0 / _POINTS)
                 masses.append(mass)
                 zero.append(1.0 - len(nonzero) / _POINTS)
@@ -162,7 +162,7 @@ def _log_likelihood(
 ) -> FloatArray:
     """Compare noisy shares of the rows with every shape of every octave of width."""
     sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
-    padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_REACH, _REACH)))
+    padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_OCTAVES, _OCTAVES)))
     zeros = shares[:, N_OCTAVES].astype(np.float32)
     if distribution.is_laplace:
         zero = distribution.gain(zeros[:, None], shapes.zero[:, None, None])
@@ -171,7 +171,7 @@ def _log_likelihood(
             window = padded[:, side, cell : cell + N_OCTAVES + 1]
             found[shape] += distribution.gain(window, shapes.masses[shape, side, cell])
         return found.transpose(1, 2, 0)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _REACH, axis=2)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _OCTAVES, axis=2)
     found = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
     found += np.multiply.outer(zeros, shapes.zero)[:, None, :]
     found -= ((shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2) / 2.0

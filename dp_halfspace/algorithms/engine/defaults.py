@@ -64,7 +64,7 @@ _MAX_COLUMNS = 2049
 # Features of one column; twice as many with many records.
 FEW_TERMS = 4
 # Records times mu, for each coefficient of a column, from which cosines improve accuracy.
-_LEAST_REACH = 6.0
+_LEAST_RECORDS_PER_COEFFICIENT = 6.0
 # Fourier features of all columns.
 _JOINT = 192
 # With fewer there are none.
@@ -366,8 +366,14 @@ def additive_sizes(
     At most `limit` features, or as many as there are columns. Cosines decay, and cost little
     where they bring nothing; Fourier features cost accuracy elsewhere.
     """
-    reach = _reach(n_samples, n_features, n_classes, mu)
-    wanted = 1 if reach < _LEAST_REACH else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
+    n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
+    wanted = (
+        1
+        if n_each < _LEAST_RECORDS_PER_COEFFICIENT
+        else FEW_TERMS
+        if n_each < 40.0
+        else 2 * FEW_TERMS
+    )
     n_terms = max(1, min(wanted, limit // n_features))
     joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
     pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
@@ -432,12 +438,12 @@ def additive_defaults(
         return replace(defaults, preconditioner_columns=WIDE_FEATURES, behind=behind)
     # The mean square of a mapped row of the block is about the number of directions that have
     # eigenvalues of their own.
-    share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
+    share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
 
 
-def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
+def _records_per_coefficient(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
     """Return how many records times mu there are for one coefficient of a column."""
     return n_samples * mu / (n_features * math.sqrt(n_classes))
 

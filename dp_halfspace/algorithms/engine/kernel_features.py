@@ -91,7 +91,7 @@ def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
     return scale
 
 
-def n_features_wanted(n_samples: int, budget: Budget) -> int:
+def choose_n_features(n_samples: int, budget: Budget) -> int:
     """Return the automatic number of features, a function of public numbers."""
     if not budget.is_pure:
         return n_kernel_components(n_samples, budget.mu)
@@ -142,8 +142,10 @@ def draw_additive_features(
     n_terms, joint = additive_sizes(problem.n_samples, n_features, problem.n_classes, mu, limit)
     if name == "additive":
         n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
-    reach = _STATED if is_stated else _LEARNT
-    return draw_additive(n_features, n_terms, joint, np.random.default_rng(seed), reach=reach)
+    half_range = _STATED if is_stated else _LEARNT
+    return draw_additive(
+        n_features, n_terms, joint, np.random.default_rng(seed), half_range=half_range
+    )
 
 
 def draw_whitened_features(
@@ -161,7 +163,7 @@ def draw_whitened_features(
     n_terms, _ = additive_sizes(*sizes, min(n_components or WIDE - 1, WIDE - 1))
     fourier = draw_fourier(Spectrum("rbf"), n_features, np.ones(joint // 2), rng)
     length = whitened_length(*sizes)
-    return AdditiveMap(n_features, n_terms, fourier, reach=_LEARNT, joint_length=length)
+    return AdditiveMap(n_features, n_terms, fourier, half_range=_LEARNT, joint_length=length)
 
 
 def project_features(

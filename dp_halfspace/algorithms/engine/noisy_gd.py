@@ -109,7 +109,7 @@ class DescentPlan:
 
     Iterates are projected to a ball of `radius`, which they leave only by accident;
     floating-point errors are bounded inside it. Queries that the preconditioner has mapped are
-    projected to a ball of radius `reach`, for the same reason. `mechanism` is that of one step,
+    projected to a ball of `mapped_radius`, for the same reason. `mechanism` is that of one step,
     `event` what the whole run costs. With `is_single` slopes and sums of groups of rows are in
     float32. The score of the class `offset_class` is read as if it were higher by `score_offset`, a
     public or released number of size at most `LARGEST_SCORE_OFFSET`.
@@ -120,7 +120,7 @@ class DescentPlan:
     steps: Steps
     step_size: float
     radius: float
-    reach: float
+    mapped_radius: float
     mechanism: GaussianNoise | NoNoise
     event: Repeated | Pure
     is_single: bool = False
@@ -150,12 +150,12 @@ def plan_descent(
     output and no preconditioner.
 
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
-    classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
-    What is added to it bounds rounding errors.
+    classes, attained by ``x' = -x``. An attack that lengthens rows by at most one does not change
+    it. What is added to it bounds rounding errors.
     """
     # Of the order of the noise in the coefficients, times eight.
     radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
-    reach = min(amplification, _MAX_STRETCH) * radius
+    mapped_radius = min(amplification, _MAX_STRETCH) * radius
     # Errors of the sums, which the preconditioner stretches.
     sums = gradient_error(
         n_samples=n_samples,
@@ -171,7 +171,7 @@ def plan_descent(
     )
     # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
     # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
-    margins = (n_columns + 3) * compression * reach + 4.0 * largest_score_offset
+    margins = (n_columns + 3) * compression * mapped_radius + 4.0 * largest_score_offset
     per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
@@ -190,7 +190,7 @@ def plan_descent(
     # docs/proofs/noisy_gradient.md, Lemmas 1 and 3.
     sensitivity = 2.0 * (longest + rounding)
     if attack is not None:
-        further = 1.0 + attack.reach
+        further = 1.0 + attack.added_row_norm
         # Each of the few roundings that come on top is smaller than those that are counted.
         sensitivity = max(2.0, further) * longest + 4.0 * further**2 * rounding
     mechanism: GaussianNoise | NoNoise = NoNoise()
@@ -203,7 +203,7 @@ def plan_descent(
     stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
     return DescentPlan(
-        n_columns, n_outputs, steps, step_size, radius, reach, mechanism, event, is_single
+        n_columns, n_outputs, steps, step_size, radius, mapped_radius, mechanism, event, is_single
     )
 
 
@@ -297,7 +297,7 @@ def descend(
         if last is not None and step == last[0]:
             slopes = last[1]
         ahead = _project(point + steps.momentum * velocity, plan.radius)
-        query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)
+        query = ahead if transform is None else _project(transform.T @ ahead, plan.mapped_radius)
         opening = first if step == 0 else None
         ascent = rows.fused_adjoint(query, slopes if opening is None else opening[1])
         if transform is not None:

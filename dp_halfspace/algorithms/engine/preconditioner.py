@@ -81,7 +81,7 @@ class Preconditioner:
 
     The r orthonormal columns of `directions` have their own positive `factors`; `stretch` is
     the factor of all other directions. Coordinates on which all directions are zero may have a
-    stretch of their own: `relative`, one elsewhere, multiplies that of each coordinate.
+    stretch of their own: `coordinate_stretches`, one elsewhere, multiplies that of each coordinate.
 
     `mean_square` estimates, from what was released, that of the lengths of mapped normalised rows.
     """
@@ -89,13 +89,13 @@ class Preconditioner:
     stretch: float
     directions: FloatArray
     factors: FloatArray
-    relative: FloatArray | float = 1.0
+    coordinate_stretches: FloatArray | float = 1.0
     mean_square: float = 1.0
 
     @property
     def condition(self) -> float:
         """Bound on the ratio of the largest and the smallest stretch, but for roundings."""
-        common = np.atleast_1d(self.stretch * self.relative)
+        common = np.atleast_1d(self.stretch * self.coordinate_stretches)
         stretches = np.concatenate([common, self.factors])
         return float(stretches.max() / stretches.min())
 
@@ -107,7 +107,7 @@ class Preconditioner:
     def __matmul__(self, coefficients: FloatArray) -> FloatArray:
         """Return the image of a vector of shape (n_columns,), or of every column of a matrix."""
         missing = (self.directions.T @ coefficients).T * (self.stretch - self.factors)
-        stretched = self.stretch * (coefficients.T * self.relative).T
+        stretched = self.stretch * (coefficients.T * self.coordinate_stretches).T
         return np.asarray(stretched - self.directions @ missing.T)
 
     def image_squares(self, rows: FloatArray) -> FloatArray:
@@ -116,7 +116,7 @@ class Preconditioner:
         # From the residual of a row: a difference of squares would lose all digits.
         rest = parts @ self.directions.T
         np.subtract(rows, rest, out=rest)
-        rest *= self.relative
+        rest *= self.coordinate_stretches
         parts *= self.factors
         squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
         return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
@@ -124,8 +124,8 @@ class Preconditioner:
     def single_squares(self) -> Callable[[SingleArray, SingleArray], SingleArray]:
         """Return a function that bounds the squared norms of images of rows of float32.
 
-        It takes rows and upper bounds on their own squared norms, for a map without `relative`
-        stretches: ``docs/proofs/preconditioner.md``, section 5.
+        It takes rows and upper bounds on their own squared norms, for a map whose
+        `coordinate_stretches` are one: ``docs/proofs/preconditioner.md``, section 5.
         """
         size, rank = self.directions.shape
         common = self.stretch**2
@@ -134,12 +134,12 @@ class Preconditioner:
         roundings = 2.1 * (size + 2) * math.sqrt(rank) + 1.1 * rank + 8.0
         largest = np.float32(common * (1.0 + SINGLE_EPS * roundings))
 
-        def bounded(rows: SingleArray, squares: SingleArray) -> SingleArray:
+        def bound_squares(rows: SingleArray, squares: SingleArray) -> SingleArray:
             parts = rows @ directions
             np.square(parts, out=parts)
             return np.maximum(largest * squares - parts @ removed, 0.0)
 
-        return bounded
+        return bound_squares
 
     def root(self) -> Preconditioner | FloatArray:
         """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
@@ -284,14 +284,14 @@ def _leading_preconditioner(
     size = block.shape[1]
     preconditioner = release_preconditioner(block, replace(plan, n_columns=size, lead=None), permit)
     directions = np.zeros((plan.n_columns, len(preconditioner.factors)))
-    relative = np.full(plan.n_columns, plan.stretch / preconditioner.stretch)
+    stretches = np.full(plan.n_columns, plan.stretch / preconditioner.stretch)
     # The constant column, if there is one, is the last one of all.
     is_leading = [*range(lead), *range(plan.n_columns - size + lead, plan.n_columns)]
-    directions[is_leading], relative[is_leading] = preconditioner.directions, 1.0
+    directions[is_leading], stretches[is_leading] = preconditioner.directions, 1.0
     squares = plan.behind**2
     mean_square = (preconditioner.mean_square + squares * plan.stretch**2) / (1.0 + squares)
     return Preconditioner(
-        preconditioner.stretch, directions, preconditioner.factors, relative, mean_square
+        preconditioner.stretch, directions, preconditioner.factors, stretches, mean_square
     )
 
 

@@ -230,9 +230,9 @@ class LinearPlan(FitPlan):
         plan = self.adapt_to_counts(data, permit)
         rows = plan.rows(data.X, data.people)
         weights: Any = weights_of(relative_weights(plan.problem.class_weights), data)
-        return plan.fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
+        return plan.to_fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
 
-    def fitted(self, released: FloatArray) -> Fitted:
+    def to_fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were given: post-processing."""
         norm = self.problem.data_norm
         back = (self.constant_column, self.problem.intercept, norm, self.linear_map)

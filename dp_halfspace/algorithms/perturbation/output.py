@@ -219,9 +219,9 @@ def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
     """
     if math.isinf(mu):
         return risk.least_ridge
-    reach = float(risk.n_samples * mu)
-    few = _FEW_RECORDS * math.sqrt(risk.n_released) / reach**1.5
-    return float(risk.max_weight * min(1.0, max(few, _MANY_RECORDS / reach)))
+    strength = float(risk.n_samples * mu)
+    few = _FEW_RECORDS * math.sqrt(risk.n_released) / strength**1.5
+    return float(risk.max_weight * min(1.0, max(few, _MANY_RECORDS / strength)))
 
 
 def _least_ridge(risk: MarginRisk | SoftmaxRisk) -> float:

@@ -45,10 +45,10 @@ from dp_halfspace.privacy.mechanisms import (
 )
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
-    calibrate_selection,
+    calibrate_random_stopping,
+    random_stopping_event,
     run_count_distribution,
     select_best,
-    selection_event,
 )
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.rows import Rows
@@ -131,10 +131,10 @@ class SelectionPlan(FitPlan):
                 return released, float(paid.release(np.array([score]), self.choice)[0])
 
             best, released = select_best(attempt, indices, self.distribution, source)
-            return self.candidates[best].fitted(released)
+            return self.candidates[best].to_fitted(released)
         trained = [train(i, permit) for i in indices]
         best = permit.choose(np.array([score for _, score in trained]), self.choice)
-        return self.candidates[best].fitted(trained[best][0])
+        return self.candidates[best].to_fitted(trained[best][0])
 
 
 def margin_grid(problem: Problem, budget: Budget) -> list[float]:
@@ -171,7 +171,7 @@ def plan_selection(
         total, runs = budget.mu, count
         if kind == "random_stopping":
             distribution = run_count_distribution(count, _MISS, eta=_SHAPE)
-            total, runs = calibrate_selection(distribution, epsilon, delta), 1
+            total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
         part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
         each = rest.equal_parts(runs).mu
         choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
@@ -180,7 +180,7 @@ def plan_selection(
     if math.isinf(epsilon):
         events = (Pure(math.inf),)
     elif distribution is not None:
-        events = (selection_event(distribution, total),)
+        events = (random_stopping_event(distribution, total),)
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
     public = _public_facts(candidates)
@@ -303,8 +303,8 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
     if math.isfinite(epsilon):
         # A loss is between zero and one plus the radius; a computed minimum is off by the gap.
         pairs = zip(margins, gaps, strict=True)
-        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
-        choice = GeneralizedChoice(reach, _CHOICE_SHARE * epsilon)
+        sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
+        choice = GeneralizedChoice(sensitivities, _CHOICE_SHARE * epsilon)
         mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
     # What a margin costs on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu

@@ -160,8 +160,8 @@ class DirectionStream:
     the constant column, which is the last, before rows are normalised. Directions are uniform on
     the sphere if `spherical`, as behind a random projection, where columns have no meaning;
     otherwise they favour few columns, and columns that agree. A released `centre` is looked
-    round, up to the distance `radius` from its unit vector before normalising. `reach` is the
-    largest entry of a lattice; 0 for random directions.
+    round, up to the distance `radius` from its unit vector before normalising. `largest_entry` is
+    that of a lattice; 0 for random directions.
     """
 
     n_columns: int
@@ -171,7 +171,7 @@ class DirectionStream:
     spherical: bool = False
     centre: FloatArray | None = None
     radius: float = 0.0
-    reach: int = 0
+    largest_entry: int = 0
 
     @property
     def paired(self) -> bool:
@@ -186,8 +186,8 @@ class DirectionStream:
     @property
     def _n_drawn(self) -> int:
         """Number of directions that blocks are cut from."""
-        if self.reach:
-            return int((2 * self.reach + 1) ** self.n_columns - 1) // 2
+        if self.largest_entry:
+            return int((2 * self.largest_entry + 1) ** self.n_columns - 1) // 2
         return -(-self.n_directions // 2) if self.paired else self.n_directions
 
     @property
@@ -207,8 +207,8 @@ class DirectionStream:
         """
         lo = number * self._block_columns
         hi = min(lo + self._block_columns, self._n_drawn)
-        if self.reach:
-            return _lattice(lo, hi, self.n_columns, self.reach)
+        if self.largest_entry:
+            return _lattice(lo, hi, self.n_columns, self.largest_entry)
         source = np.random.SeedSequence(self.seed, spawn_key=(number,))
         rng = np.random.Generator(np.random.PCG64(source))
         normal = rng.standard_normal((self.n_columns, hi - lo), dtype=np.float32)
@@ -267,26 +267,30 @@ def integer_norm(largest: int, n_columns: int) -> float:
     return max(largest - 1.0 - math.sqrt(n_columns) / 2.0, 0.0)
 
 
-def lattice_reach(n_columns: int, n_directions: int) -> int:
+def lattice_entry(n_columns: int, n_directions: int) -> int:
     """Return the largest ``m`` for which ``{-m, ..., m}^n_columns`` has at most so many points."""
     # The norm of its points must stay below that of all directions.
     most = int(_DIRECTION_NORM / math.sqrt(n_columns))
-    reach = 0
+    largest_entry = 0
     # The first test spares a huge power.
-    while reach < most and n_columns < 64 and (2 * reach + 3) ** n_columns <= n_directions:
-        reach += 1
-    return reach
+    while (
+        largest_entry < most
+        and n_columns < 64
+        and (2 * largest_entry + 3) ** n_columns <= n_directions
+    ):
+        largest_entry += 1
+    return largest_entry
 
 
-def _lattice(lo: int, hi: int, n_columns: int, reach: int) -> NDArray[np.float32]:
+def _lattice(lo: int, hi: int, n_columns: int, largest_entry: int) -> NDArray[np.float32]:
     """Return the lattice points number `lo` to `hi` behind the origin that lead their ray."""
-    base = 2 * reach + 1
+    base = 2 * largest_entry + 1
     # Digits in this base, the highest first: behind the middle the first nonzero is positive.
     rest = np.arange(lo, hi, dtype=np.int64) + (base**n_columns - 1) // 2 + 1
     points = np.empty((n_columns, hi - lo), dtype=np.int64)
     for j in range(n_columns - 1, -1, -1):
         rest, points[j] = np.divmod(rest, base)
-    points -= reach
+    points -= largest_entry
     return points[:, np.gcd.reduce(points, axis=0) == 1].astype(np.float32)
 
 
@@ -349,13 +353,13 @@ def open_records(
         return index, 0
     # How far a direction may be from the ray of the centre, roundings included.
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
-    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
+    farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
     undecided, n_negative = [index[:0]], 0
     for lo in range(0, len(index), _READ_ROWS):
         part = index[lo : lo + _READ_ROWS]
         integers = rows[part].astype(np.float64)
         score = integers @ stream.centre
-        settled = np.abs(score) > reach * np.sqrt(np.einsum("ij,ij->i", integers, integers))
+        settled = np.abs(score) > farthest * np.sqrt(np.einsum("ij,ij->i", integers, integers))
         n_negative += int(np.count_nonzero(score[settled] < 0.0))
         undecided.append(part[~settled])
     return np.concatenate(undecided), n_negative

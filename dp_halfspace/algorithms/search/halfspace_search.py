@@ -26,7 +26,7 @@ from dp_halfspace.algorithms.search.directions import (
     DirectionStream,
     IntegerRows,
     integer_rows,
-    lattice_reach,
+    lattice_entry,
     margin_costs,
     open_records,
     unit_length,
@@ -58,8 +58,8 @@ _NARROW = 64
 class DirectionPlan:
     """The public numbers of a search.
 
-    Each stage has `n_directions` and is charged `choice`. `reach` is the largest entry of the
-    lattice of the first stage, 0 for random directions; `radii` are those of the cones of the
+    Each stage has `n_directions` and is charged `choice`. `largest_entry` is that of the lattice of
+    the first stage, 0 for random directions; `radii` are those of the cones of the
     later ones. A record counts that has less than a tenth of `margin`; with None, that is wrong.
     """
 
@@ -67,7 +67,7 @@ class DirectionPlan:
     n_directions: int
     constant: float | None
     spherical: bool
-    reach: int
+    largest_entry: int
     radii: tuple[float, ...]
     choice: TalliedChoice | NoNoise
     seed: tuple[int, ...] = ()
@@ -91,7 +91,7 @@ class DirectionPlan:
         problem = _Problem(integer_rows(rows), members, weights, self.margin)
         stream = DirectionStream(
             self.n_columns, self.n_directions, (*self.seed, 0),
-            constant=self.constant, spherical=self.spherical, reach=self.reach,
+            constant=self.constant, spherical=self.spherical, largest_entry=self.largest_entry,
         )  # fmt: skip
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         with single_blas_thread():
@@ -153,8 +153,8 @@ def plan_directions(
     """
     if n_columns > MOST_COLUMNS:
         raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
-    reach = lattice_reach(n_columns, n_directions) if lattice else 0
-    if lattice and reach == 0:
+    largest_entry = lattice_entry(n_columns, n_directions) if lattice else 0
+    if lattice and largest_entry == 0:
         raise ValueError(
             f"directions='lattice' has at least 3**{n_columns} points in {n_columns} dimensions, "
             f"more than n_directions={n_directions}: allow more, up to {MOST_DIRECTIONS}, project "
@@ -164,7 +164,7 @@ def plan_directions(
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionPlan(
-        n_columns, n_directions, constant, spherical, reach, radii, choice, seed, margin
+        n_columns, n_directions, constant, spherical, largest_entry, radii, choice, seed, margin
     )
 
 

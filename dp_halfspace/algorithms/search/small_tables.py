@@ -211,7 +211,7 @@ class SmallTablePlan:
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
         return {
-            "solver": "small_table_selection",
+            "solver": "exponential_mechanism",
             "n_candidates": self.n_listed * (1 if self.prior is None else 2),
             "candidate_seed": self.seed,
             "private_preconditioner": False,

@@ -143,7 +143,7 @@ class SmallTreePlan:
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
         return {
-            "solver": "small_table_selection",
+            "solver": "exponential_mechanism",
             "n_candidates": self.n_listed * (1 if self.prior is None else 2),
             "candidate_seed": self.seed,
             "private_preconditioner": False,
@@ -432,7 +432,7 @@ class StagedTreePlan:
             side = self._side(halves(self.n_classes)[0] == above, 0, above=above)
             listed += int(dict(side.public)["n_candidates"])
         return {
-            "solver": "small_table_selection",
+            "solver": "exponential_mechanism",
             "n_candidates": listed,
             "candidate_seed": self.seed,
             "n_stages": 2,

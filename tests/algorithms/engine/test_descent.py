@@ -49,7 +49,7 @@ def test_steps_allow_for_the_preconditioner_that_is_planned(n_classes):
     )
     sensitivity = expected.mechanism.sensitivity
     assert plan.descent.mechanism.sensitivity == pytest.approx(sensitivity, rel=1e-14)
-    assert plan.descent.reach == pytest.approx(expected.reach)
+    assert plan.descent.mapped_radius == pytest.approx(expected.mapped_radius)
 
 
 def test_class_weights_reach_the_steps():

@@ -114,7 +114,9 @@ def test_queries_stay_in_the_public_balls(stretch):
     slopes = clipped_slopes(plan, np.zeros(50, int), np.ones(50))
     transform = None if stretch is None else stretch * np.eye(3)
     descend(Watched(np.zeros((50, 3))), slopes, plan, permit_for(plan.event), transform)
-    assert max(seen) == pytest.approx(plan.radius if stretch is None else plan.reach, rel=1e-12)
+    assert max(seen) == pytest.approx(
+        plan.radius if stretch is None else plan.mapped_radius, rel=1e-12
+    )
 
 
 def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None, score_offset=0.0):
@@ -133,7 +135,7 @@ def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None, scor
         rounding, longest = margins + sums + product, C * (1 + longer)
         if attack is None:
             return 2 * (longest + rounding)
-        further = 1 + mpmath.mpf(attack.reach)
+        further = 1 + mpmath.mpf(attack.added_row_norm)
         return max(2, further) * longest + 4 * further**2 * rounding
 
 

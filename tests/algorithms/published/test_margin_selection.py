@@ -21,7 +21,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Selection, single_runs
+from dp_halfspace.privacy.events import RandomStopping, single_runs
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
@@ -177,7 +177,7 @@ def test_random_stopping_uses_the_whole_budget_with_one_event(epsilon, delta, co
     margins = np.linspace(0.1, 0.5, count).tolist()
     plan = plan_for("random_stopping", margins, epsilon=epsilon, delta=delta)
     (event,) = plan.events
-    assert isinstance(event, Selection)
+    assert isinstance(event, RandomStopping)
     assert_budget_is_used(plan, epsilon, delta)
     # A run, training and score together, is what the event says.
     for candidate in plan.candidates:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.search import directions
-from dp_halfspace.algorithms.search.directions import DirectionStream, lattice_reach, unit_length
+from dp_halfspace.algorithms.search.directions import DirectionStream, lattice_entry, unit_length
 
 
 def streams():
@@ -15,7 +15,7 @@ def streams():
     yield DirectionStream(4, 3001, (1, 2), constant=0.5)
     yield DirectionStream(4, 3000, (1, 2), spherical=True)
     yield DirectionStream(4, 3000, (1, 2), centre=centre, radius=0.25)
-    yield DirectionStream(4, 3000, (1, 2), reach=2)
+    yield DirectionStream(4, 3000, (1, 2), largest_entry=2)
     yield DirectionStream(1, 10, (0,))
     yield DirectionStream(directions.MOST_COLUMNS, 2, (0,), constant=0.5)
 
@@ -31,7 +31,7 @@ def test_directions_are_small_integers_and_repeat(stream, monkeypatch):
         assert (np.square(block.astype(np.float64)).sum(axis=0) <= 2047**2).all()
         np.testing.assert_array_equal(block, stream.block(number))
     total = sum(stream.block(number).shape[1] for number in range(stream.n_blocks))
-    if not stream.reach:
+    if not stream.largest_entry:
         assert total * (2 if stream.paired else 1) in (stream.n_directions, stream.n_directions + 1)
 
 
@@ -60,7 +60,7 @@ def test_cones_are_as_wide_as_they_say():
 
 @pytest.mark.parametrize(("d", "reach"), [(2, 3), (3, 2), (4, 1)])
 def test_lattice_is_every_ray_once(d, reach):
-    stream = DirectionStream(d, (2 * reach + 1) ** d, (0,), reach=reach)
+    stream = DirectionStream(d, (2 * reach + 1) ** d, (0,), largest_entry=reach)
     points = np.hstack([stream.block(b) for b in range(stream.n_blocks)]).T.astype(int)
     found = {tuple(p) for p in np.vstack([points, -points]).tolist()}
     wanted = {p for p in product(range(-reach, reach + 1), repeat=d) if gcd(*p) == 1}
@@ -68,9 +68,9 @@ def test_lattice_is_every_ray_once(d, reach):
     assert len(found) == 2 * len(points)
 
 
-def test_lattice_reach():
-    assert lattice_reach(2, 25) == 2
-    assert lattice_reach(2, 24) == 1
-    assert lattice_reach(10**6, 10**6) == 0
+def test_lattice_entry():
+    assert lattice_entry(2, 25) == 2
+    assert lattice_entry(2, 24) == 1
+    assert lattice_entry(10**6, 10**6) == 0
     # The diagonal of the largest lattice is no longer than any direction may be.
-    assert lattice_reach(1, 10**6) == 2047
+    assert lattice_entry(1, 10**6) == 2047

@@ -46,7 +46,9 @@ def small_plan(**params):
 def distribution(plan, problem):
     """Every candidate with its probability, by the definition of the mechanism."""
     rows, codes = problem
-    stream = DirectionStream(3, plan.n_directions, (*SEED, 0), constant=0.5, reach=plan.reach)
+    stream = DirectionStream(
+        3, plan.n_directions, (*SEED, 0), constant=0.5, largest_entry=plan.largest_entry
+    )
     blocks = np.hstack([stream.block(b) for b in range(stream.n_blocks)]).astype(float)
     integers = np.rint(rows.dense(np.arange(len(codes))) * (4094.0 - math.sqrt(3) / 2))
     found = integers @ blocks

@@ -74,7 +74,7 @@ def test_constants_bound_what_they_say(norm):
             eigenvalues = np.linalg.eigvalsh(hessian)
             assert eigenvalues[0] >= -1e-9
             assert eigenvalues[-1] <= adversary.curvature * (1 + 1e-12)
-    assert adversary.reach == pytest.approx(0.3 * (1 if norm == 2 else 2))
+    assert adversary.added_row_norm == pytest.approx(0.3 * (1 if norm == 2 else 2))
     assert adversary.slack == pytest.approx(0.3 * 0.05 * (1 if norm == 2 else 4))
 
 
