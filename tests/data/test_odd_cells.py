@@ -159,6 +159,10 @@ def test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others(kind):
     assert len(found) == 1
 
 
+def test_what_is_an_array_by_its_buffer_is_read_as_one():
+    assert checked(memoryview(NUMBERS)) == checked(NUMBERS)
+
+
 def test_planted_order_by_what_is_missing_is_seen(monkeypatch):
     def in_rows(X):
         found = with_nan(X)
