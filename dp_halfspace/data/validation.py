@@ -203,7 +203,7 @@ def has_speaking_cells(X: Any) -> bool:
         columns = (X.iloc[:, j] for j, kind in enumerate(kinds_of_columns) if kind == "object")
     elif hasattr(X, "get_columns"):
         columns = (each.to_list() for each in X.get_columns() if str(each.dtype) == "Object")
-    elif getattr(getattr(X, "dtype", None), "kind", "") == "O":
+    elif isinstance(X, np.ndarray) and X.dtype.kind == "O":
         columns = (X.ravel(),)
     kinds: set[type] = set()
     for column in columns:
@@ -213,7 +213,7 @@ def has_speaking_cells(X: Any) -> bool:
 
 def as_table(X: Any) -> Any:
     """Return what has a shape: `X` itself, or its rows in an array, None where these differ."""
-    if hasattr(X, "ndim"):
+    if hasattr(X, "ndim") and not isinstance(X, memoryview):
         return X
     if isinstance(X, list | tuple) and has_speaking_cells(X):
         X = with_nan(X)

@@ -388,10 +388,12 @@ def _ratio(first: Any, second: Any, usual: float) -> tuple[float, tuple[float, f
     """
     (a, var_a), (b, var_b) = first, second
     both = float(a + b)
-    if both <= 2.0 * _REACH * math.sqrt(var_a + var_b):
+    if both <= 2.0 * _NORMAL_QUANTILE * math.sqrt(var_a + var_b):
         return usual, (0.0, 1.0)
     estimate = min(max(float(a) / both, 0.0), 1.0)
-    spread = _REACH * math.sqrt((1.0 - estimate) ** 2 * var_a + estimate**2 * var_b) / both
+    spread = (
+        _NORMAL_QUANTILE * math.sqrt((1.0 - estimate) ** 2 * var_a + estimate**2 * var_b) / both
+    )
     return estimate, (max(estimate - spread, 0.0), min(estimate + spread, 1.0))
 
 
