@@ -4405,4 +4405,62 @@ MUTANTS = [
             "test_a_threshold",
         ),
     ),
+    *of(
+        "rows/single_rows.py",
+        "tests/rows/test_single_rows.py",
+        (
+            "single_normalised_rows",
+            "bounds *= 1.0 + (size + 12) * SINGLE_EPS",
+            "pass",
+            "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
+        ),
+        (
+            "SingleRows.unit",
+            "bounds *= 1.0 + (size + 12) * SINGLE_EPS",
+            "pass",
+            "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
+        ),
+        (
+            "SingleRows.unit",
+            "bounds += error * self.row_bound",
+            "pass",
+            "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
+        ),
+    ),
+    *of(
+        "privacy/randomness.py",
+        "tests/privacy/test_randomness.py",
+        (
+            "noise_source",
+            'SeededBytes(_check_seed(random_state), "noise")',
+            'SeededBytes(_check_seed(random_state), "public/projection")',
+            "test_public_generator_is_reproducible_and_apart_from_the_noise",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_gradient",
+            "largest_favour=largest_favour",
+            "largest_favour=0.0",
+            "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
+        ),
+        (
+            "plan_gradient",
+            "else preconditioner.compression",
+            "else 1.0",
+            "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "gradient_training",
+            "0.0 if counts is None else LARGEST_FAVOUR",
+            "0.0",
+            "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
+        ),
+    ),
 ]
