@@ -4396,7 +4396,7 @@ MUTANTS = [
             "PrivateThresholdClassifier._release",
             "plan.slack_for(count, data.n)",
             "plan.slack_for(None if count is None else float(positive[-1]), data.n)",
-            "test_a_threshold",
+            "test_a_target_is_raised_by_the_released_count",
         ),
         (
             "PrivateThresholdClassifier._release",
