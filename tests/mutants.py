@@ -4463,4 +4463,14 @@ MUTANTS = [
             "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
         ),
     ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "scales_and_lengths",
+            "(d + 8) * 2.0**-52",
+            "d * 2.0**-52",
+            "test_rows_are_shorter_than_the_bound_by_what_their_norm_may_be_off",
+        ),
+    ),
 ]
