@@ -4473,4 +4473,26 @@ MUTANTS = [
             "test_rows_are_shorter_than_the_bound_by_what_their_norm_may_be_off",
         ),
     ),
+    *of(
+        "algorithms/kernel_training.py",
+        "tests/algorithms/test_functions_of_releases.py",
+        (
+            "KernelPlan._unit_rows",
+            ", people=data.people",
+            "",
+            "test_rows_of_features_weigh_people",
+        ),
+        (
+            "KernelPlan._rows",
+            "data.X, self.data_norm, constant_column, people=people",
+            "data.X, self.data_norm, constant_column",
+            "test_rows_of_features_weigh_people",
+        ),
+        (
+            "KernelPlan._rows",
+            "features, constant_column, people=people",
+            "features, constant_column",
+            "test_rows_of_features_weigh_people",
+        ),
+    ),
 ]
