@@ -303,12 +303,15 @@ class SingleFeatureRows(SingleRows):
     """The rows ``scale[i] * (features of X[i] / data_norm, bias)``; see `SingleRows`.
 
     Entries of the array `X` of float32 are at most four. Without a scale rows are brought to norm
-    one whenever they are read. Made by `single_feature_rows`.
+    one whenever they are read. The first blocks of features are kept between passes, as many as
+    `memory` bytes hold; the others are made again. Made by `single_feature_rows`.
     """
 
     feature_map: AdditiveMap = field(kw_only=True)
     data_norm: float = field(kw_only=True)
     bias: float | None = field(kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    _kept: dict[int, SingleArray] = field(default_factory=dict, kw_only=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -339,15 +342,16 @@ class SingleFeatureRows(SingleRows):
 
     def sampled(self, stride: int) -> SingleFeatureRows:
         """Return the rows of one of so many groups of rows, which their numbers alone decide."""
-        return replace(self, _matrix=sample_groups(self._matrix, stride))
+        return replace(self, _matrix=sample_groups(self._matrix, stride), memory=0, _kept={})
 
     def gram(self) -> FloatArray:
         """Return the upper triangle of ``Z^T Z``, groups summed in float32."""
         total = np.zeros((self.shape[1], self.shape[1]))
         is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
         missing = None if is_plain else np.zeros_like(total)
+        work = np.empty((self.block_rows, self.shape[1]), dtype=np.float32)
         for _, rows, scale, _ in self._blocks():
-            scaled = np.multiply(rows, scale[:, None], out=rows)
+            scaled = np.multiply(rows, scale[:, None], out=work[: len(rows)])
             for first in range(0, len(rows), GRAM_GROUP):
                 # What is lower in the order of BLAS is upper here.
                 part = ssyrk(1.0, scaled[first : first + GRAM_GROUP].T, lower=True).T
@@ -366,9 +370,15 @@ class SingleFeatureRows(SingleRows):
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
         last = (self.bias or 0.0) / self.feature_map.single_unit
+        end = self.memory // work.nbytes * step
         for lo in range(0, n, step):
+            if lo in self._kept:
+                yield lo, self._kept[lo]
+                continue
             X = written_out(self._matrix[lo : lo + step])
             rows = work[: len(X)]
+            if lo < end:
+                rows = self._kept[lo] = np.empty_like(rows)
             self.feature_map.write_single(X, self.data_norm, rows[:, :size])
             rows[:, size:] = last
             yield lo, rows
@@ -388,11 +398,17 @@ def sample_groups(X: Any, stride: int) -> Any:
 
 
 def single_feature_rows(
-    X: SingleArray, data_norm: float, feature_map: AdditiveMap, bias: float | None
+    X: SingleArray,
+    data_norm: float,
+    feature_map: AdditiveMap,
+    bias: float | None,
+    *,
+    memory: int = 0,
 ) -> SingleFeatureRows:
     """Return the rows ``[features of x / data_norm, bias]``, divided by their norm.
 
-    Entries of `X` are those of learnt column scales, at most four; `bias` is public.
+    Entries of `X` are those of learnt column scales, at most four; `bias` is public, and so is the
+    `memory` for features, in bytes.
 
     Notes
     -----
@@ -405,4 +421,4 @@ def single_feature_rows(
     - Proof: ``docs/proofs/certificate.md``, section 10.
     """
     how: dict[str, Any] = {"feature_map": feature_map, "data_norm": data_norm, "bias": bias}
-    return SingleFeatureRows(X, None, None, 1.0, group_size(1.0), **how)
+    return SingleFeatureRows(X, None, None, 1.0, group_size(1.0), **how, memory=memory)

@@ -36,8 +36,9 @@ WIDE_FEATURES = 1024
 MAX_STRIDE = 2000.0
 # Share of mu^2, or of epsilon, that the preconditioner is worth where it is released.
 PRECONDITIONER_SHARE = 0.2
-# How many directions the preconditioner may tell apart.
-EFFECTIVE_DIMENSION = 20.0
+# How many directions the preconditioner may tell apart; of two classes with features one for so
+# many records of the rarer class times mu, up to the last number.
+EFFECTIVE_DIMENSION, _PER_DIRECTION, _MOST_DIRECTIONS = 20.0, 85.0, 100.0
 # The path is as long as planned from so much signal on, times the root of its length and of the
 # number of coefficients: the square of that number. And the shortest path, relative to the planned.
 PATH_OF_SIGNAL, SHORTEST_PATH = 75.0, 0.2
@@ -62,7 +63,7 @@ _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
 WHITENING_SHARE, _FULL_LENGTH, _WHITENED_PER = 0.03, 150.0, 12.5
 # What keeps a fit cheap: records for a feature, and how many times as many features of all kinds as
 # without whitening there may be.
-_RECORDS_PER_WHITENED, _WIDER = 25.0, 2.5
+_RECORDS_PER_WHITENED, _WIDER = 25.0, 2.75
 # Path of columns of a table with features, two classes: at mu of one, and the power of mu it falls
 # with; not above this factor times the strength of columns alone to the power 1/4; and the records
 # of the rarer class times mu at which half of what is longer is left.
@@ -380,6 +381,14 @@ def additive_defaults(
     share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
+
+
+def directions_told_apart(records: float) -> float:
+    """Return how many directions of features the preconditioner may tell apart, of two classes.
+
+    `records` are those of the rarer class times mu, a released number.
+    """
+    return min(max(records / _PER_DIRECTION, EFFECTIVE_DIMENSION), _MOST_DIRECTIONS)
 
 
 def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:

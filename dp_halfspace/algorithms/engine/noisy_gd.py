@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import (
+    EFFECTIVE_DIMENSION,
     PATH_OF_SIGNAL,
     SHORTEST_PATH,
     EngineDefaults,
@@ -316,13 +317,14 @@ class FirstStep:
 
     Weights of the classes in [0, 1], inversely proportional to their sizes, the number of records
     and the `share` of the minority class are released numbers, or public ones. The pace is used to
-    the power `degree`.
+    the power `degree`. The preconditioner tells so many directions apart as `told_apart` says.
     """
 
     weights: FloatArray
     n_samples: float
     share: float
     degree: float
+    told_apart: float = EFFECTIVE_DIMENSION
 
     def pace(self, released: FloatArray, plan: DescentPlan) -> float:
         """Return the factor of all steps, in (0, 1], that the first released sum asks for.
@@ -340,7 +342,9 @@ class FirstStep:
         signal = (found + 0.5 * deviation) / by_chance
         length = plan.step_size / (1.0 - plan.steps.momentum) * plan.steps.n_steps
         curvature = self.n_samples * self.share * (1.0 - self.share)
-        needed = math.sqrt(length * curvature * n_columns / PATH_OF_SIGNAL)
+        # The more directions are flat, the less of a row lies along the difference of the classes.
+        few = EFFECTIVE_DIMENSION / self.told_apart
+        needed = math.sqrt(few * length * curvature * n_columns / PATH_OF_SIGNAL)
         return float(min(max(signal / needed, SHORTEST_PATH), 1.0) ** self.degree)
 
 

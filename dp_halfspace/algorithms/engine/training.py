@@ -19,6 +19,7 @@ from dp_halfspace.algorithms.engine.class_counts import (
 from dp_halfspace.algorithms.engine.defaults import (
     EFFECTIVE_DIMENSION,
     EngineDefaults,
+    directions_told_apart,
     engine_defaults,
     rarity_settings,
 )
@@ -183,8 +184,13 @@ class LinearPlan(FitPlan):
             pull = max(self.pull - noise, 0.0) / total
             wanted = rarity_settings(rarity, weights, self.algorithm.descent.steps, pull)
         algorithm = self.algorithm
-        if problem.n_classes == 2 and has_features:
-            algorithm = replace(algorithm, first=first_step(released, total, rarity.degree))
+        if problem.n_classes == 2 and has_features and preconditioner is not None:
+            first = first_step(released, total, rarity.degree)
+            if preconditioner.lead is None:
+                told_apart = directions_told_apart(first.share * total * self.mu)
+                first = replace(first, told_apart=told_apart)
+                preconditioner = replace(preconditioner, effective_dimension=told_apart)
+            algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
         if problem.balances:
             weights = balanced_weights(released, noise, total, self.pull)
             if wanted is not None:
