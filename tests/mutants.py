@@ -3192,6 +3192,24 @@ MUTANTS = [
             "rows[:1, size:] = last",
             "test_rows_are_those_of_float64_and_have_norm_one_at_most",
         ),
+        (
+            "SingleFeatureRows._features",
+            "lo < end",
+            "X.any()",
+            "test_how_many_features_are_kept_is_decided_by_public_sizes",
+        ),
+        (
+            "SingleFeatureRows.take_groups",
+            "_kept={}",
+            "_kept=self._kept",
+            "test_features_that_are_kept_are_those_that_are_made",
+        ),
+        (
+            "SingleFeatureRows.gram",
+            "out=work[: len(rows)]",
+            "out=rows",
+            "test_features_that_are_kept_are_those_that_are_made",
+        ),
     ),
     *of(
         "algorithms/engine/preconditioner.py",
@@ -3954,6 +3972,12 @@ MUTANTS = [
             "found",
             "test_noise_is_not_taken_for_signal_nor_for_its_absence",
         ),
+        (
+            "FirstStep.step_factor",
+            "few * length",
+            "length",
+            "test_more_directions_that_are_flat_ask_for_less_signal",
+        ),
     ),
     *of(
         "algorithms/engine/training.py",
@@ -4491,13 +4515,13 @@ MUTANTS = [
             "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
         ),
         (
-            "SingleRows.unit",
+            "SingleRows.normalise_images",
             "bounds *= 1.0 + (size + 12) * SINGLE_EPS",
             "pass",
             "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
         ),
         (
-            "SingleRows.unit",
+            "SingleRows.normalise_images",
             "bounds += error * self.row_bound",
             "pass",
             "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
@@ -4518,8 +4542,8 @@ MUTANTS = [
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_gradient",
-            "largest_favour=largest_favour",
-            "largest_favour=0.0",
+            "largest_score_offset=largest_score_offset",
+            "largest_score_offset=0.0",
             "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
         ),
         (
@@ -4534,7 +4558,7 @@ MUTANTS = [
         "tests/audit/test_stated_sensitivities.py",
         (
             "gradient_training",
-            "0.0 if counts is None else LARGEST_FAVOUR",
+            "0.0 if counts is None else LARGEST_SCORE_OFFSET",
             "0.0",
             "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
         ),
@@ -4553,7 +4577,7 @@ MUTANTS = [
         "algorithms/kernel_training.py",
         "tests/algorithms/test_functions_of_releases.py",
         (
-            "KernelPlan._unit_rows",
+            "KernelPlan._normalised_columns",
             ", people=data.people",
             "",
             "test_rows_of_features_weigh_people",

@@ -405,7 +405,7 @@ def test_rows_are_shorter_than_one_by_what_their_length_may_be_off(clips):
     allowed = (1.0 - 2.0**-21) / (1.0 + (d + 12) * SINGLE)
     assert stated_lengths(rows).max() <= allowed * (1.0 + 8 * SINGLE)
     # Behind a map that changes nothing: the error of its factor counts, too.
-    again = rows.unit(np.eye(d), row_bound=1.0, condition=1.0)
+    again = rows.normalise_images(np.eye(d), row_bound=1.0, condition=1.0)
     error = 1.02 * (d + 12) * SINGLE * math.sqrt(d)
     before = stated_lengths(rows)
     bound = before * (1.0 + (d + 12) * SINGLE) + error
