@@ -137,7 +137,7 @@ def test_noisy_steps(n_classes):
 @pytest.mark.parametrize("balances", [False, True])
 def test_a_fit_that_counts_classes(n_classes, balances):
     problem = Problem(
-        N, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes, balances=balances
+        N, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes, balances_classes=balances
     )
     training = gradient_training(problem, 5.0, counts_classes=True)
     assert training.counts is not None

@@ -16,7 +16,11 @@ import pytest
 
 from dp_halfspace.algorithms import label_training
 from dp_halfspace.algorithms.engine.defaults import Steps, engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import LARGEST_FAVOUR, plan_descent, plan_gradient
+from dp_halfspace.algorithms.engine.noisy_gd import (
+    LARGEST_SCORE_OFFSET,
+    plan_descent,
+    plan_gradient,
+)
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
 from dp_halfspace.algorithms.label_training import plan_labels
@@ -203,12 +207,12 @@ def test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score():
     """``noisy_gradient.md``: what a plan of all steps is told reaches the noise of one."""
     sizes = {"n_samples": 3000, "n_columns": 6, "block_rows": 512}
     defaults = engine_defaults(3000, 6, 2, 1.0)
-    for favour in (0.0, LARGEST_FAVOUR):
-        whole = plan_gradient(defaults, **sizes, n_classes=2, mu=1.0, largest_favour=favour)
+    for offset in (0.0, LARGEST_SCORE_OFFSET):
+        whole = plan_gradient(defaults, **sizes, n_classes=2, mu=1.0, largest_score_offset=offset)
         map_, steps = whole.preconditioner, whole.descent
         alone = plan_descent(
             defaults, **sizes, n_outputs=1, mu=1.0, amplification=map_.amplification,
-            compression=map_.compression, largest_favour=favour,
+            compression=map_.compression, largest_score_offset=offset,
         )  # fmt: skip
         assert steps.mechanism.sensitivity == alone.mechanism.sensitivity
         for less in ("amplification", "compression"):
@@ -218,14 +222,14 @@ def test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score():
                 less: 1.0,
             }
             plan = plan_descent(
-                defaults, **sizes, n_outputs=1, mu=1.0, largest_favour=favour, **short
+                defaults, **sizes, n_outputs=1, mu=1.0, largest_score_offset=offset, **short
             )
             assert plan.mechanism.sensitivity < steps.mechanism.sensitivity
     problem = Problem(3000, 5, 2, False, 1.0)
     counted = gradient_training(problem, 1.0, counts_classes=True)
     assert counted.counts is not None
     again = plan_gradient(
-        defaults, **problem.sizes(), n_classes=2, mu=1.0, largest_favour=LARGEST_FAVOUR
+        defaults, **problem.sizes(), n_classes=2, mu=1.0, largest_score_offset=LARGEST_SCORE_OFFSET
     )
     found = counted.algorithm.descent.mechanism.sensitivity
     assert found == again.descent.mechanism.sensitivity
