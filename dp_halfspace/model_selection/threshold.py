@@ -277,7 +277,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
             who = "every" if self.threshold_ < 0.0 else "no"
             warn_caller(
                 f"the threshold is infinite: {who} record is predicted positive, which says "
-                "nothing. More records, a larger epsilon or an easier target leave room for a threshold"
+                "nothing. More records, a larger epsilon or an easier target leave room for one"
             )
 
     def predict(self, X: Any) -> NDArray[Any]:
