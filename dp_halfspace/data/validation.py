@@ -34,6 +34,11 @@ _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|
 # Floats do not tell all whole numbers from here on apart.
 _FIRST_ROUNDED = 2.0**53
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
+# Of types alone: those of y as a whole, and of the public labels.
+_NUMBERS_FOR_TEXTS = (
+    ": y holds numbers, and classes texts. cross_val_predict of scikit-learn replaces labels by "
+    "their positions, but for method='predict': state classes=[0, 1, ...] there"
+)
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
@@ -388,7 +393,8 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
         _refuse_rounded(label_set)
     position = {label: code for code, label in enumerate(label_set.tolist())}
     if any(label not in position for label in seen.tolist()):
-        raise ValueError(_OTHER_LABEL)
+        are_texts = label_set.dtype.kind == "U" and labels.dtype.kind in "biuf"
+        raise ValueError(_OTHER_LABEL + _NUMBERS_FOR_TEXTS * are_texts)
     table = np.array([position[label] for label in seen.tolist()], dtype=np.intp)
     return table[inverse], label_set
 
