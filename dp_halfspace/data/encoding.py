@@ -236,21 +236,12 @@ class CodedRows:
     def dense(self, kind: type) -> NDArray[Any]:
         """Return all columns, written out."""
         rows: NDArray[Any] = np.empty(self.shape, kind)
-        size = self.numbers.shape[1]
-        rows[:, :size] = self.numbers
-        self.write_lists(rows[:, size:])
-        return rows
-
-    def scaled_lists(self, factor: float) -> CodedRows:
-        """Return the rows with lists times a factor, and the numbers as they are."""
-        return CodedRows(self.numbers, tuple((table * factor, at) for table, at in self.blocks))
-
-    def write_lists(self, out: NDArray[Any]) -> None:
-        """Write the columns that the lists become."""
-        last = 0
+        last = self.numbers.shape[1]
+        rows[:, :last] = self.numbers
         for table, places in self.blocks:
             first, last = last, last + table.shape[1]
-            out[:, first:last] = table.take(places, axis=0)
+            rows[:, first:last] = table.take(places, axis=0)
+        return rows
 
 
 def written_out(rows: Any) -> NDArray[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ssyrk, strmm
 
-from dp_halfspace.data.encoding import CodedRows, numbers_of
+from dp_halfspace.data.encoding import written_out
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,
@@ -365,19 +365,11 @@ class SingleFeatureRows(SingleRows):
         """Make the features of block after block; a block is valid until the next one."""
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
-        angles = np.empty((step, self.feature_map.n_angles), dtype=np.float32)
         last = (self.bias or 0.0) / self.feature_map.single_unit
-        factor = self.feature_map.single_factor(self.data_norm)
-        matrix: Any = self._matrix
-        is_coded = isinstance(matrix, CodedRows)
-        # Columns of lists are scaled where they are few numbers, once for all blocks.
-        matrix = matrix.scaled_lists(factor) if is_coded else matrix
         for lo in range(0, n, step):
-            X = matrix[lo : lo + step]
-            numbers, rows = numbers_of(X), work[: len(X)]
-            self.feature_map.write_single(numbers, self.data_norm, rows[:, :size], angles[: len(X)])
-            if is_coded:
-                X.write_lists(rows[:, numbers.shape[1] :])
+            X = written_out(self._matrix[lo : lo + step])
+            rows = work[: len(X)]
+            self.feature_map.write_single(X, self.data_norm, rows[:, :size])
             rows[:, size:] = last
             yield lo, rows
 
