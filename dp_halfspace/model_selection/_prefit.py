@@ -170,7 +170,11 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         self._release(ready, values, permit)
         self.classes_ = ready.data.classes
         self.privacy_ = ready.record
+        self._warn_of_release()
         return self
+
+    def _warn_of_release(self) -> None:
+        """Warn, by what was released alone, where it says nothing."""
 
     @fit_context(prefer_skip_nested_validation=False)
     def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
