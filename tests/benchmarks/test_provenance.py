@@ -42,10 +42,9 @@ ROWS: dict[str, dict[str, int]] = {
 UNKNOWN: dict[str, int] = {
     "dimension": 17,
     "label": 1,
-    "linear": 52,
+    "linear": 42,
     "multiclass": 4,
-    "paper_auc": 265,
-    "pure": 2,
+    "paper_auc": 150,
     "speed": 15,
 }
 
