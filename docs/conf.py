@@ -76,6 +76,7 @@ html_theme_options = {
 }
 exclude_patterns = ["_build", "_templates", "examples"]
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_search_scorer = str(ROOT / "docs" / "_templates" / "scorer.js")
 copybutton_exclude = ".linenos, .gp, .go"

@@ -115,7 +115,7 @@ class SharedLedger(BaseEstimator):
     def _repr_html_inner(self) -> str:
         """Show the budget below what scikit-learn shows of an estimator."""
         spent = getattr(self, "privacy_", None)
-        text = "Nothing has been spent yet." if spent is None else f"Spent: {spent!r}"
+        text = "Nothing has been spent yet." if spent is None else f"Spent: {spent}"
         return f"{super()._repr_html_inner()}<p>{escape(text)}</p>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:

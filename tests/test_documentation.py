@@ -334,7 +334,13 @@ WORDS_OF_FIRST_PAGES = {
     r"\bpermits?\b": "what the ledger allows",
     r"\bdirections?\b(?! of writing)": "hyperplanes, coefficients, principal components",
     r"\bhalfspaces?\b": "linear boundary",
-    r"\btilt(?:s|ed)?\b": "weighs badly predicted records more",
+    r"\btilt(?:s|ed)?\b": "emphasises badly predicted records",
+    r"\bbeside\b": "compared with, next to",
+    r"\bwhoever\b": "anyone who",
+    r"\bbut for\b": "except for",
+    r"\bin the place of\b": "instead of",
+    r"\bcoins?\b": "random guessing, chance level",
+    r"\btells? of\b": "reveals",
 }
 
 

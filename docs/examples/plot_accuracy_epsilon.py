@@ -2,8 +2,8 @@
 Accuracy against epsilon
 ========================
 
-What a smaller epsilon costs on a real table, beside a model without privacy. On private data use
-``inspection.plan_accuracy``, which reads no rows.
+What a smaller epsilon costs on a real table, compared with a model without privacy. On private
+data use ``inspection.plan_accuracy``, which reads no rows.
 """
 
 import matplotlib.pyplot as plt

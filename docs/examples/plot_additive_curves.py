@@ -2,8 +2,8 @@
 What a column does to the score
 ===============================
 
-An additive table model is a sum of curves, one for each column. What is within two standard
-deviations of the privacy noise is grey.
+An additive table model is a sum of curves, one for each column. Parts within two standard
+deviations of the privacy noise are grey.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 The ROC curve of the best attack
 ================================
 
-No test between two tables that differ in one record is above the curve of the record of a fit.
+No test that distinguishes two tables differing in one record can exceed the curve of a fit.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 A black-box audit
 =================
 
-The noisy scores of many fits of two neighbours: how far apart they are bounds epsilon from below.
+Noisy scores of many fits to two neighbouring tables: their distance is a lower bound on epsilon.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Ten fits cost less than ten times one
 =====================================
 
-A ledger composes Gaussian releases exactly. Adding epsilons is valid, and wasteful.
+A ledger composes Gaussian releases exactly. Adding up epsilons is valid but wasteful.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 What epsilon bounds
 ===================
 
-The chance of an adversary, who knows every other row, to tell which of two candidates was in the
-table: from epsilon alone, and for the Gaussian noise that the default classifier uses.
+The probability that an adversary who knows every other row can tell which of two candidates was in
+the table: from epsilon alone, and for the Gaussian noise that the default classifier uses.
 """
 
 import matplotlib.pyplot as plt
@@ -19,6 +19,6 @@ plt.plot(epsilons, gaussian, label="Gaussian noise, delta = 1e-6")
 plt.axhline(0.5, color="grey", ls=":", label="a coin")
 plt.xscale("log")
 plt.xlabel("epsilon")
-plt.ylabel("chance of a right guess, at most")
+plt.ylabel("probability of a right guess, at most")
 plt.legend()
 plt.show()

@@ -2,7 +2,7 @@
 A ledger over a year
 ====================
 
-Every month a model and a score, all charged to one cap. The ledger refuses what no longer fits.
+A model and a score every month, all charged to one total budget, which the ledger never exceeds.
 """
 
 import matplotlib.pyplot as plt

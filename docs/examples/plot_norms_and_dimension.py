@@ -40,6 +40,6 @@ for d in (5, 9, 13):
     right.plot(sizes, probabilities, marker="o", label=f"{d} columns")
 right.set_xscale("log")
 right.set_xlabel("records")
-right.set_ylabel("chance of the right direction")
+right.set_ylabel("probability of the right direction")
 right.legend()
 plt.show()

@@ -2,7 +2,7 @@
 Several rows of one person
 ==========================
 
-User-level privacy: the person with all rows is protected. What counts is the number of people.
+User-level privacy protects a person with all rows. Accuracy depends on the number of people.
 """
 
 import matplotlib.pyplot as plt

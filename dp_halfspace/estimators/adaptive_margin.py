@@ -42,12 +42,12 @@ _OF_SMALL_TABLES = {
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
-    """Private linear classifier for any margin: the default of the suite.
+    """Private linear classifier, the default of the package.
 
-    Rows are brought to norm one. A fifth of the budget buys a private preconditioner (the second
-    moment of the rows), the rest a few dozen accelerated full-batch gradient steps on clipped
-    slopes of a shifted logistic loss. Nothing has to be tuned, no margin be known. The published
-    algorithms for a known margin and for a grid of margins are options.
+    Rows are scaled to norm one. A fifth of the budget is spent on a private preconditioner (the
+    second moment of the rows), and the rest on a few dozen accelerated full-batch gradient steps
+    with clipped gradients of a shifted logistic loss. There is nothing to tune, and no margin has
+    to be known. The published algorithms for a known margin and for a grid of margins are options.
 
     Parameters
     ----------

@@ -30,9 +30,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     r"""Private linear ranking: positive records should score higher than negative ones.
 
     For two classes of very different size, where accuracy says little and the area under the
-    ROC curve is what counts. ``decision_function`` ranks; ``predict`` cuts the ranking at a
-    threshold that is private or given. No scale of noise depends on how many records are
-    positive, which is private.
+    ROC curve matters. ``decision_function`` ranks records; ``predict`` applies a private or a
+    given threshold. The number of positive records is private, and no noise scale depends on it.
 
     Parameters
     ----------

@@ -63,13 +63,13 @@ _MEGABYTE = 2**20
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
-    """Private classifier of tables: features of columns, then the engine of the linear default.
+    """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
-    By default the columns lead, and what a halfspace cannot see follows as far as the sizes and
-    the budget allow: decaying cosines of each column, Fourier features of all of them. Each
-    row is mapped by itself by a map from public randomness, and brought to norm one. Fourier
-    features of columns in learnt scales are drawn where a small noisy release has whitened them. A
-    fifth of the budget buys a private preconditioner, the rest accelerated noisy gradient steps.
+    By default the features are the columns themselves and, as far as the table sizes and the
+    budget allow, decaying cosines of each column and Fourier features of all columns. Each row is
+    mapped by itself, with public randomness, and scaled to norm one. If column scales are
+    estimated, a small noisy release whitens the columns for the Fourier features. A fifth of the
+    budget is spent on a private preconditioner, and the rest on accelerated noisy gradient steps.
 
     Parameters
     ----------

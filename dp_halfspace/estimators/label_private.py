@@ -268,14 +268,15 @@ class _LabelFit(WrappedPlan):
 class LabelPrivateClassifier(PrivateLinearClassifier):
     r"""Classifier that protects the LABELS only; the features are treated as public.
 
-    Two data sets are neighbours when they have the same features and differ in the label of
-    one record (adjacency "replace-one-label"). NEVER use it when features are sensitive: the
-    fitted model shows features of single records. Every other class of this package protects
+    Two data sets are neighbours if they have the same features and differ in the label of
+    one record (adjacency "replace-one-label"). NEVER use it if features are sensitive: the
+    fitted model reveals features of single records. Every other class of this package protects
     whole records; this one does not.
 
-    Features are turned into kernel features, reduced to principal directions, partly whitened and
-    brought to norm one, all of which is free. Then one sum, :math:`s=\frac12\sum_iy_ix_i`, is
-    released with noise; the logistic loss depends on labels through it alone.
+    Features are turned into kernel features, reduced to principal components, partly whitened and
+    scaled to norm one, none of which costs budget. Then one sum,
+    :math:`s=\frac12\sum_iy_ix_i`, is released with noise; the logistic loss depends on the labels
+    only through this sum.
 
     Parameters
     ----------

@@ -106,10 +106,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
               + \frac{\alpha}{2} \lVert w \rVert^2 + \frac1n \langle b, w \rangle
 
     where the random ``b`` is Gaussian (``delta > 0``) or has the density
-    ``exp(-||b|| / scale)`` (``delta = 0``). The ``z_i`` are the rows brought to norm one, by
-    default behind a private preconditioner that a fifth of the budget buys. The minimum is found to
-    a tolerance that is fixed in advance and certified on every data set; a second, far smaller
-    noise hides what is left of the error.
+    ``exp(-||b|| / scale)`` (``delta = 0``). The ``z_i`` are the rows scaled to norm one, by
+    default after a private preconditioner, which takes a fifth of the budget. The minimum is found
+    to a tolerance that is fixed in advance and certified on every data set; a second, far smaller
+    noise covers the remaining error.
 
     Parameters
     ----------

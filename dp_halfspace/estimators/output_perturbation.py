@@ -146,7 +146,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     to a tolerance that is fixed in advance and certified on every data set, and releases the
     minimiser with Gaussian noise (``delta > 0``) or noise of density
     ``exp(-||z|| / scale)`` (``delta = 0``). By default the rows are mapped by a private
-    preconditioner that a fifth of the budget buys, and have norm one before and after it; see
+    preconditioner, which takes a fifth of the budget, and have norm one before and after it; see
     `preconditioner`. Without one they are clipped to `data_norm`, as published. With `tilt` the
     mean of the losses becomes ``log(mean(exp(tilt * loss))) / tilt``, between the mean and the
     largest loss; with `adversary_radius` each loss is that of the worst row within this distance.

@@ -25,11 +25,12 @@ from dp_halfspace.projection import PROJECTIONS
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
-    """A halfspace with few errors out of many that were fixed without the data: pure DP.
+    """Linear classifier by a private choice among hyperplanes fixed without the data: pure DP.
 
-    Rows are brought to norm one. Every direction of a public stream is scored by the number of
-    records that it gets wrong, and the exponential mechanism picks one, with a larger budget again
-    among directions round the winner. For few records: columns do not add noise.
+    Rows are scaled to norm one. Every hyperplane of a public random stream is scored by the number
+    of records that it misclassifies, and the exponential mechanism chooses one; with a larger
+    budget it chooses again among hyperplanes near the first one. Made for few records: the noise
+    does not grow with the number of columns.
 
     Parameters
     ----------

@@ -80,13 +80,13 @@ class _NetworkFit(WrappedPlan):
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PureNetworkClassifier(PrivateLinearClassifier):
-    """A small neural network out of many that were fixed without the data: pure DP.
+    """Small neural network by a private choice among networks fixed without the data: pure DP.
 
-    Tanh units behind a random projection, by default in one hidden layer. Every network of a
-    public stream is scored by the number of records that it gets wrong, and the exponential
-    mechanism picks one; then again among networks round the winner. It learns what no halfspace
-    can, from a few inputs and a thousand records. It cannot work on tables much smaller, or with
-    many informative columns, where `PrivateKernelClassifier` is the better choice.
+    The networks have tanh units behind a random projection, by default in one hidden layer. Every
+    network of a public random stream is scored by the number of records that it misclassifies, and
+    the exponential mechanism chooses one, and then again among networks near it. It can learn
+    nonlinear boundaries from few columns and about a thousand records. For much smaller tables, or
+    many informative columns, `PrivateKernelClassifier` is the better choice.
 
     Parameters
     ----------

@@ -246,14 +246,14 @@ class _TableFit(FitPlan):
 @explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(PrivateClassifier):
-    """Private classifier of tables as they come, with probabilities, within one budget.
+    """Private classifier for data frames, with probabilities, within one budget.
 
-    Texts, categories, booleans and dates are encoded by public rules; the scales of columns of
-    numbers are stated, or learnt within the budget. Then follow the features and the engine of
-    ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
-    With few rows (at most 512 encoded columns and seven classes, ``n epsilon`` below 600, with
-    three to seven classes 300) the model is a pure DP selection among listed classifiers, where
-    `features` is ``"auto"``.
+    Strings, categories, booleans and dates are encoded by public rules; the scales of numeric
+    columns are stated, or estimated within the budget. The encoded rows are fitted like those of
+    ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores calibrate the
+    probabilities. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, or
+    below 300 with three to seven classes; at most 512 encoded columns and seven classes), the
+    model is a pure DP selection among listed classifiers.
 
     Parameters
     ----------

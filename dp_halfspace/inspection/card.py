@@ -45,9 +45,9 @@ _CURVES_IN_A_ROW = 3
 NOISE_FITS = 8
 _PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
 _NOT_MEASURED = (
-    "<p>Not measured. Exact scores on private rows would not be private; a private measurement "
-    "needs a budget of its own, and this model has none. Compare any accuracy with the share of "
-    "the majority class, which a model without any column has, too.</p>"
+    "<p>Not measured. Exact scores on private rows would not be private, and no budget was spent "
+    "on a private score. Compare any accuracy with the share of the majority class, which is "
+    "the accuracy of a model that ignores all columns.</p>"
 )
 
 
@@ -197,7 +197,7 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
     epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
     with np.errstate(over="ignore"):
         factor = rounded_text(float(np.exp(record.epsilon)), 2)
-    slack = f", but for a probability of {delta}" if record.delta > 0 else ""
+    slack = f", up to a probability of {delta}" if record.delta > 0 else ""
     sure = rounded_text(50.0 * (1.0 + record.attack_advantage()), 2)
     rates = [
         (f"{100 * rate:g} %", f"{rounded_text(100.0 * record.attack_tpr(rate), 2)} % at most")
@@ -206,13 +206,13 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
     return (
         f'<p class="claim">(ε, δ)-differential privacy with ε = {epsilon} and '
         f"δ = {delta}. The unit of privacy is {escape(unit)}.</p>\n"
-        "<p>Whatever the model shows could have come out as well if any one such unit had been "
-        f"replaced by another: no outcome becomes more than {factor} times as likely{slack}. "
+        "<p>The model would have been almost as likely if any one such unit had been replaced with "
+        f"another one: no outcome becomes more than {factor} times as likely{slack}. "
         "Suppose an attacker knows everything else and has to decide which of two possible units "
         f"was in the table. With this model the decision is right in at most {sure} % of the "
-        "cases; without it in 50 %. Other releases about the same table add to this, and "
-        "what the table shows about people in general is not hidden. Numbers are rounded "
-        "up.</p>\n<p>If the attacker tests for one of the two units:</p>\n"
+        "cases; without it in 50 %. Other releases about the same table add to this, and facts "
+        "about the population as a whole are not hidden. Numbers are rounded up.</p>\n"
+        "<p>Limits for an attacker who tests for one of the two units:</p>\n"
         + table(("false positive rate", "true positive rate"), *rates)
     )
 
@@ -228,15 +228,15 @@ def _expectation(model: Any) -> str:
         poor = " Expect little more than the majority class; effects may be those of the noise."
     unit = "persons" if found.unit == "persons" else "rows"
     text = (
-        f"<p{kind}>{escape(str(found))}.{poor}</p>\n<p>By the number of "
-        f"{unit}, columns and classes and the budget alone: no row was read for it.</p>"
+        f"<p{kind}>{escape(str(found))}.{poor}</p>\n<p>Computed from the number of "
+        f"{unit}, columns and classes and the budget alone; no row was read.</p>"
     )
     said = getattr(model, "_said_of_rarer", "")
     if getattr(model, "_rarer_share", None) is None or not said:
         return text
     return (
-        f'{text}\n<p class="claim">{escape(said)}.</p>\n<p>By noisy counts that the fit '
-        "released within its budget.</p>"
+        f'{text}\n<p class="claim">{escape(said)}.</p>\n<p>Computed from noisy counts '
+        "that the fit released within its budget.</p>"
     )
 
 
@@ -273,7 +273,7 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
         fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
         return (
             table(("This fit", fit), *pure)
-            + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
+            + "\n<p>No ledger was charged, so other releases are not accounted for.</p>"
         )
     at = ledger.delta
     return f"<p>Every ε at the δ of the ledger, {rounded_text(at, 2)}:</p>\n" + table(
@@ -312,8 +312,8 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
     left = f"The {len(names)} columns of {len(place)} with the largest importance. "
     return (
         f"<p>{left * (len(names) < len(place))}What one unit of a column adds to the score. "
-        "The importance is that over the released width of the column, where there is one, and "
-        f"among {len(natural.classes)} scores the largest difference.</p>\n{table(heads, *rows)}"
+        "The importance is the change of the score over the released width of the column, if there "
+        f"is one; of several scores, the largest difference.</p>\n{table(heads, *rows)}"
     )
 
 

@@ -161,7 +161,7 @@ class _Reading:
 
 
 class PrivacyLedger:
-    """A cap on everything that is ever released about one data set.
+    """The total budget for everything that is ever released about one data set.
 
     Parameters
     ----------

@@ -112,11 +112,11 @@ def confidence_repeats(beta: float) -> int:
 )
 @dataclass(eq=False, repr=False)
 class PrivateSearchCV(WrappingClassifier):
-    """Private choice of the parameters of a classifier of the suite.
+    """Private search over the parameters of a classifier of this package.
 
-    Candidates are trained within shares of one budget and compared by their number of correct
-    predictions on the training rows, or another score, privately. One model is released: the best
-    one found. How many were trained, all others and all scores stay inside.
+    Candidates are trained with shares of one budget, and compared privately by their number of
+    correct predictions on the training rows or by another score. Only the best model found is
+    released. The number of trained models, the other models and all scores are not.
 
     Parameters
     ----------

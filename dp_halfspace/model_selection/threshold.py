@@ -113,8 +113,8 @@ class _Plan:
 class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     """A fitted binary model with a private threshold for a target on held-out records.
 
-    The threshold is chosen by one exponential mechanism over public candidates, beside at most one
-    noisy count, such that the target is met for fresh records with a stated confidence.
+    One exponential mechanism over public candidates, with at most one additional noisy count,
+    chooses the threshold such that new records meet the target with a stated confidence.
 
     Parameters
     ----------

@@ -141,3 +141,10 @@ def test_every_kind_of_model_has_a_card(model, words, tmp_path):
 def test_what_has_no_record_has_no_card():
     with pytest.raises(ValueError, match="has no record"):
         model_card(StandardScaler().fit(X))
+
+
+def test_a_notebook_shows_the_sentence_of_the_record():
+    model = AdaptiveMarginClassifier(classes=[0, 1])
+    assert model._repr_html_().endswith("<p>Nothing has been spent yet.</p>")
+    model.fit(X, Y)
+    assert model._repr_html_().endswith(f"<p>Spent: {model.privacy_}</p>")
