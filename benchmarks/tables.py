@@ -1,4 +1,4 @@
-"""Turn the results into Markdown, and put them into docs/benchmarks.md between its markers."""
+"""Turn the results into Markdown, and put them into the pages of benchmarks, between markers."""
 
 import argparse
 import sys
@@ -14,7 +14,8 @@ from benchmarks.cells import ANY_BUDGET, RESULTS, read
 from benchmarks.methods import METHODS, RANKINGS, Method
 from benchmarks.published_auc import PUBLISHED
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGES = (DOCS / "benchmarks.md", *sorted((DOCS / "benchmarks").glob("*.md")))
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -227,7 +228,7 @@ def published_tables(results: dict) -> str:
 
 
 def sections(folder: Path = RESULTS) -> dict[str, str]:
-    """Make the generated parts of the page, by the name of their marker."""
+    """Make the generated parts of the pages, by the name of their marker."""
     parts = {"methods": "\n".join(f"- **{m.title}**: {m.about}" for m in METHODS.values())}
     printers: dict[str, Callable[[dict], str]] = {
         "linear": score_tables,
@@ -259,14 +260,21 @@ def fill(page: str, parts: dict[str, str]) -> str:
     return page
 
 
+def parts_of(page: str, parts: dict[str, str]) -> dict[str, str]:
+    """Return the parts that the page has a marker for."""
+    return {name: text for name, text in parts.items() if f"<!-- {name}: begin -->" in page}
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Rewrite the generated parts of the page."""
+    """Rewrite the generated parts of the pages."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--page", type=Path, default=PAGE)
     options.add_argument("--results", type=Path, default=RESULTS)
     given = options.parse_args(argv)
-    given.page.write_text(fill(given.page.read_text(), sections(given.results)))
-    print(f"wrote {given.page}")
+    parts = sections(given.results)
+    for path in PAGES:
+        page = path.read_text()
+        path.write_text(fill(page, parts_of(page, parts)))
+        print(f"wrote {path}")
 
 
 if __name__ == "__main__":

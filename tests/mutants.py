@@ -3580,6 +3580,18 @@ MUTANTS = [
         "tests/algorithms/search/test_small_tables.py",
         (
             "plan_small_table",
+            "round(fewest * more)",
+            "fewest",
+            "test_constants_are_a_larger_part_of_the_list_where_errors_are_counted",
+        ),
+        (
+            "_part_of_constants",
+            "_FALLS / n_epsilon",
+            "n_epsilon / _FALLS",
+            "test_constants_are_a_larger_part_of_the_list_where_errors_are_counted",
+        ),
+        (
+            "plan_small_table",
             "(epsilon * DOWN)",
             "(2.0 * epsilon * DOWN)",
             "test_one_choice_is_released_and_nothing_else",
@@ -4075,7 +4087,7 @@ MUTANTS = [
             "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
         ),
         (
-            "PrivateClassifier._warn_of_a_rare_class",
+            "PrivateClassifier._count_rarer",
             "_share_of_rarer(fitted.rarity.second)",
             "_share_of_rarer(float(data.class_indices.mean()))",
             "test_after_a_fit_only_what_was_released_is_said",
@@ -4460,13 +4472,103 @@ MUTANTS = [
             "PrivateThresholdClassifier._release",
             "plan.slack_for(count, data.n)",
             "plan.slack_for(None if count is None else float(positive[-1]), data.n)",
-            "test_a_threshold",
+            "test_a_target_is_raised_by_the_released_count",
         ),
         (
             "PrivateThresholdClassifier._release",
             "self.n_positive_ = count",
             "self.n_positive_ = None if count is None else float(positive[-1])",
             "test_a_threshold",
+        ),
+    ),
+    *of(
+        "rows/single_rows.py",
+        "tests/rows/test_single_rows.py",
+        (
+            "single_normalised_rows",
+            "bounds *= 1.0 + (size + 12) * SINGLE_EPS",
+            "pass",
+            "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
+        ),
+        (
+            "SingleRows.normalise_images",
+            "bounds *= 1.0 + (size + 12) * SINGLE_EPS",
+            "pass",
+            "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
+        ),
+        (
+            "SingleRows.normalise_images",
+            "bounds += error * self.row_bound",
+            "pass",
+            "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
+        ),
+    ),
+    *of(
+        "privacy/randomness.py",
+        "tests/privacy/test_randomness.py",
+        (
+            "noise_source",
+            'SeededBytes(_check_seed(random_state), "noise")',
+            'SeededBytes(_check_seed(random_state), "public/projection")',
+            "test_public_generator_is_reproducible_and_apart_from_the_noise",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_gradient",
+            "largest_score_offset=largest_score_offset",
+            "largest_score_offset=0.0",
+            "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
+        ),
+        (
+            "plan_gradient",
+            "else preconditioner.compression",
+            "else 1.0",
+            "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "gradient_training",
+            "0.0 if counts is None else LARGEST_SCORE_OFFSET",
+            "0.0",
+            "test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "scales_and_lengths",
+            "(d + 8) * 2.0**-52",
+            "d * 2.0**-52",
+            "test_rows_are_shorter_than_the_bound_by_what_their_norm_may_be_off",
+        ),
+    ),
+    *of(
+        "algorithms/kernel_training.py",
+        "tests/algorithms/test_functions_of_releases.py",
+        (
+            "KernelPlan._normalised_columns",
+            ", people=data.people",
+            "",
+            "test_rows_of_features_weigh_people",
+        ),
+        (
+            "KernelPlan._rows",
+            "data.X, self.data_norm, constant_column, people=people",
+            "data.X, self.data_norm, constant_column",
+            "test_rows_of_features_weigh_people",
+        ),
+        (
+            "KernelPlan._rows",
+            "features, constant_column, people=people",
+            "features, constant_column",
+            "test_rows_of_features_weigh_people",
         ),
     ),
 ]

@@ -35,6 +35,7 @@ class _Command(NamedTuple):
     """A command: the function that adds its options, and the texts of its help."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
+    summary: str
     description: str
     example: str
 
@@ -89,7 +90,9 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     """
     name = argv[0] if argv and argv[0] in COMMANDS else ""
     command = _COMMANDS[name]
-    more = "" if name else f"\n\ncommands: {', '.join(COMMANDS)} (each with --help)"
+    width = max(map(len, COMMANDS)) + 2
+    listed = [f"  {each:{width}}{_COMMANDS[each].summary}" for each in COMMANDS]
+    more = "" if name else "\n".join(["\n\ncommands, each with --help:", *listed])
     parser = _Parser(
         prog=f"{prog} {name}".strip(),
         description=command.description,
@@ -169,6 +172,20 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help='columns that are no features, such as keys of rows; "drop" in a schema is the same',
     )
     _add_budget(parser, "fit")
+    add(
+        "--class-weight",
+        choices=("balanced",),
+        help="balanced: classes count alike, whatever their sizes, of which noisy counts are taken "
+        "within the budget (default: every row counts alike)",
+    )
+    add(
+        "--threshold",
+        nargs=2,
+        metavar=("TARGET", "VALUE"),
+        help="of two labels, where predictions divide them: recall, precision or "
+        "false_positive_rate of the second label in order, and the value wanted, such as recall "
+        "0.9 (default: the likelier label, so that a rare one is hardly ever predicted)",
+    )
     add(
         "--features",
         choices=("auto", "additive", "linear"),
@@ -251,12 +268,14 @@ def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
     """Add a table and how to read it."""
     _add_file(parser, "table", text, metavar="TABLE")
     add = parser.add_argument_group("reading the table").add_argument
-    add("--separator", type=_character, help="of a CSV (default: found in the header)")
+    separator = "of a CSV (default: found in the header)"
+    add("--separator", type=_character, metavar="CHARACTER", help=separator)
     add(
         "--decimal",
         choices=(".", ","),
-        help="decimal sign of a CSV; the other one separates thousands (default: both are decimal "
-        "signs; where the separator is a comma, 1,234 is 1234)",
+        metavar="SIGN",
+        help="decimal sign of a CSV, a point or a comma; the other one separates thousands "
+        "(default: both are decimal signs; where the separator is a comma, 1,234 is 1234)",
     )
     add("--encoding", default="utf-8-sig", help="of a CSV (default: UTF-8)")
 
@@ -266,9 +285,11 @@ def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
     add = parser.add_argument
     add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
     _add_delta(parser)
-    add("--groups", metavar="COLUMN", help="persons: all rows of one are protected together")
-    _add_file(parser, "--ledger", f"budget of the table, charged before the {what}")
-    cap = "of a ledger that is not there yet"
+    people = "column that names the person of each row: all rows of one are protected together"
+    add("--groups", metavar="COLUMN", help=people)
+    account = f"account of all that is released about the table, charged before the {what}"
+    _add_file(parser, "--ledger", account)
+    cap = "total budget of the table; makes the ledger, which is not there yet"
     add("--cap", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=cap)
 
 
@@ -282,25 +303,34 @@ def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
     """Add several budgets."""
     text = f"privacy budgets (default: {' '.join(f'{epsilon:g}' for epsilon in default)})"
     parser.add_argument(
-        "--epsilon", dest="epsilons", type=_positive, nargs="+", default=default, help=text
+        "--epsilon",
+        dest="epsilons",
+        type=_positive,
+        nargs="+",
+        default=default,
+        metavar="EPSILON",
+        help=text,
     )
 
 
 _COMMANDS = {
     "": _Command(
         _add_demo,
+        "every class on a built-in table",
         """See every private classifier of dp_halfspace at work on a built-in table in original
 units, beside the majority class and a LinearSVC that is not private.""",
         f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),
     "plan": _Command(
         _add_plan,
+        "what accuracy to expect of a table of some size; no file is read",
         """What accuracy to expect of a private linear classifier on a table of a given size,
 against epsilon, from simulated tables: no file is read and nothing is spent.""",
         f"{_MODULE} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
     ),
     "fit": _Command(
         _add_fit,
+        "train a private model on a file, and write its card",
         """Train a private classifier with probabilities on a table as it comes: numbers in any
 units, texts, dates, missing values. The model and its card may be published.""",
         f"{_MODULE} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
@@ -311,6 +341,7 @@ units, texts, dates, missing values. The model and its card may be published."""
     ),
     "card": _Command(
         _add_card,
+        "write the card of a saved model",
         """Write the card of a saved model: the guarantee in plain words, what to expect, what was
 taken as public and spent, and what the columns do. No row is read.""",
         f"{_MODULE} card model.joblib --out card.html --purpose 'Triage on arrival' "
@@ -318,6 +349,7 @@ taken as public and spent, and what the columns do. No row is read.""",
     ),
     "schema": _Command(
         _add_schema,
+        "write a template of what is public about the columns of a file",
         """Write a template of a schema: names and kinds of the columns of a table, never a
 value. The kinds are found in the private cells, so the template is for the curator of the data,
 who corrects it by what the columns mean before it is stated.""",
@@ -325,6 +357,7 @@ who corrects it by what the columns mean before it is stated.""",
     ),
     "predict": _Command(
         _add_predict,
+        "label the rows of a file",
         """Label the rows of a table by a saved model: a CSV with the column prediction and one
 column probability_LABEL for each class. Load only models that you trust: joblib runs what it
 loads, and not what is in a file .skops.""",
@@ -332,6 +365,7 @@ loads, and not what is in a file .skops.""",
     ),
     "evaluate": _Command(
         _add_evaluate,
+        "score a model on held-out rows, within a budget",
         """Score a saved model on rows that it was not trained on, within a budget: each score
 comes with an interval that holds sampling and noise, and may be published.""",
         f"{_MODULE} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,10 +33,11 @@ from dp_halfspace._cli.tables import (
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.calibration import TARGETS
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
-from dp_halfspace.data.schema import Column, word_of
+from dp_halfspace.data.schema import Column, looks_like_key, word_of
 from dp_halfspace.exceptions import (
     BudgetError,
     CertificateError,
@@ -47,18 +48,6 @@ from dp_halfspace.inspection import outlook, plan_accuracy
 from dp_halfspace.inspection.card import CardTexts, card_page, outlook_for
 from dp_halfspace.metrics import METRICS, PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
-
-# Parts of a name that say that a column tells rows or persons apart.
-_KEYS = frozenset(
-    ("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed")
-)
-# Ends of words: signs that are no letters or digits, and capitals after small letters.
-_BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
-
-
-def looks_like_key(name: str) -> bool:
-    """Tell by the name of a column alone whether it may tell rows or persons apart."""
-    return any(part.lower() in _KEYS for part in _BORDER.split(name))
 
 
 def note_on_keys(names: Iterable[str], rules: Mapping[str, Any]) -> str:
@@ -113,6 +102,17 @@ _UNINFORMATIVE = (
     "the interval of {} holds every possible value: the noise hides the score, and its value says "
     "nothing. More rows or a larger --epsilon would show it."
 )
+_ROWS_ONLY = (
+    "the model protects persons, and this evaluation one row: name the column of persons by "
+    "--groups if people have several rows."
+)
+_HARDLY_PREDICTED = (
+    "by noisy counts {:.2g} of the {} are in the rarer class, and a prediction is the likelier "
+    "label, so that the rarer one is hardly ever predicted. Probabilities rank rows; --threshold "
+    "recall 0.9 or --class-weight balanced divides them elsewhere."
+)
+# Below this share of the rarer class the likelier label is hardly ever the rarer one.
+_RARE = 0.2
 
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
@@ -176,6 +176,8 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
     """Train and save a model, and print its guarantee."""
     import_skops(options.save)
+    _check_ledger(options)
+    threshold = _threshold_of(options)
     table = read_training_table(options)
     for note in table.notes:
         _note(err, note)
@@ -187,7 +189,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         _note(err, ledger.summary().splitlines()[0])
     booking = _Booking(ledger, options.ledger, PrivateTableClassifier.__name__)
     with booking.state_on_failure("no model was made or saved"):
-        model = _train(options, table, booking, err)
+        model = _train(options, table, booking, err, threshold)
         save_model(model, options.save)
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(f"the model is in {options.save}"):
@@ -195,8 +197,10 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
             about = model, options.table.name, options.groups, ledger, _card_texts(options)
             write_whole(options.card, lambda path: _write_text(path, card_page(*about)))
             paths += f"Card:      {printable(options.card)}\n"
+            _note_missing_pictures(err)
         guarantee = _describe_guarantee(model.privacy_, options.groups)
         text = describe_columns(model) + guarantee + _describe_outlook(model)
+        text += _describe_threshold(model)
         write_out(out, text + paths + _describe_ledger(ledger))
 
 
@@ -214,6 +218,7 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
     title = options.model.name if options.title is None else options.title
     about = model, title, options.groups, ledger, _card_texts(options)
     write_whole(options.out, lambda path: _write_text(path, card_page(*about)))
+    _note_missing_pictures(err)
     write_out(out, f"Card:      {printable(options.out)}\n")
 
 
@@ -232,7 +237,10 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
             for cells in stream_cells(*given):
                 frame = _frame_for(model, options.model, cells)
                 probabilities = model.predict_proba(frame)
-                result = frame.iloc[:, :0].assign(prediction=labels[probabilities.argmax(axis=1)])
+                chosen = probabilities.argmax(axis=1)
+                if model.threshold_ is not None:
+                    chosen = (model.predict(frame) == model.classes_[1]).astype(np.intp)
+                result = frame.iloc[:, :0].assign(prediction=labels[chosen])
                 for place, column in enumerate(probabilities.T):
                     result[place] = np.round(column, _PROBABILITY_DIGITS)
                 header = False if n_rows else ["prediction", *names]
@@ -246,7 +254,10 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
 
 def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     """Release scores with their intervals, and print what was charged."""
+    _check_ledger(options)
     model = _load(options.model, err)
+    if options.groups is None and model.privacy_.adjacency == "replace-one-person":
+        _note(err, _ROWS_ONLY)
     known = [column.name for column in model.encoding_.columns]
     roles = [name for name in (options.target, options.groups) if name is not None]
     features = _features(model)
@@ -258,10 +269,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     for cells in blocks:
         others = [name for name in cells.frame.columns if name not in (*known, options.groups)]
         if options.target is None and len(others) != 1:
-            raise UserError(
-                f"--target must name the label column of {options.table}, which has {len(others)} "
-                "columns that the model does not use"
-            )
+            unused = f": the model does not use {', '.join(map(repr, others))}" if others else ""
+            raise UserError(f"--target must name the label column of {options.table}{unused}")
         target = options.target or others[0]
         if target in known or target == options.groups:
             raise UserError(f"--target: {target!r} is a column of the model, or that of --groups")
@@ -356,7 +365,7 @@ def _describe_ledger(ledger: PrivacyLedger | None) -> str:
     return (
         f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
         f"delta {ledger.delta:g}; {rounded_text(ledger.remaining(), up=False)} left for one "
-        "more fit at that delta\n"
+        "more fit at that delta (composed they cost no more than their sum)\n"
     )
 
 
@@ -378,7 +387,13 @@ def _score_rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
         yield name, value, f"{low} to {high}"
 
 
-def _train(options: Any, table: TrainingTable, booking: _Booking, err: TextIO) -> Any:
+def _train(
+    options: Any,
+    table: TrainingTable,
+    booking: _Booking,
+    err: TextIO,
+    threshold: dict[str, float] | None,
+) -> Any:
     """Fit within the budget; note what its own noisy counts say of a rare class."""
     model = PrivateTableClassifier(
         epsilon=options.epsilon,
@@ -386,6 +401,8 @@ def _train(options: Any, table: TrainingTable, booking: _Booking, err: TextIO) -
         classes=table.classes,
         schema=table.rules,
         features=options.features,
+        class_weight=options.class_weight,
+        threshold=threshold,
         ledger=booking,
     )
     with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
@@ -403,8 +420,47 @@ def _train(options: Any, table: TrainingTable, booking: _Booking, err: TextIO) -
                 f"{options.table} has changed, or could not be read again, while it was read: "
                 "write it as a whole first"
             ) from error
+    share = model._rarer_share
+    if share is not None and share < _RARE and threshold is None and model.class_weight is None:
+        people = model.privacy_.adjacency == "replace-one-person"
+        _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows"))
     # The file of a model may be published, and the path of a ledger is private.
     return model.set_params(ledger=None)
+
+
+def _threshold_of(options: Any) -> dict[str, float] | None:
+    """Read the target of a threshold, which the model checks."""
+    if options.threshold is None:
+        return None
+    name, text = options.threshold
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if name not in TARGETS or not 0.0 < value < 1.0:
+        raise UserError(
+            f"--threshold takes one of {', '.join(TARGETS)} and a number between 0 and 1, such as "
+            "recall 0.9"
+        )
+    return {name: value}
+
+
+def _describe_threshold(model: Any) -> str:
+    """Say in one line what a threshold is expected to reach, by what the fit has counted."""
+    point = model.threshold_
+    if point is None:
+        return ""
+    low, high = (f"{end:.2f}" for end in point.interval)
+    return (
+        f"Threshold: {point.target.replace('_', ' ')} of {printable(model.classes_[1])!r} expected "
+        f"{point.estimate:.2f}, 90 % interval {low} to {high}; wanted {point.wanted:g}\n"
+    )
+
+
+def _note_missing_pictures(err: TextIO) -> None:
+    """Say why a card has no pictures, if it has none."""
+    if importlib.util.find_spec("matplotlib") is None:
+        _note(err, f"the card has no pictures of the columns: {install_hint('plot')}.")
 
 
 def _rows_of(options: Any, table: TrainingTable) -> Any:
@@ -432,6 +488,8 @@ def _rows_from(frame: Any, start: int) -> Any:
 
 def _load(path: Path, err: TextIO) -> Any:
     """Load a model that `fit` has saved."""
+    with readable(path):
+        path.open("rb").close()
     if import_skops(path) is None:
         _note(
             err,
@@ -444,7 +502,8 @@ def _load(path: Path, err: TextIO) -> Any:
         except (OSError, UserError):
             raise
         except Exception as error:
-            raise ValueError("not a model") from error
+            refusal = f"cannot read {path}: it is damaged, or no model of the command `fit`"
+            raise UserError(refusal) from error
     if not isinstance(model, PrivateTableClassifier) or not hasattr(model, "encoding_"):
         raise UserError(f"{path} holds no model of the command `fit`")
     return model
@@ -489,15 +548,20 @@ def _of_scores(model: Any) -> Any:
     return changed
 
 
+def _check_ledger(options: Any) -> None:
+    """Refuse a ledger that cannot be opened for want of a cap, before a table is read."""
+    path, cap = options.ledger, options.cap
+    if path is None and cap is not None:
+        raise UserError("--cap is used only together with --ledger")
+    if path is not None and cap is None and not path.exists():
+        raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA makes one")
+
+
 def _open_ledger(options: Any) -> PrivacyLedger | None:
     """Open the ledger, or make it where its cap is given."""
     path, cap = options.ledger, options.cap
     if path is None:
-        if cap is not None:
-            raise UserError("--cap is used only together with --ledger")
         return None
-    if cap is None and not path.exists():
-        raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA makes one")
     terms: dict[str, Any] = {} if cap is None else {"epsilon": cap[0], "delta": cap[1]}
     if not path.exists():
         terms["dataset"] = options.table.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,12 @@ _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
     f"some of {', '.join(_FACTS)}"
 )
+# Parts of a name that say that a column tells rows or persons apart.
+_KEYS = frozenset(
+    ("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed")
+)
+# Ends of words: signs that are no letters or digits, and capitals after small letters.
+_BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
 _BY_DTYPE = "by the dtype of the column"
 _BY_CATEGORIES = "by the dtype of the column, whose categories are private until they are stated"
 _BY_LIST = "as in all lists of rows"
@@ -71,6 +78,8 @@ class Column:
         if self.has_range:
             return f"{self.kind} in [{self.low:g}, {self.high:g}]"
         known = f"{len(self.categories)} categories" if self.categories else self.kind
+        if self.categories == BOOLEAN:
+            known = "truth value"
         if self.kind == "words":
             known = f"words in {self.n_columns} columns"
         return known if self.is_stated else f"{known}, {self.source}"
@@ -164,11 +173,24 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
             "reader found, so they count as private and the column is read as text: list them in "
             f"the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
         )
+    keys = [column.name for column in unstated if looks_like_key(column.name)]
+    hint = ""
+    if keys:
+        are = "is a feature" if len(keys) == 1 else "are features"
+        hint = (
+            f". By name {', '.join(map(repr, keys[:5]))} may tell rows or persons apart, and {are} "
+            "unless the schema says 'drop'; fit(groups=...) protects persons"
+        )
     return (
         f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}{more}):"
         f" {origin}. State every column, for example schema={{{unstated[0].name!r}: "
-        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template"
+        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template{hint}"
     )
+
+
+def looks_like_key(name: str) -> bool:
+    """Tell by the name of a column alone whether it may tell rows or persons apart."""
+    return any(part.lower() in _KEYS for part in _BORDER.split(name))
 
 
 def word_of(column: Column) -> str:
@@ -192,7 +214,7 @@ def _read_rule(name: str, rule: Any) -> Column:
         return _read_facts(name, dict(rule), refusal)
     if isinstance(rule, str):
         if rule not in _WORDS:
-            raise ValueError(refusal)
+            raise ValueError(f"{refusal}; got {rule!r}")
         return _column(name, rule)
     values = _to_list(rule, refusal)
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,8 +72,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
-    # Whether a fit releases the share of the rarer of two classes.
+    # Whether a fit releases the share of the rarer of two classes; what the last fit has counted of
+    # it, and the warning on its ranking that follows.
     _releases_rarity: ClassVar[bool] = False
+    _rarer_share = cast("float | None", None)
+    _said_of_rarer = ""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -132,8 +135,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         permit = authorise(record, noise_source(self.random_state), ledger)
         fitted = plan.run(data, permit)
         self._set_fitted(fitted, data, record)
-        if self._releases_rarity and not is_said:
-            self._warn_of_a_rare_class(fitted, data, record)
+        if self._releases_rarity:
+            self._rarer_share, self._said_of_rarer = self._count_rarer(fitted, data, record)
+            if self._said_of_rarer and not is_said:
+                warn_caller(self._said_of_rarer)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -229,27 +234,30 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_caller(str(outlook))
         return True
 
-    def _warn_of_a_rare_class(
+    def _count_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
-    ) -> None:
-        """Warn, by public and released numbers alone, where the rarer of two classes is too rare.
+    ) -> tuple[float | None, str]:
+        """Return the share of the rarer of two classes, if it was counted, and what follows.
 
-        What was released is that class's number, or how many records are misclassified: a model
-        that is no better than the majority class misses as many as are in the other one.
+        By public and released numbers alone; the text is empty if the class can be ranked. What was
+        released is that class's number, or how many records are misclassified: a model that is no
+        better than the majority class misses as many as are in the other one. Where nothing was
+        counted, it is said of a class of 5 %.
         """
-        share, found = None, "if one class has 5% of the records"
+        unit = "records" if data.people is None else "persons"
+        share, found = None, f"if one class has 5% of the {unit}"
         if fitted.rarity is not None:
             share = _share_of_rarer(fitted.rarity.second)
-            found = f"by noisy counts {share:.2g} of the records are in the rarer class"
+            found = f"by noisy counts {share:.2g} of the {unit} are in the rarer class"
         elif fitted.error_share is not None and dict(record.public).get("calibrated"):
             share = _share_of_rarer(fitted.error_share)
             found = (
-                f"by a noisy count {share:.2g} of the records are misclassified; if no more are in "
+                f"by a noisy count {share:.2g} of the {unit} are misclassified; if no more are in "
                 "the rarer class"
             )
         outlook = self._outlook(data, share)
-        if outlook is not None and outlook.cannot_rank_rare:
-            warn_caller(outlook.after_counts(found))
+        is_rare = outlook is not None and outlook.cannot_rank_rare
+        return share, outlook.after_counts(found) if outlook and is_rare else ""
 
     def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
         """Return what to expect by public numbers, and by the released `share` of the rarer class.
@@ -270,7 +278,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             kind = replace(kind, share=share)
         sizes = (n_samples, n_features, len(data.classes))
         spent = float(self.epsilon), delta
-        return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind)
+        unit = "records" if data.people is None else "persons"
+        return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None

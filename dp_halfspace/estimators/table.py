@@ -282,9 +282,10 @@ class PrivateTableClassifier(PrivateClassifier):
         rows ``20 / (n epsilon)`` of it, within .05 and .25, counts errors.
     threshold : dict or None, default=None
         Of two classes, where `predict` divides them: ``{"recall": .9}``, ``{"precision": .5}`` or
-        ``{"false_positive_rate": .1}``, a PUBLIC number in (0, 1), for the second label. The
-        threshold comes from the counts that calibrate the scores and costs nothing more, so it
-        needs ``probability=True`` and a table that is not small. None takes the likelier label.
+        ``{"false_positive_rate": .1}`` (also ``"fpr"``), a PUBLIC number in (0, 1), for the second
+        label. The threshold comes from the counts that calibrate the scores and costs nothing more,
+        so it needs ``probability=True`` and a table that is not small. None takes the likelier
+        label.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. Probabilities of two classes are those of a
         population with these weights. ``"balanced"`` weighs classes by the inverse of their sizes,
@@ -617,6 +618,7 @@ class PrivateTableClassifier(PrivateClassifier):
 def _target(threshold: dict[str, Any]) -> tuple[str, float]:
     """Return the name and the value of the target of a threshold."""
     name, wanted = next(iter(threshold.items()), (None, None))
+    name = "false_positive_rate" if name == "fpr" else name
     is_number = isinstance(wanted, Real) and not isinstance(wanted, bool | np.bool_)
     value = float(wanted) if is_number and wanted is not None else 0.0
     if len(threshold) == 1 and name in TARGETS and 0.0 < value < 1.0:

@@ -162,7 +162,8 @@ def outlook_for(model: Any) -> Outlook | None:
         return None
     n_features, is_stated, kind = judged
     sizes, spent = (n_samples, n_features, len(model.classes_)), (record.epsilon, record.delta)
-    return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind)
+    unit = "persons" if record.adjacency == "replace-one-person" else "records"
+    return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
 
 
 def _about(texts: CardTexts) -> str:
@@ -225,9 +226,17 @@ def _expectation(model: Any) -> str:
     if found.is_poor:
         kind = ' class="claim"'
         poor = " Expect little more than the majority class; effects may be those of the noise."
-    return (
+    unit = "persons" if found.unit == "persons" else "rows"
+    text = (
         f"<p{kind}>{escape(str(found))}.{poor}</p>\n<p>By the number of "
-        "rows, columns and classes and the budget alone: no row was read for it.</p>"
+        f"{unit}, columns and classes and the budget alone: no row was read for it.</p>"
+    )
+    said = getattr(model, "_said_of_rarer", "")
+    if getattr(model, "_rarer_share", None) is None or not said:
+        return text
+    return (
+        f'{text}\n<p class="claim">{escape(said)}.</p>\n<p>By noisy counts that the fit '
+        "released within its budget.</p>"
     )
 
 
@@ -314,7 +323,7 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
         from matplotlib import rc_context  # noqa: PLC0415 (optional dependency)
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
-        return "<p>Not drawn: matplotlib was not there.</p>"
+        return "<p>Not drawn: matplotlib was not installed where this page was made.</p>"
     n_columns = len(display.columns)
     if not n_columns:
         return "<p>No column has a known range or known categories to draw.</p>"

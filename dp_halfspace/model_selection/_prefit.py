@@ -117,7 +117,10 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
                 "sklearn.frozen.FrozenEstimator to keep it"
             )
         if not any(hasattr(self.estimator, method) for method in self._methods):
-            raise ValueError(f"estimator of {name} needs {' or '.join(self._methods)}")
+            raise ValueError(
+                f"estimator of {name} needs {' or '.join(self._methods)}, which {kind} does not "
+                "have; PrivateTableClassifier has probabilities"
+            )
         return np.asarray(self.estimator.classes_)
 
     @fit_context(prefer_skip_nested_validation=False)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import Cells, checked_borders, count_scores, scores_of
 from dp_halfspace.model_selection._prefit import (
@@ -42,7 +43,7 @@ _SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
 _PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 # Share of epsilon for the number of positives, of which one deviation of its noise is added.
 _COUNT_SHARE = 0.05
-_TARGETS = ("recall", "precision", "fpr")
+_TARGETS = ("recall", "precision", "fpr", "false_positive_rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,10 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         With ``predict_proba`` or ``decision_function``; of any library, public or private, and
         fitted on other records. The labels ``estimator.classes_`` are public. To keep it in a
         clone, wrap it in :class:`sklearn.frozen.FrozenEstimator`.
-    target : {"recall", "precision", "fpr"}, default="recall"
+    target : {"recall", "precision", "false_positive_rate", "fpr"}, default="recall"
         What is to be met: a recall of at least `value` at the highest possible threshold, a
-        precision of at least `value` at the lowest one, or a false positive rate of at most
-        `value` at the lowest one.
+        precision of at least `value` at the lowest one, or a false positive rate (by either name)
+        of at most `value` at the lowest one.
     value : float, default=0.9
         The target, strictly between 0 and 1.
     pos_label : label, default=None
@@ -148,7 +149,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     Attributes
     ----------
     threshold_ : float
-        Scores of at least this are predicted positive; infinite if all or none are.
+        Scores of at least this are predicted positive; infinite, with a `PrivacyWarning`, if all
+        or none are.
     n_positive_ : float or None
         The noisy number of positives among the held-out records; None for ``"fpr"``, which takes
         no count.
@@ -236,9 +238,10 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
             borders = checked_borders(self.thresholds)
         else:
             borders = _LOG_ODDS if hasattr(self.estimator, "predict_proba") else _PLACES
+        target = "fpr" if self.target == "false_positive_rate" else self.target
         budget = Budget.of(float(self.epsilon), 0.0)
         count: DiscreteLaplaceNoise | NoNoise | None = None
-        if self.target != "fpr":
+        if target != "fpr":
             first, budget = budget.split(_COUNT_SHARE)
             count = NoNoise() if first.is_infinite else DiscreteLaplaceNoise(1, first.epsilon)
         epsilon = budget.epsilon
@@ -247,11 +250,9 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         # Beside the borders there are "all are positive" and "none is".
         rule = Slack(len(borders) + 2, epsilon / 2.0)
         slack, variance = rule.for_failure(miss), rule.usual_variance
-        safe = rounded_down if self.target == "fpr" else rounded_up
+        safe = rounded_down if target == "fpr" else rounded_up
         value = min(safe(float(self.value)), 1.0)
-        return _Plan(
-            self.target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
-        )
+        return _Plan(target, value, borders, count, choice, slack, variance, -float(ndtri(miss)))
 
     def _release(self, plan: _Plan, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count positives and negatives above every candidate, and choose one.
@@ -281,6 +282,13 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         place = int(chosen_places(released, plan.choice)[0])
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
+        if math.isinf(self.threshold_):
+            who = "every" if self.threshold_ < 0.0 else "no"
+            warn_caller(
+                f"the threshold is infinite: {who} record is predicted positive, which says "
+                "nothing. More records, a larger epsilon or an easier target leave room for a "
+                "threshold"
+            )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the positive class where the score reaches the threshold.

@@ -21,6 +21,7 @@ from dp_halfspace.algorithms.engine.preconditioner import (
 )
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
 from dp_halfspace.algorithms.fit_plan import Fitted
+from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.ranking.auc_training import (
     plan_standardisation,
     release_count,
@@ -37,6 +38,7 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise
+from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
 from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
 from tests.releases import assert_follows, largest_move
@@ -176,10 +178,10 @@ def test_searches_and_a_count():
     search = plan_search(Budget.of(2.0, 0.0), n_candidates=50, n_stages=3, sensitivity=1.0)
 
     def chosen(X):
-        losses = lambda candidates: np.abs(candidates @ X.T).sum(axis=1)  # noqa: E731
+        losses = lambda candidates: (candidates @ X.T).sum(axis=1)  # noqa: E731
         return run_search(search, 3, losses, permit_for(*search.events), seed=0)
 
-    assert_follows(chosen, [FIRST], [SECOND])
+    assert_follows(chosen, [FIRST], [-SECOND])
     noise = GaussianNoise(1.0, 2.0)
     count = lambda positive: release_count(positive, noise, permit_for(noise.event))  # noqa: E731
     assert_follows(count, [FEW], [MANY])
@@ -244,3 +246,23 @@ def test_rows_that_are_counted_one_by_one_are_seen(monkeypatch):
     monkeypatch.setattr(People, "weights_for", lambda self, largest: np.ones(self.counts.sum()))
     for run in parts_with_people():
         assert worst_person(run) > 2.0
+
+
+LINEAR = AdditiveMap(3, 1)
+CURVED = AdditiveMap(3, 2, draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.random.default_rng(2)))
+
+
+@pytest.mark.parametrize("is_fit", [True, False], ids=["fit", "whitening"])
+@pytest.mark.parametrize("features", [LINEAR, CURVED], ids=["linear", "curved"])
+def test_rows_of_features_weigh_people(is_fit, features):
+    """A second moment of unit rows moves by the root of two, if a person counts once."""
+    problem = Problem(20, features.n_components, 2, False, 1.0)
+    training = gradient_training(problem, 5.0)
+    plan = KernelPlan(training, features, 1.0, 1.0, memory=10**6, parameters={})
+    moments = []
+    for X, y, people in (persons(1, 0), persons(50, 1)):
+        data = TrainingData(X, y, np.arange(2), None, people)
+        rows = plan._rows(data, features) if is_fit else plan._unit_rows(data)
+        upper = np.triu(rows.gram())
+        moments.append(upper + np.triu(upper, 1).T)
+    assert 0.5 < np.linalg.norm(moments[0] - moments[1]) <= math.sqrt(2.0)

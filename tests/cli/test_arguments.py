@@ -2,7 +2,7 @@
 
 import pytest
 
-from dp_halfspace._cli.arguments import UserError, parse_options
+from dp_halfspace._cli.arguments import COMMANDS, UserError, parse_options
 
 
 def test_delta_and_labels_are_read():
@@ -51,3 +51,17 @@ def test_mistakes_are_one_sentence(arguments, words):
     assert "\n" not in text
     for word in words:
         assert word in text
+
+
+def test_help_says_what_every_command_does(capsys):
+    with pytest.raises(SystemExit):
+        parse_options(["--help"])
+    text = capsys.readouterr().out
+    for name in COMMANDS:
+        line = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
+        assert len(line.split()) > 3
+    with pytest.raises(SystemExit):
+        parse_options(["fit", "--help"])
+    text = capsys.readouterr().out
+    assert "--threshold TARGET VALUE" in text
+    assert "{.,,}" not in text

@@ -81,7 +81,9 @@ def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
     assert "maybe" not in line
     with open("not.json", "w") as file:
         json.dump({}, file)
-    assert "cannot read" in error(capsys, "evaluate", "not.json", "new.csv", "--epsilon", "1")
+    assert "no model of the command" in error(
+        capsys, "evaluate", "not.json", "new.csv", "--epsilon", "1"
+    )
 
 
 def test_the_command_knows_every_metric():

@@ -146,7 +146,7 @@ def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypa
         "δ = 0.",
     ):
         assert words in text, words
-    assert "matplotlib was not there" in text
+    assert "matplotlib was not installed" in text
     assert "No ledger was charged" in text
 
 
@@ -272,3 +272,119 @@ def test_what_a_fit_has_counted_of_a_rare_class_is_noted(patients, capsys, n_rar
     notes = capsys.readouterr().err
     assert ("by noisy counts" in notes) == (n_rare == 8)
     assert "PrivacyWarning" not in notes
+
+
+RARE = ["fit", "ward.csv", "--target", "died", "--classes", "no,yes"]
+
+
+@pytest.fixture
+def ward(tmp_path, monkeypatch):
+    """Write a table of persons with several rows, 8 % of which are positive."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    n = 4000
+    lactate = rng.lognormal(0.4, 0.5, n)
+    died = 1.2 * lactate + rng.logistic(size=n)
+    frame = pandas.DataFrame(
+        {
+            "patient_id": np.arange(n) // 2,
+            "lactate": lactate.round(2),
+            "age": rng.uniform(20, 90, n).round(),
+            "died": np.where(died > np.quantile(died, 0.92), "yes", "no"),
+        }
+    )
+    frame.to_csv("ward.csv", index=False)
+    return frame
+
+
+def test_a_rare_label_is_predicted_where_a_threshold_or_weights_say_so(ward, capsys):
+    found = {}
+    for name, more in {
+        "plain": [],
+        "threshold": ["--threshold", "recall", "0.8"],
+        "balanced": ["--class-weight", "balanced"],
+    }.items():
+        given = [*RARE, "--epsilon", "9", "--drop", "patient_id", "--save", f"{name}.joblib"]
+        assert main([*given, *more]) == 0
+        out, err = capsys.readouterr()
+        assert ("the rarer one is hardly ever predicted" in err) == (name == "plain")
+        assert ("Threshold: recall of 'yes' expected 0." in out) == (name == "threshold")
+        assert main(["predict", f"{name}.joblib", "ward.csv", "--out", "p.csv"]) == 0
+        capsys.readouterr()
+        positive = ward["died"] == "yes"
+        found[name] = (pandas.read_csv("p.csv")["prediction"] == "yes")[positive].mean()
+    assert found["plain"] < 0.3
+    assert found["threshold"] > 0.6
+    assert found["balanced"] > 0.4
+
+
+def test_what_is_said_of_a_rare_label_follows_from_the_noisy_count(ward, capsys):
+    model = PrivateTableClassifier(
+        epsilon=3, schema={"patient_id": "drop"}, classes=["no", "yes"], random_state=0
+    )
+    with pytest.warns(Warning, match="random_state"):
+        model.fit(ward.drop(columns="died"), ward["died"])
+    assert 0.05 < model._rarer_share < 0.11
+    assert main([*RARE, "--epsilon", "3", "--drop", "patient_id", "--save", "m.joblib"]) == 0
+    share = joblib.load("m.joblib")._rarer_share
+    assert f"by noisy counts {share:.2g} of the rows are in the rarer class" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("given", [["recal", "0.9"], ["recall", "9"], ["recall", "high"]])
+def test_a_threshold_that_is_none_is_refused_before_the_table_is_read(ward, capsys, given):
+    line = error(capsys, *RARE, "--epsilon", "1", "--save", "m.joblib", "--threshold", *given)
+    assert "--threshold takes one of recall, precision, false_positive_rate" in line
+    several = [*RARE[:-1], "no,yes,unknown", "--epsilon", "1", "--save", "m.joblib"]
+    assert "two classes" in error(capsys, *several, "--threshold", "recall", "0.9")
+
+
+def test_a_ledger_that_is_not_there_is_missed_before_the_table_is_read(ward, capsys):
+    (given := [*RARE, "--epsilon", "1", "--save", "m.joblib"])[1] = "nowhere.csv"
+    assert "there is no ledger" in error(capsys, *given, "--ledger", "l.db")
+    assert "--cap is used only" in error(capsys, *given, "--cap", "1", "0")
+
+
+def test_persons_are_named_where_a_model_protects_them(ward, capsys):
+    given = [*RARE, "--epsilon", "3", "--groups", "patient_id", "--save", "m.joblib"]
+    assert main([*given, "--card", "card.html"]) == 0
+    out, _ = capsys.readouterr()
+    assert "for 2000 persons, 2 columns" in out
+    _, text = read_page("card.html")
+    assert "for 2000 persons, 2 columns" in text
+    assert "By the number of persons, columns and classes" in text
+    score = ["evaluate", "m.joblib", "ward.csv", "--target", "died", "--epsilon", "1"]
+    assert main(score) == 0
+    assert "name the column of persons by --groups" in capsys.readouterr().err
+    assert main([*score, "--groups", "patient_id"]) == 0
+    assert "--groups" not in capsys.readouterr().err
+    line = error(capsys, *score[:3], "--epsilon", "1")
+    assert "the model does not use 'patient_id', 'died'" in line
+
+
+def test_a_card_says_what_noisy_counts_say_of_a_rare_class(ward, capsys):
+    """Not only what public numbers let expect of a class of 5 %."""
+    ward.head(300).to_csv("few.csv", index=False)
+    few = ["fit", "few.csv", "--target", "died", "--classes", "no,yes", "--drop", "patient_id"]
+    assert main([*few, "--epsilon", "1", "--save", "m.joblib", "--card", "card.html"]) == 0
+    said = joblib.load("m.joblib")._said_of_rarer
+    assert "by a noisy count" in said
+    assert said in capsys.readouterr().err
+    _, text = read_page("card.html")
+    assert f"{said}. By noisy counts that the fit released" in text
+    assert main(["card", "m.joblib", "--out", "again.html"]) == 0
+    assert said in read_page("again.html")[1]
+
+
+def test_a_card_without_pictures_says_how_to_get_them(ward, capsys, monkeypatch):
+    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None)
+    given = [*RARE, "--epsilon", "3", "--drop", "patient_id", "--save", "m.joblib"]
+    assert main([*given, "--card", "card.html"]) == 0
+    assert 'pip install ".[plot]"' in capsys.readouterr().err
+
+
+def test_what_is_no_model_is_said_without_a_note_on_loading(ward, capsys):
+    assert "No such file" in error(capsys, "predict", "no.joblib", "ward.csv", "--out", "p.csv")
+    line = error(capsys, "predict", "ward.csv", "ward.csv", "--out", "p.csv")
+    assert "no model of the command `fit`" in line

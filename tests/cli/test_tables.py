@@ -14,9 +14,10 @@ import pytest
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace._cli import tables
 from dp_halfspace._cli.arguments import UserError, parse_options
-from dp_halfspace._cli.commands import looks_like_key, note_on_keys
+from dp_halfspace._cli.commands import note_on_keys
 from dp_halfspace._cli.tables import plain_numbers, read_training_table
 from dp_halfspace.data.cells import canonical, date_of, text_of, truth_of
+from dp_halfspace.data.schema import looks_like_key
 
 SECRET = "98765.4321"
 SCHEMA = {"size": "number", "day": "date", "ok": "boolean", "code": ["1", "2"], "name": "text"}

@@ -11,11 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning, PrivateTableClassifier
 from dp_halfspace.algorithms.engine import calibration, class_counts, training
+from dp_halfspace.algorithms.engine.calibration import (
+    TARGETS,
+    CalibrationCurve,
+    NoisyCounts,
+    operating_point,
+)
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import single_runs
@@ -407,6 +414,45 @@ def test_a_threshold_comes_up_to_its_target(target, wanted):
     # It costs nothing.
     without = clone(model).set_params(threshold=None).plan(RARE_ROWS, RARE)
     assert without.events == model.privacy_.events
+
+
+def test_a_false_positive_rate_has_two_names():
+    for name in ("fpr", "false_positive_rate"):
+        record = clone(NUMBERS).set_params(threshold={name: 0.1}).plan(RARE_ROWS, RARE)
+        assert dict(record.public)["threshold"] == (("false_positive_rate", 0.1),)
+
+
+@pytest.mark.parametrize("deviation", [0.0, 5.0, 40.0])
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_interval_of_a_threshold_holds_what_it_reaches_though_the_curve_is_bent(
+    target, deviation
+):
+    """Whatever curve has chosen the threshold: here one of twice the slope."""
+    rng = np.random.default_rng(7)
+    edges = np.concatenate([-(2.0 ** np.arange(6.0, 0.0, -1.0)), [0.0], 2.0 ** np.arange(1.0, 7.0)])
+    places = np.linspace(edges[0], edges[-1], 20_001)
+    mass = np.exp(-0.5 * ((places + 10.0) / 12.0) ** 2)
+    odds = 0.06 * places - 1.0
+    positive = mass * expit(odds) * (4000.0 / mass.sum())
+    negative = mass * expit(-odds) * (4000.0 / mass.sum())
+    exact = np.array([np.histogram(places, edges, weights=w)[0] for w in (negative, positive)])
+    knots = np.linspace(-64.0, 64.0, 129)
+    held = []
+    for _ in range(200):
+        counts = rng.poisson(exact) + deviation * rng.standard_normal(exact.shape)
+        seen = NoisyCounts(edges, counts, deviation, np.ones(2))
+        curve = CalibrationCurve(knots, 0.12 * knots - 1.0, counts=seen)
+        point = operating_point(curve, target, 0.2 if target != "recall" else 0.8)
+        above = curve(places) > point.log_odds
+        true, false = positive[above].sum(), negative[above].sum()
+        reached = {
+            "recall": true / positive.sum(),
+            "precision": true / (true + false),
+            "false_positive_rate": false / negative.sum(),
+        }[target]
+        assert point.interval[0] <= point.estimate <= point.interval[1]
+        held.append(point.interval[0] <= reached <= point.interval[1])
+    assert np.mean(held) > 0.85
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.metrics import private_score
 from dp_halfspace.metrics._table import METRICS
+from dp_halfspace.privacy.interception import intercept_releases
 from tests.releases import assert_follows
 
 N = 400
@@ -53,6 +54,26 @@ def test_a_threshold(target, model):
         return fitted.threshold_, fitted.n_positive_
 
     assert assert_follows(run, *DATA) == (1 if target == "fpr" else 2)
+
+
+@pytest.mark.parametrize("target", ["recall", "precision"])
+def test_a_target_is_raised_by_the_released_count(target):
+    """Planted in the list of mutants: by the exact one."""
+
+    def utilities(count):
+        seen = []
+
+        def answer(value, mechanism, source):
+            seen.append(np.array(value))
+            return np.array([count if len(seen) == 1 else 0.0])
+
+        with intercept_releases(answer):
+            PrivateThresholdClassifier(Scores(), target=target, value=0.6, epsilon=50).fit(
+                FIRST, FEW
+            )
+        return seen[1]
+
+    assert utilities(50.0)[0] > utilities(300.0)[0]
 
 
 @pytest.mark.parametrize("by_class", [False, True])

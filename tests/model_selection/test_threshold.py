@@ -318,6 +318,7 @@ def test_without_noise_the_first_threshold_that_does_is_taken(target, monkeypatc
     assert (here <= value < next_one) if target == "fpr" else (next_one < value <= here)
 
 
+@pytest.mark.filterwarnings("ignore:the threshold is infinite")
 def test_few_positives_are_all_found():
     for labels in (np.zeros(50, int), np.ones(50, int)):
         model = PrivateThresholdClassifier(Rare(), epsilon=0.05).fit(X[:50], labels)
@@ -435,3 +436,24 @@ def test_a_model_of_three_classes_or_without_scores_is_refused():
         PrivateThresholdClassifier(Three()).fit(X, Y)
     with pytest.raises(ValueError, match="needs predict_proba or decision_function"):
         PrivateThresholdClassifier(Silent()).fit(X, Y)
+
+
+def test_a_false_positive_rate_has_two_names():
+    short, long = (
+        PrivateThresholdClassifier(Given(), target=name, value=0.1, random_state=0)
+        for name in ("fpr", "false_positive_rate")
+    )
+    with pytest.warns(PrivacyWarning, match="random_state"):
+        assert short.fit(X, Y).threshold_ == long.fit(X, Y).threshold_
+    assert short.privacy_ == long.privacy_
+
+
+@pytest.mark.parametrize(("target", "who"), [("recall", "every"), ("precision", "no")])
+def test_a_threshold_that_says_nothing_is_said(target, who):
+    """By the released threshold alone: whatever the records are."""
+    given = {"target": target, "value": 0.99, "thresholds": GRID, "epsilon": 0.01}
+    with (
+        intercept_releases(lambda *_: np.array([5.0])),
+        pytest.warns(PrivacyWarning, match=f"{who} record is predicted positive"),
+    ):
+        PrivateThresholdClassifier(Given(), **given).fit(X[:20], Y[:20])

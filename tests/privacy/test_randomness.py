@@ -157,6 +157,8 @@ def test_public_generator_is_reproducible_and_apart_from_the_noise():
         draw,
     }
     assert len(others) == 8
+    # The noise has a stream of its own, which no public object shares.
+    assert seeded_noise_source(11).read(64) == SeededBytes(11, "noise").read(64)
 
 
 def test_bytes_of_the_operating_system_are_its_own(monkeypatch):

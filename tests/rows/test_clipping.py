@@ -134,3 +134,16 @@ def test_empty_shapes_and_bad_bounds():
     for bad in (0.0, -1.0, np.nan, np.inf, 1e-200):
         with pytest.raises(ValueError, match="bound"):
             clip_scales(np.ones((1, 1)), bad)
+
+
+@pytest.mark.parametrize("d", [1, 7, 500])
+@pytest.mark.parametrize("entry", [4.0, -(2.0**300), 2.0**-200])
+def test_rows_are_shorter_than_the_bound_by_what_their_norm_may_be_off(d, entry):
+    """Also where the norm is computed without any rounding: the allowance is for the worst."""
+    X = np.zeros((1, d))
+    X[0, d // 2] = entry
+    for kind in (np.asarray, sparse.csr_array):
+        (scale,), (length,) = clipping.scales_and_lengths(kind(X), 2.0**-210)
+        norm = Fraction(float(scale)) * abs(Fraction(entry)) * 2**210
+        assert norm <= 1 - Fraction(d + 7, 2**52)
+        assert length * 2.0**210 <= 1.0 - (d + 7) * 2.0**-52

@@ -388,3 +388,26 @@ def test_what_ranks_otherwise_reads_float64():
         model = PrivateAUCClassifier(data_norm=1.0, classes=[0, 1], **params)
         assert "precision" not in dict(model.plan(X, y).public)
         assert np.isfinite(model.fit(X, y).coef_).all()
+
+
+def stated_lengths(rows):
+    """Lengths in extended precision."""
+    return np.sqrt((logical(rows) ** 2).sum(axis=1)).astype(float)
+
+
+@pytest.mark.parametrize("clips", [False, True])
+def test_rows_are_shorter_than_one_by_what_their_length_may_be_off(clips):
+    """Also of a length that is computed without any rounding: the allowance is for the worst."""
+    d = 500
+    X = np.zeros((3, d), dtype=np.float32)
+    X[:, 7] = 0.5, -1.0, 4.0
+    rows = single_normalised_rows(X, 1.0, None, clips=clips)
+    allowed = (1.0 - 2.0**-21) / (1.0 + (d + 12) * SINGLE)
+    assert stated_lengths(rows).max() <= allowed * (1.0 + 8 * SINGLE)
+    # Behind a map that changes nothing: the error of its factor counts, too.
+    again = rows.normalise_images(np.eye(d), row_bound=1.0, condition=1.0)
+    error = 1.02 * (d + 12) * SINGLE * math.sqrt(d)
+    before = stated_lengths(rows)
+    bound = before * (1.0 + (d + 12) * SINGLE) + error
+    allowed = (1.0 - 2.0**-21) * before / bound
+    assert (stated_lengths(again) <= allowed * (1.0 + 16 * SINGLE)).all()

@@ -351,9 +351,10 @@ class OperatingPoint:
     log_odds : float
         Rows whose calibrated log odds are larger have the second label.
     estimate : float
-        What is expected of the target.
+        What the noisy counts say it reaches: about `wanted`, or far from it where they say little.
     interval : tuple of float
-        Ends of an interval for it, at 90 %, by the noise of the counts and by their size.
+        Ends of an interval for it, at 90 %, by the noise of the counts and by their size; (0, 1)
+        where nothing is known.
     """
 
     target: str
@@ -361,6 +362,39 @@ class OperatingPoint:
     log_odds: float
     estimate: float
     interval: tuple[float, float]
+
+
+def _on_both_sides(seen: NoisyCounts, place: int) -> FloatArray:
+    """Return counts above and below a threshold, by class, with their variances.
+
+    Of shape (2, 2, 2). The threshold lies so many places from the highest score down; of its cell
+    the part above is counted, and how the records of the cell are spread is one more uncertainty.
+    """
+    n_cells = seen.counts.shape[1]
+    part = np.clip(place / _PLACES - np.arange(n_cells)[::-1], 0.0, 1.0)
+    split = np.maximum(seen.counts, 0.0) * _UNEVEN * ((part > 0.0) & (part < 1.0))
+    sides = []
+    for share in (part, 1.0 - part):
+        counts = seen.counts @ share
+        variance = seen.deviation**2 * float(share @ share) + np.maximum(counts, 0.0)
+        sides.append(np.column_stack([counts, variance + (split**2).sum(axis=1)]))
+    return np.array(sides)
+
+
+def _ratio(first: Any, second: Any, usual: float) -> tuple[float, tuple[float, float]]:
+    """Return the share of the first of two noisy counts in both, and an interval for it.
+
+    Everything is possible, and `usual` stands for it, where both together are not told from zero.
+    """
+    (a, var_a), (b, var_b) = first, second
+    both = float(a + b)
+    if both <= 2.0 * _NORMAL_QUANTILE * math.sqrt(var_a + var_b):
+        return usual, (0.0, 1.0)
+    estimate = min(max(float(a) / both, 0.0), 1.0)
+    spread = (
+        _NORMAL_QUANTILE * math.sqrt((1.0 - estimate) ** 2 * var_a + estimate**2 * var_b) / both
+    )
+    return estimate, (max(estimate - spread, 0.0), min(estimate + spread, 1.0))
 
 
 def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> OperatingPoint:
@@ -382,33 +416,27 @@ def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> Oper
     # From the highest score down; the first threshold is above all.
     true = np.concatenate([[0.0], np.cumsum((mass * probability * higher)[::-1])])
     false = np.concatenate([[0.0], np.cumsum((mass * (1.0 - probability) * lower)[::-1])])
-    cells = np.concatenate([[0.0], np.repeat(np.arange(1.0, len(sizes) + 1), _PLACES)])
     ends = np.concatenate(
         [[odds[-1] + 1.0], (odds[::-1][:-1] + odds[::-1][1:]) / 2.0, [odds[0] - 1.0]]
     )
     total, rest = max(true[-1], 1e-9), max(false[-1], 1e-9)
-    noise = seen.deviation**2
     if target == "recall":
         reached = true / total
         fits = np.flatnonzero(reached >= wanted)
         place = int(fits[0]) if len(fits) else len(ends) - 1
-        first, second, n_second = true[place], total - true[place], len(sizes) - cells[place]
     elif target == "precision":
         reached = true / np.maximum(true + false, 1e-9)
         fits = np.flatnonzero(reached >= wanted)
         place = int(fits[-1]) if len(fits) else int(np.argmax(reached))
-        first, second, n_second = true[place], false[place], cells[place]
     else:
         reached = false / rest
         place = int(np.flatnonzero(reached <= wanted)[-1])
-        first, second, n_second = false[place], rest - false[place], len(sizes) - cells[place]
-    both = max(first + second, 1e-9)
-    variance = second**2 * (cells[place] * noise + first) + first**2 * (n_second * noise + second)
-    # Scores of the cell of the threshold need not be spread evenly.
-    cell = slice(max(int(cells[place]) - 1, 0) * _PLACES, max(int(cells[place]), 1) * _PLACES + 1)
-    of_target = false if target == "false_positive_rate" else true
-    uneven = _UNEVEN * float(of_target[cell][-1] - of_target[cell][0]) / both
-    spread = _NORMAL_QUANTILE * math.hypot(math.sqrt(variance) / both**2, uneven)
-    estimate = float(reached[place])
-    interval = max(estimate - spread, 0.0), min(estimate + spread, 1.0)
+    # The curve chooses; what it reaches is read off the counts themselves, which no shape bends.
+    over, under = _on_both_sides(seen, place)
+    pairs = {
+        "recall": (over[1], under[1]),
+        "precision": (over[1] * [higher, higher**2], over[0] * [lower, lower**2]),
+        "false_positive_rate": (over[0], under[0]),
+    }
+    estimate, interval = _ratio(*pairs[target], float(reached[place]))
     return OperatingPoint(target, wanted, float(ends[place]), estimate, interval)

@@ -26,6 +26,9 @@ RARE = 0.05
 HARDLY_RANKED = 0.2
 # Of a ranking or a table: an area of .6 where one without privacy has .8.
 HARDLY_BETTER = 1.0 / 3.0
+# For a class below this share of a table, a fit warns below half of the area: at a third, three of
+# ten fits of the hospital benchmark at chance level got no warning, by the noise of their counts.
+_UNEVEN = 0.2
 # A larger epsilon promises nothing.
 LARGEST_EPSILON = 1e6
 # Pattern of the warnings that are based on noisy counts of a fit.
@@ -124,6 +127,8 @@ class Outlook:
         classes.
     rare_share : float
         5 %, or the public share of the rarer class.
+    unit : str
+        What counts as one of `n_samples`: records or persons.
     is_poor : bool
         Whether less than half of the improvement is to be expected.
     cannot_rank_rare : bool
@@ -139,6 +144,7 @@ class Outlook:
     epsilon_wanted: float
     rare_improvement: float | None = None
     rare_share: float = RARE
+    unit: str = "records"
     is_poor: bool = False
     cannot_rank_rare: bool = False
 
@@ -150,11 +156,11 @@ class Outlook:
             "are of about equal size"
         )
         if self.improvement < GOOD:
-            text += f" (for {GOOD:.0%}: about {rows} records, or epsilon={epsilon})"
+            text += f" (for {GOOD:.0%}: about {rows} {self.unit}, or epsilon={epsilon})"
         if self.rare_improvement is None:
             return f"{text}, and less of a rare class"
         text += (
-            f". If one class has {100 * self.rare_share:.2g}% of the records: about "
+            f". If one class has {100 * self.rare_share:.2g}% of the {self.unit}: about "
             f"{self.rare_improvement:.0%} of the area under the curve above one half"
         )
         return f"{text}{_NO_BETTER}" if self.cannot_rank_rare else text
@@ -170,8 +176,8 @@ class Outlook:
     def _sizes(self) -> str:
         """Say what is public."""
         return (
-            f"epsilon={self.epsilon:g} for {self.n_samples} records, {self.n_features} columns and "
-            f"{self.n_classes} classes"
+            f"epsilon={self.epsilon:g} for {self.n_samples} {self.unit}, {self.n_features} columns "
+            f"and {self.n_classes} classes"
         )
 
 
@@ -190,6 +196,7 @@ def outlook_of(
     *,
     is_scale_stated: bool = False,
     kind: Ranking | Table | None = None,
+    unit: str = "records",
 ) -> Outlook:
     """Say what to expect of the default classifier, or of another `kind` of fit.
 
@@ -209,13 +216,15 @@ def outlook_of(
     is_gaussian = delta > 0 and not is_small_table
     sizes = (n_samples, n_features, n_classes)
     if math.isinf(epsilon):
-        return Outlook(1.0, *sizes, epsilon, n_samples, epsilon, 1.0 if n_classes == 2 else None)
+        ranked = 1.0 if n_classes == 2 else None
+        return Outlook(1.0, *sizes, epsilon, n_samples, epsilon, ranked, unit=unit)
     strength = gdp_mu(epsilon, delta) if is_gaussian else epsilon
     # With two classes the number of records of the rarer one decides.
     share, even, least = RARE, 1.0, HARDLY_RANKED
     rare = share
     if kind is not None:
-        share, least = kind.share, HARDLY_BETTER
+        share = kind.share
+        least = POOR if is_table and share < _UNEVEN else HARDLY_BETTER
         rare = share * (1.0 - share)
     if isinstance(kind, Ranking):
         even = 0.25
@@ -251,6 +260,7 @@ def outlook_of(
         needed if needed <= LARGEST_EPSILON else math.inf,
         ranked,
         share,
+        unit,
         is_poor=improvement < POOR,
         cannot_rank_rare=ranked is not None and ranked < least,
     )

@@ -146,6 +146,12 @@ _WORK = 1e9
 _MORE_WORK = 3e8
 # Part of the two constant classifiers.
 _CONSTANTS = 0.05
+# Largest part of the constant classifiers where errors are counted: probabilities of a classifier
+# that barely beats a constant are worse than those of the constant, and a small budget finds many
+# such classifiers.
+_MOST_CONSTANTS = 0.5
+# The n epsilon from which on that part falls with the square of n epsilon.
+_FALLS = 60.0
 # Part of directions among the other candidates.
 _DIRECTIONS = 0.28
 # The same up to an n epsilon that is too small to choose thresholds of cells.
@@ -327,6 +333,13 @@ def prior_model(prior: LinearPrior) -> SmallModel:
     return SmallModel(prior.coefficients, prior.intercepts, None, is_prior=True)
 
 
+def _part_of_constants(n_epsilon: float, *, counts: bool) -> float:
+    """Return the part of the list that the constant classifiers are."""
+    if not counts:
+        return _CONSTANTS
+    return max(_MOST_CONSTANTS * min(_FALLS / n_epsilon, 1.0) ** 2, _CONSTANTS)
+
+
 def plan_small_table(
     n_samples: int,
     n_features: int,
@@ -342,6 +355,7 @@ def plan_small_table(
     listed, too.
     """
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
+    part = _part_of_constants(n_samples * epsilon, counts=counts)
     if counts:
         choice = plan_counted_choice(n_samples, epsilon)
         epsilon = choice.choice_epsilon
@@ -349,7 +363,9 @@ def plan_small_table(
     if n_samples * epsilon >= _TELLING:
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
     directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
-    n_constants = max(1, round(_CONSTANTS * wanted / 2.0))
+    fewest = max(1, round(_CONSTANTS * wanted / 2.0))
+    # More constants add to the list: as many others as there would be are left.
+    more = part / (1.0 - part) / (_CONSTANTS / (1.0 - _CONSTANTS))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
-    sizes = n_features, wanted - 2 * n_constants, n_constants
+    sizes = n_features, wanted - 2 * fewest, round(fewest * more)
     return SmallTablePlan(*sizes, choice, tuple(words), prior, directions)

@@ -312,8 +312,32 @@ def test_after_a_fit_only_what_was_released_is_said(released):
     for share in (0.0, 0.05, 0.5):
         model, (X, y) = of_table(), table(300, share)
         data, record = model._validate(X, y, None), pure(3.0, public={"calibrated": True})
-        with pytest.warns(PrivacyWarning) as caught:
-            model._warn_of_a_rare_class(fitted, data, record)
-        texts.append([str(w.message) for w in caught])
+        texts.append(model._count_rarer(fitted, data, record))
     assert texts[0] == texts[1] == texts[2]
-    assert f"{0.04 if 'rarity' in released else 0.05}" in texts[0][0]
+    share, text = texts[0]
+    assert share == (0.04 if "rarity" in released else 0.05)
+    assert f"{share}" in text
+
+
+@pytest.mark.parametrize("share", [0.05, 0.15])
+def test_a_rare_class_with_less_than_half_of_the_area_is_said_whatever_luck_its_count_has(share):
+    """At a third the noise of the count let three of ten fits of a hospital pass."""
+    kind = Table(11, share)
+    sizes = range(100, 4000, 50)
+    judged = [outlook_of(n, 7, 2, 3.0, float(n) ** -2, kind=kind) for n in sizes]
+    assert all(each.cannot_rank_rare == (each.rare_improvement < 0.5) for each in judged)
+    assert {each.cannot_rank_rare for each in judged} == {False, True}
+    # Of classes of like size a count of errors says less: they may be far from rare.
+    like = [outlook_of(n, 7, 2, 3.0, float(n) ** -2, kind=Table(11, 0.3)) for n in sizes]
+    assert all(each.cannot_rank_rare == (each.rare_improvement < 1 / 3) for each in like)
+
+
+def test_a_fit_for_persons_speaks_of_persons():
+    X, y = table(600, 0.05)
+    people = np.arange(600) // 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        of_table(0.1).fit(X, y, groups=people)
+    text = next(str(w.message) for w in caught if "expect about" in str(w.message))
+    assert "300 persons" in text
+    assert "% of the persons" in text

@@ -344,6 +344,16 @@ def test_parts_of_the_list_follow_from_public_numbers():
         assert n_of_cells / looking == pytest.approx(1.0 - share, rel=1e-3)
 
 
+def test_constants_are_a_larger_part_of_the_list_where_errors_are_counted():
+    """As many candidates that look at a row are listed as without a count."""
+    for n_epsilon, share in ((5, 0.5), (60, 0.5), (80, 0.28125), (120, 0.125), (400, 0.05)):
+        plan = plan_small_table(100, 3, n_epsilon / 100, seed=0, counts=True)
+        assert 2 * plan.n_constants / plan.n_listed == pytest.approx(share, rel=1e-3)
+        n_cells = sum(width for _, _, width in plan.cells.blocks)
+        looking = 2 * (plan.directions.n_directions // 2 + n_cells)
+        assert looking == pytest.approx(190_000 if n_epsilon > 180 else 47_500, rel=1e-3)
+
+
 def test_more_candidates_are_listed_where_they_can_be_told_apart():
     for n_samples, epsilon, listed in (
         (400, 0.44, 50_000),
