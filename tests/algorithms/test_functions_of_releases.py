@@ -137,7 +137,7 @@ def test_noisy_steps(n_classes):
 @pytest.mark.parametrize("balances", [False, True])
 def test_a_fit_that_counts_classes(n_classes, balances):
     problem = Problem(
-        N, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes, balances=balances
+        N, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes, balances_classes=balances
     )
     training = gradient_training(problem, 5.0, counts_classes=True)
     assert training.counts is not None
@@ -262,7 +262,7 @@ def test_rows_of_features_weigh_people(is_fit, features):
     moments = []
     for X, y, people in (persons(1, 0), persons(50, 1)):
         data = TrainingData(X, y, np.arange(2), None, people)
-        rows = plan._rows(data, features) if is_fit else plan._unit_rows(data)
+        rows = plan._rows(data, features) if is_fit else plan._normalised_columns(data)
         upper = np.triu(rows.gram())
         moments.append(upper + np.triu(upper, 1).T)
     assert 0.5 < np.linalg.norm(moments[0] - moments[1]) <= math.sqrt(2.0)
