@@ -3192,6 +3192,24 @@ MUTANTS = [
             "rows[:1, size:] = last",
             "test_rows_are_those_of_float64_and_have_norm_one_at_most",
         ),
+        (
+            "SingleFeatureRows._features",
+            "lo < end",
+            "X.any()",
+            "test_how_many_features_are_kept_is_decided_by_public_sizes",
+        ),
+        (
+            "SingleFeatureRows.take_groups",
+            "_kept={}",
+            "_kept=self._kept",
+            "test_features_that_are_kept_are_those_that_are_made",
+        ),
+        (
+            "SingleFeatureRows.gram",
+            "out=work[: len(rows)]",
+            "out=rows",
+            "test_features_that_are_kept_are_those_that_are_made",
+        ),
     ),
     *of(
         "algorithms/engine/preconditioner.py",
@@ -3953,6 +3971,12 @@ MUTANTS = [
             "found + 0.5 * deviation",
             "found",
             "test_noise_is_not_taken_for_signal_nor_for_its_absence",
+        ),
+        (
+            "FirstStep.step_factor",
+            "few * length",
+            "length",
+            "test_more_directions_that_are_flat_ask_for_less_signal",
         ),
     ),
     *of(

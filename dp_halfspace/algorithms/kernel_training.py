@@ -137,7 +137,8 @@ class KernelPlan(FitPlan):
             )
         if self.is_single:
             given = (self.data_norm, feature_map, constant_column)
-            return rows_over(single_feature_rows, data.X, *given)
+            kept = {} if isinstance(data.X, Chunks) else {"memory": self.memory}
+            return rows_over(single_feature_rows, data.X, *given, **kept)
         features = features_of(data.X, self.data_norm, feature_map, self.memory, people)
         return rows_over(normalised_feature_rows, features, constant_column, people=people)
 
@@ -158,12 +159,11 @@ def features_of(
     return clipped_features(X, data_norm, feature_map, memory=memory, **how)
 
 
-def makes_single(facts: PublicFacts, feature_map: FeatureMap, memory: int) -> bool:
-    """Tell whether features are made in float32: in learnt scales, too many to be kept."""
-    size = feature_map.n_components
-    is_large = 4 * facts.n_privacy_units * size > memory and size > _FEW_FEATURES
+def makes_single(facts: PublicFacts, feature_map: FeatureMap) -> bool:
+    """Tell whether features are made, and read, in float32: not few of them, in learnt scales."""
     is_ours = isinstance(feature_map, AdditiveMap) and not feature_map.is_linear
-    return facts.in_column_scales and is_large and is_ours and facts.is_single
+    is_many = feature_map.n_components > _FEW_FEATURES
+    return facts.in_column_scales and is_many and is_ours and facts.is_single
 
 
 def plan_kernel_training(

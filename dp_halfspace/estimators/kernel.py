@@ -108,8 +108,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Random projection behind the features: ``"rademacher"`` or ``"hadamard"``.
         Part of the published algorithms.
     cache_size : float, default=256.0
-        Features that are kept between passes, in MB. Those that do not fit are made again at
-        every pass, by the default steps in learnt column scales in float32.
+        Features that are kept between passes, in MB of float32. Those that do not fit are made
+        again at every pass.
         ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
@@ -265,7 +265,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         }
         least = SEARCH_MEMORY if self.margin == "select" else 0
         memory = max(int(self.cache_size * _MEGABYTE), least)
-        in_single = makes_single(facts, feature_map, memory)
+        in_single = makes_single(facts, feature_map)
         return KernelPlan(
             self._plan_training(problem, feature_map, left, in_single),
             feature_map,

@@ -303,12 +303,15 @@ class SingleFeatureRows(SingleRows):
     """The rows ``scale[i] * (features of X[i] / data_norm, constant)``; see `SingleRows`.
 
     Entries of the array `X` of float32 are at most four. Without a scale rows are brought to norm
-    one whenever they are read. Made by `single_feature_rows`.
+    one whenever they are read. The first blocks of features are kept between passes, as many as
+    `memory` bytes hold; the others are made again. Made by `single_feature_rows`.
     """
 
     feature_map: AdditiveMap = field(kw_only=True)
     data_norm: float = field(kw_only=True)
     constant: float | None = field(kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    _kept: dict[int, SingleArray] = field(default_factory=dict, kw_only=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -341,15 +344,16 @@ class SingleFeatureRows(SingleRows):
 
     def take_groups(self, stride: int) -> SingleFeatureRows:
         """Return the rows of one of so many groups of rows, which their numbers alone decide."""
-        return replace(self, _matrix=sample_groups(self._matrix, stride))
+        return replace(self, _matrix=sample_groups(self._matrix, stride), memory=0, _kept={})
 
     def gram(self) -> FloatArray:
         """Return the upper triangle of ``Z^T Z``, groups summed in float32."""
         total = np.zeros((self.shape[1], self.shape[1]))
         is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
         missing = None if is_plain else np.zeros_like(total)
+        work = np.empty((self.block_rows, self.shape[1]), dtype=np.float32)
         for _, rows, scale, _ in self._blocks():
-            scaled = np.multiply(rows, scale[:, None], out=rows)
+            scaled = np.multiply(rows, scale[:, None], out=work[: len(rows)])
             for first in range(0, len(rows), GRAM_GROUP):
                 # What is lower in the order of BLAS is upper here.
                 part = ssyrk(1.0, scaled[first : first + GRAM_GROUP].T, lower=True).T
@@ -374,9 +378,15 @@ class SingleFeatureRows(SingleRows):
         if isinstance(matrix, CodedRows):
             # Columns of lists are scaled where they are few numbers, once for all blocks.
             matrix = matrix.scaled_lists(factor)
+        end = self.memory // work.nbytes * step
         for lo in range(0, n, step):
+            if lo in self._kept:
+                yield lo, self._kept[lo]
+                continue
             X = matrix[lo : lo + step]
             numbers, rows = numbers_of(X), work[: len(X)]
+            if lo < end:
+                rows = self._kept[lo] = np.empty_like(rows)
             self.feature_map.write_single(numbers, self.data_norm, rows[:, :size], angles[: len(X)])
             if isinstance(X, CodedRows):
                 X.write_lists(rows[:, numbers.shape[1] :])
@@ -398,11 +408,17 @@ def sample_groups(X: Any, stride: int) -> Any:
 
 
 def single_feature_rows(
-    X: SingleArray, data_norm: float, feature_map: AdditiveMap, constant: float | None
+    X: SingleArray,
+    data_norm: float,
+    feature_map: AdditiveMap,
+    constant: float | None,
+    *,
+    memory: int = 0,
 ) -> SingleFeatureRows:
     """Return the rows ``[features of x / data_norm, constant]``, divided by their norm.
 
-    Entries of `X` are those of learnt column scales, at most four; `constant` is public.
+    Entries of `X` are those of learnt column scales, at most four; `constant` is public, and so is
+    the `memory` for features, in bytes.
 
     Notes
     -----
@@ -415,4 +431,4 @@ def single_feature_rows(
     - Proof: ``docs/proofs/certificate.md``, section 10.
     """
     how: dict[str, Any] = {"feature_map": feature_map, "data_norm": data_norm, "constant": constant}
-    return SingleFeatureRows(X, None, None, 1.0, group_size(1.0), **how)
+    return SingleFeatureRows(X, None, None, 1.0, group_size(1.0), **how, memory=memory)

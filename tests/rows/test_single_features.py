@@ -159,8 +159,42 @@ def test_a_record_changes_one_group_only(n_outputs):
         assert changed == [300 // rows.group]
 
 
+@pytest.mark.parametrize("n_kept", [0, 1, 2, 9])
+def test_features_that_are_kept_are_those_that_are_made(n_kept, monkeypatch):
+    """Bit for bit, at every pass, whatever was done with a block before."""
+    monkeypatch.setattr(module, "_FEATURE_ENTRIES", 1)
+    X, size = table(1100), rows_of(table(4)).shape[1]
+    memory = n_kept * 4 * size * module.feature_block_size(len(X), size)
+    made = rows_of(X)
+    kept = module.single_feature_rows(X, D**0.5, map_of(), 0.3, memory=memory + 3)
+    transform, w = thin_map(size, 5), np.random.default_rng(0).standard_normal(size)
+    flat = [each.normalise_images(transform, row_bound=4.0, condition=8.0) for each in (made, kept)]
+    for _ in range(2):
+        np.testing.assert_array_equal(kept.gram(), made.gram())
+        np.testing.assert_array_equal(kept.take_groups(2).gram(), made.take_groups(2).gram())
+        sums = [each.fused_adjoint(w, lambda m, lo, hi: np.tanh(m)) for each in flat]
+        np.testing.assert_array_equal(*sums)
+    # A copy behind a map reads the same blocks; a sample has other rows.
+    assert flat[1]._kept is kept._kept
+    assert len(kept._kept) == min(n_kept, -(-len(X) // kept.block_rows))
+    assert not kept.take_groups(2)._kept
+    assert not made._kept
+
+
+def test_how_many_features_are_kept_is_decided_by_public_sizes(monkeypatch):
+    """Features of zeros, and of records of any size, are as many."""
+    monkeypatch.setattr(module, "_FEATURE_ENTRIES", 1)
+    found = []
+    for X in (table(1100), 0 * table(1100), np.full((1100, D), -4.0, dtype=np.float32)):
+        rows = module.single_feature_rows(X, D**0.5, map_of(), 0.3, memory=2**18)
+        rows.gram()
+        found.append(sorted(rows._kept))
+    assert found[0] == found[1] == found[2]
+    assert 0 < len(found[0]) < 5
+
+
 def private(**more):
-    # Nothing is kept, so features are made again in float32 whatever their number is.
+    # Nothing is kept, so features are made again at every pass.
     return PrivateKernelClassifier(classes=[0, 1], cache_size=0, **more)
 
 

@@ -41,6 +41,10 @@ MAX_STRIDE = 2000.0
 PRECONDITIONER_SHARE = 0.2
 # Number of directions with eigenvalues of their own in the preconditioner that is planned for.
 EFFECTIVE_DIMENSION = 20.0
+# The same for features of two classes: records of the rarer class times mu for one more direction.
+_RECORDS_PER_DIRECTION = 85.0
+# Most such directions.
+_MOST_DIRECTIONS = 100.0
 # The path has its planned length where the signal of the first step exceeds the root of (its length
 # times the number of coefficients, over this number); else it is shorter.
 PATH_OF_SIGNAL = 75.0
@@ -80,7 +84,7 @@ _WHITENED_PER = 12.5
 # What keeps a fit cheap: records for one whitened feature.
 _RECORDS_PER_WHITENED = 25.0
 # Most features of all kinds, relative to their number without whitening.
-_WIDER = 2.5
+_WIDER = 2.75
 # Path length of columns of a table with features, two classes, at mu = 1.
 _FEATURED_PATH = 2.0
 # Power of mu with which it falls.
@@ -441,6 +445,14 @@ def additive_defaults(
     share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
+
+
+def resolved_directions(records: float) -> float:
+    """Return for how many directions of features the preconditioner is made, with two classes.
+
+    `records` are those of the rarer class times mu, a released number.
+    """
+    return min(max(records / _RECORDS_PER_DIRECTION, EFFECTIVE_DIMENSION), _MOST_DIRECTIONS)
 
 
 def _records_per_coefficient(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:

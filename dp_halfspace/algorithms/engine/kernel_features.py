@@ -188,6 +188,8 @@ _RIDGE = 0.1
 _COARSE = 1.0
 # The least of the fine ones, in the same units.
 _FINEST = 0.15
+# Most coarse frequencies, of which otherwise half are: their kernel has few directions.
+_MOST_COARSE = 96
 # Halvings of the interval that the fine length scale is searched in.
 _HALVINGS = 50
 
@@ -217,8 +219,10 @@ class WhiteningPlan:
         coarse, fine = _COARSE, fine_length(spectrum, self.n_cells)
         assert drawn.fourier is not None
         turns = root @ drawn.fourier.frequencies.astype(np.float64)
-        turns[:, 0::2] /= coarse
-        turns[:, 1::2] /= fine
+        # All of them are alike, so it does not matter which ones are coarse.
+        n_coarse = min((turns.shape[1] + 1) // 2, _MOST_COARSE)
+        turns[:, :n_coarse] /= coarse
+        turns[:, n_coarse:] /= fine
         return replace(drawn, fourier=FourierMap(turns.astype(np.float32)))
 
 

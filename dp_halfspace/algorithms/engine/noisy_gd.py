@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import (
+    EFFECTIVE_DIMENSION,
     PATH_OF_SIGNAL,
     SHORTEST_PATH,
     EngineDefaults,
@@ -331,12 +332,14 @@ class FirstStep:
     is. The `weights` of the classes, in [0, 1] and inversely proportional to their sizes, the
     number of records and the `share` of the minority class are released numbers, or public ones.
     The step factor is used to the power `degree`.
+    The preconditioner is made for as many directions as `n_directions`.
     """
 
     weights: FloatArray
     n_samples: float
     share: float
     degree: float
+    n_directions: float = EFFECTIVE_DIMENSION
 
     def step_factor(self, released: FloatArray, plan: DescentPlan) -> float:
         """Return the factor of the lengths of all steps, in (0, 1], by the first released sum.
@@ -355,7 +358,9 @@ class FirstStep:
         signal = (found + 0.5 * deviation) / by_chance
         length = plan.step_size / (1.0 - plan.steps.momentum) * plan.steps.n_steps
         curvature = self.n_samples * self.share * (1.0 - self.share)
-        needed = math.sqrt(length * curvature * n_columns / PATH_OF_SIGNAL)
+        # The more directions are flat, the less of a row lies along the difference of the classes.
+        few = EFFECTIVE_DIMENSION / self.n_directions
+        needed = math.sqrt(few * length * curvature * n_columns / PATH_OF_SIGNAL)
         return float(min(max(signal / needed, SHORTEST_PATH), 1.0) ** self.degree)
 
 

@@ -21,6 +21,7 @@ from dp_halfspace.algorithms.engine.defaults import (
     EngineDefaults,
     engine_defaults,
     rarity_settings,
+    resolved_directions,
 )
 from dp_halfspace.algorithms.engine.noisy_gd import (
     LARGEST_SCORE_OFFSET,
@@ -182,8 +183,13 @@ class LinearPlan(FitPlan):
             recounted = max(self.n_recounted - noise, 0.0) / total
             settings = rarity_settings(rarity, weights, self.algorithm.descent.steps, recounted)
         algorithm = self.algorithm
-        if problem.n_classes == 2 and has_features:
-            algorithm = replace(algorithm, first=first_step(released, total, rarity.degree))
+        if problem.n_classes == 2 and has_features and preconditioner is not None:
+            first = first_step(released, total, rarity.degree)
+            if preconditioner.lead is None:
+                n_directions = resolved_directions(first.share * total * self.mu)
+                first = replace(first, n_directions=n_directions)
+                preconditioner = replace(preconditioner, effective_dimension=n_directions)
+            algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
         if problem.balances_classes:
             weights = balanced_weights(released, noise, total, self.n_recounted)
             if settings is not None:

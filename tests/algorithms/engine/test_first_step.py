@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine.defaults import SHORTEST_PATH, Steps, engine_defaults
+from dp_halfspace.algorithms.engine import noisy_gd
+from dp_halfspace.algorithms.engine.defaults import (
+    SHORTEST_PATH,
+    Steps,
+    engine_defaults,
+    resolved_directions,
+)
 from dp_halfspace.algorithms.engine.noisy_gd import (
     LARGEST_SCORE_OFFSET,
     FirstStep,
@@ -54,6 +60,25 @@ def test_the_path_is_as_long_as_the_signal_allows(share):
     assert step_factors[0] == SHORTEST_PATH
     assert step_factors == sorted(step_factors)
     assert step_factors[-1] == 1.0
+
+
+def test_more_directions_that_are_flat_ask_for_less_signal(monkeypatch):
+    """Of the same sum the path is longer by the root of how many times as many there are."""
+    monkeypatch.setattr(noisy_gd, "SHORTEST_PATH", 0.0)
+    rows, codes = drawn(1.0)
+    first = first_step(np.bincount(codes, minlength=2).astype(float), N, 0.0)
+    released, plan = 0.3 * released_sum(rows, codes, first), plan_for(np.inf)
+    few, many = (
+        replace(first, n_directions=size).step_factor(released, plan) for size in (20.0, 80.0)
+    )
+    assert 0.0 < few < many < 1.0
+    assert many == pytest.approx(2.0 * few)
+
+
+@pytest.mark.parametrize(("records", "wanted"), [(-5.0, 20.0), (0.0, 20.0), (1e9, 100.0)])
+def test_resolved_directions_have_limits(records, wanted):
+    assert resolved_directions(records) == wanted
+    assert 20.0 < resolved_directions(85.0 * 40.0) < 100.0
 
 
 def test_the_mean_of_all_rows_is_no_signal():

@@ -189,7 +189,7 @@ def test_numbers_of_features_are_within_their_limits():
                 assert joint % 2 == 0
                 assert joint == 0 or joint >= 32
                 assert joint <= max(192, n / 25)
-                assert joint + 8 * d <= max(1023, 2.5 * (192 + 8 * d))
+                assert joint + 8 * d <= max(1023, 2.75 * (192 + 8 * d))
                 assert 1 / 3 - 1e-9 <= whitened_length(n, d, 2, mu) ** 2 <= 1
 
 
@@ -217,6 +217,20 @@ def test_fine_features_tell_so_many_parts_apart():
     assert np.prod(np.sqrt(1 + 4 * spectrum / (3 * length**2))) == pytest.approx(20.0)
     assert fine_length(spectrum, 1e9) == pytest.approx(0.15)
     assert fine_length(spectrum, 1.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("size", "coarse"), [(64, 32), (400, 96)])
+def test_half_of_the_frequencies_are_coarse_but_not_more_than_so_many(size, coarse):
+    """Behind a moment that is flat, with its noise, a coarse frequency is as it was drawn."""
+    fourier = draw_fourier(Spectrum("rbf"), 3, np.ones(size), np.random.default_rng(0))
+    plan = plan_whitening(Problem(900, 3, 2, False, 1.0), drawn(3), 50.0, 1.0)
+    plan = replace(plan, n_cells=50.0)
+    rows = Rows(np.tile(np.eye(3), (300, 1)), constant=0.0)
+    given = AdditiveMap(3, 2, fourier, joint_length=1.0)
+    found = plan.run(rows, given, permit_for(plan.moment.mechanism.event)).fourier.frequencies
+    stretched = np.linalg.norm(found, axis=0) / np.linalg.norm(fourier.frequencies, axis=0)
+    np.testing.assert_allclose(stretched[:coarse], 1.1**-0.5, rtol=0.02)
+    assert stretched[coarse:].min() > 1.2
 
 
 def test_rows_in_chunks_have_the_same_fit():
