@@ -165,15 +165,16 @@ def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
     """Warn that a guarantee is weaker than it sounds; of public facts alone, once a fit."""
     _warn_of_calls_around(record)
     epsilon, delta, n = record.epsilon, record.delta, dict(record.public)["n_samples"]
+    unit = "person" if record.adjacency == "replace-one-person" else "record"
     if _WEAK_EPSILON <= epsilon < math.inf:
         warn_caller(
-            f"epsilon={epsilon:g} promises little: one record may change the odds of every "
+            f"epsilon={epsilon:g} promises little: one {unit} may change the odds of every "
             f"conclusion by a factor of up to exp({epsilon:g}). Less than {_WEAK_EPSILON:g} says "
-            "something of every record; summary() of privacy_ says what an attacker can gain"
+            f"something of every {unit}; summary() of privacy_ says what an attacker can gain"
         )
     if delta > 1.0 / n:
         warn_caller(
-            f"delta={delta:g} is more than 1/n for {n} records: it would allow to publish one of "
+            f"delta={delta:g} is more than 1/n for {n} {unit}s: it would allow to publish one of "
             'them in full. Give a delta far below 1/n, or "auto"'
         )
 

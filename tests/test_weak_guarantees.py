@@ -59,7 +59,7 @@ def test_a_large_delta_is_said_once(kind):
 
 def test_of_people_their_number_counts():
     model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0, delta=0.05, epsilon=1.0)
-    with pytest.warns(PrivacyWarning, match="more than 1/n for 30 records"):
+    with pytest.warns(PrivacyWarning, match="more than 1/n for 30 persons"):
         model.fit(X, Y, groups=np.arange(60) // 2)
 
 

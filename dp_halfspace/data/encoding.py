@@ -39,8 +39,6 @@ _CHOICES = 10
 _ALL_PLACES = 330
 # Entries of two categories in one column: as far from each other as with two columns.
 _PAIR = math.sqrt(0.5)
-# Texts up to this length are remembered with their hashes.
-_LONGEST_CODE = 32
 # Letters, digits and underscores of any alphabet in a row.
 _WORD = re.compile(r"\w+")
 
@@ -154,22 +152,8 @@ def _hash_column(cells: Stored, column: Column, size: int) -> Coded:
     """Return rows of norm one with entries in columns that the text alone decides."""
     raw, places = cells.distinct()
     choices = size // _PLACES
-    codes = [_place_of_cell(cell, column.decimal, choices) for cell in raw]
+    codes = [_hash_text(hashed_text_of(cell, column.decimal), choices) for cell in raw]
     return _code(_hashed_rows(choices), np.array(codes)[places])
-
-
-def _place_of_cell(cell: Any, decimal: str | None, choices: int) -> int:
-    """Return the number of the row of one cell among `_hashed_rows`."""
-    # A code is read again in every chunk and at every pass.
-    is_code = type(cell) is str and len(cell) <= _LONGEST_CODE
-    return (_place_of_code if is_code else _read_place)(cell, decimal, choices)
-
-
-def _read_place(cell: Any, decimal: str | None, choices: int) -> int:
-    return _hash_text(hashed_text_of(cell, decimal), choices)
-
-
-_place_of_code = functools.lru_cache(maxsize=2**14)(_read_place)
 
 
 def _hash_text(text: str | None, choices: int) -> int:
@@ -249,21 +233,12 @@ class CodedRows:
     def dense(self, kind: type) -> NDArray[Any]:
         """Return all columns, written out."""
         rows: NDArray[Any] = np.empty(self.shape, kind)
-        size = self.numbers.shape[1]
-        rows[:, :size] = self.numbers
-        self.write_lists(rows[:, size:])
-        return rows
-
-    def scaled_lists(self, factor: float) -> CodedRows:
-        """Return the rows with lists times a factor, and the numbers as they are."""
-        return CodedRows(self.numbers, tuple((table * factor, at) for table, at in self.blocks))
-
-    def write_lists(self, out: NDArray[Any]) -> None:
-        """Write the columns that the lists become."""
-        last = 0
+        last = self.numbers.shape[1]
+        rows[:, :last] = self.numbers
         for table, places in self.blocks:
             first, last = last, last + table.shape[1]
-            out[:, first:last] = table.take(places, axis=0)
+            rows[:, first:last] = table.take(places, axis=0)
+        return rows
 
 
 def written_out(rows: Any) -> NDArray[Any]:

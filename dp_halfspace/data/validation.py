@@ -39,6 +39,11 @@ _NO_NUMBER = object()
 _ENDLESS = ("inf", "-inf")
 _MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
+# Of types alone: those of y as a whole, and of the public labels.
+_NUMBERS_FOR_TEXTS = (
+    ": y holds numbers, and classes texts. cross_val_predict of scikit-learn replaces labels by "
+    "their positions, but for method='predict': state classes=[0, 1, ...] there"
+)
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
@@ -446,7 +451,8 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
     position = {label: code for code, label in enumerate(label_set.tolist())}
     table = np.array([_look_up(label, position) for label in seen.tolist()], dtype=np.intp)
     if (table < 0).any():
-        raise ValueError(_OTHER_LABEL)
+        are_texts = label_set.dtype.kind == "U" and labels.dtype.kind in "biuf"
+        raise ValueError(_OTHER_LABEL + _NUMBERS_FOR_TEXTS * are_texts)
     return table[inverse], label_set
 
 

@@ -152,7 +152,10 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
     """Return coefficients and intercepts of a model for rows in its column scales."""
     kind = type(model).__name__
     if hasattr(model, "encoding_"):
-        raise ValueError(f"{kind} makes numbers of a table first: take TableEffectsDisplay")
+        raise ValueError(
+            f"{kind} makes numbers of a table first and has no linear score of its columns: "
+            "TableEffectsDisplay shows their effects"
+        )
     others = ("row_lengths_", "hidden_coef_", "monotone_")
     if any(hasattr(model, name) for name in others) or not hasattr(model, "coef_"):
         raise ValueError(

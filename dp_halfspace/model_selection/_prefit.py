@@ -160,7 +160,11 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         permit = authorise(record, source, ledger)
         self._release(plan, data, values, permit)
         self.classes_, self.privacy_ = data.classes, record
+        self._warn_of_release()
         return self
+
+    def _warn_of_release(self) -> None:
+        """Warn, by what was released alone, where it says nothing."""
 
     @fit_context(prefer_skip_nested_validation=False)
     def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:

@@ -39,8 +39,8 @@ from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
 # Public candidates for the smallest probability of a class in a set: quarters of log-odds in the
-# middle, few where sets hold nearly all classes or none.
-_LOG_ODDS = expit([-8.0, -6.0, -5.0, -4.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
+# middle, few where sets hold nearly all classes or none: noise chooses each of these as often.
+_LOG_ODDS = expit([-7.0, -5.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
 # By class, from this coverage on, utilities fall faster behind the target than before it.
 _LEAST_STEEP_COVERAGE = 0.6
 # How many times as fast.
@@ -96,7 +96,7 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         threshold for each; else it is that of all records together.
     thresholds : array-like of increasing floats or None, default=None
         PUBLIC candidates for the smallest probability of a class in a set, between 0 and 1. None
-        takes quarters of log-odds from -3 to 1.5, and eight beyond. Zero, all classes, is a
+        takes quarters of log-odds from -3 to 1.5, and six beyond. Zero, all classes, is a
         candidate, too.
     epsilon : float, default=1.0
         Budget of the calibration, in [1e-9, 1e6] or infinite; pure: no delta is spent.

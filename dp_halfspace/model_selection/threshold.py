@@ -282,12 +282,14 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         place = int(chosen_places(released, plan.choice)[0])
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
+
+    def _warn_of_release(self) -> None:
+        """Warn where every record is predicted positive, or none."""
         if math.isinf(self.threshold_):
             who = "every" if self.threshold_ < 0.0 else "no"
             warn_caller(
                 f"the threshold is infinite: {who} record is predicted positive, which says "
-                "nothing. More records, a larger epsilon or an easier target leave room for a "
-                "threshold"
+                "nothing. More records, a larger epsilon or an easier target leave room for one"
             )
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -355,28 +355,15 @@ class AdditiveMap:
             return 1.0
         return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
 
-    def single_factor(self, data_norm: float) -> float:
-        """Return the factor of the columns of rows where `write_single` writes them."""
-        return 1.0 / (data_norm * self.single_scale)
-
-    @property
-    def n_angles(self) -> int:
-        """Number of linear forms whose cosines and sines are features."""
-        return 0 if self.fourier is None else self.fourier.n_components // 2
-
-    def write_single(
-        self, rows: SingleArray, data_norm: float, out: SingleArray, angles: SingleArray
-    ) -> None:
+    def write_single(self, rows: SingleArray, data_norm: float, out: SingleArray) -> None:
         """Write what `apply` makes of ``rows / data_norm``, divided by `single_scale`, in float32.
 
-        Entries of the rows of float32 are at most four. Columns without features may be left out
-        at their end, and are not written. Each row is mapped by itself. `angles` is room for
-        `n_angles` numbers of each row.
+        Entries of the rows of float32 are at most four. Each row is mapped by itself.
         """
         d, scale = self.n_features_in, self.entry_scale
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
-        np.multiply(rows, self.single_factor(data_norm), out=out[:, : rows.shape[1]])
+        np.multiply(rows, 1.0 / (data_norm * self.single_scale), out=out[:, :d])
         curved = rows[:, :n_curved]
         if end > d:
             values = curved * (scale / (2.0 * self.half_range * data_norm))
@@ -384,9 +371,9 @@ class AdditiveMap:
             np.clip(values, 0.0, 1.0, out=values)
             write_cosines(values, out[:, d:end], 1.0 / (scale * self.single_scale))
         if self.fourier is not None:
-            size = self.n_angles
+            size = self.fourier.n_components // 2
             turns = self.fourier.frequencies / np.float32(self._share * data_norm)
-            np.matmul(curved, turns * np.float32(2.0 * math.pi), out=angles)
+            angles = curved @ (turns * np.float32(2.0 * math.pi))
             if _FARTHEST * float(np.abs(turns).sum(axis=0).max()) > _FEW_TURNS:
                 angles -= np.rint(angles / (2.0 * math.pi)) * (2.0 * math.pi)
             np.cos(angles, out=out[:, end : end + size])
@@ -400,12 +387,10 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
     """
     d = values.shape[1]
     # cos(k v) = 2 cos(v) cos((k - 1) v) - cos((k - 2) v): one cosine for all of them.
-    last, this = np.ones_like(values), np.cos(math.pi * values)
-    twice, product = 2.0 * this, np.empty_like(values)
+    last, cosine = np.ones_like(values), np.cos(math.pi * values)
+    twice, this = 2.0 * cosine, cosine
     for k in range(2, out.shape[1] // d + 2):
-        np.multiply(twice, this, out=product)
-        np.subtract(product, last, out=last)
-        last, this = this, last
+        last, this = this, twice * this - last
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 

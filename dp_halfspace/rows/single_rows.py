@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ssyrk, strmm
 
-from dp_halfspace.data.encoding import CodedRows, numbers_of
+from dp_halfspace.data.encoding import written_out
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,
@@ -371,25 +371,17 @@ class SingleFeatureRows(SingleRows):
         """Make the features of block after block; a block is valid until the next one."""
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
-        angles = np.empty((step, self.feature_map.n_angles), dtype=np.float32)
         last = (self.constant or 0.0) / self.feature_map.single_scale
-        factor = self.feature_map.single_factor(self.data_norm)
-        matrix: Any = self._matrix
-        if isinstance(matrix, CodedRows):
-            # Columns of lists are scaled where they are few numbers, once for all blocks.
-            matrix = matrix.scaled_lists(factor)
         end = self.memory // work.nbytes * step
         for lo in range(0, n, step):
             if lo in self._kept:
                 yield lo, self._kept[lo]
                 continue
-            X = matrix[lo : lo + step]
-            numbers, rows = numbers_of(X), work[: len(X)]
+            X = written_out(self._matrix[lo : lo + step])
+            rows = work[: len(X)]
             if lo < end:
                 rows = self._kept[lo] = np.empty_like(rows)
-            self.feature_map.write_single(numbers, self.data_norm, rows[:, :size], angles[: len(X)])
-            if isinstance(X, CodedRows):
-                X.write_lists(rows[:, numbers.shape[1] :])
+            self.feature_map.write_single(X, self.data_norm, rows[:, :size])
             rows[:, size:] = last
             yield lo, rows
 

@@ -13,7 +13,7 @@ import pytest
 import skops.io
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning, PrivateTableClassifier
 from dp_halfspace.algorithms.engine import calibration, class_counts, training
@@ -129,6 +129,23 @@ def test_one_record_says_all_that_was_spent(epsilon, delta, probability):
     assert len(dict(public["columns"])) == 7
 
 
+def test_a_key_is_hinted_at_by_its_name_alone():
+    frame = FRAME.assign(patient_id=1, visitId=2)
+    with pytest.warns(PrivacyWarning, match="schema does not state") as caught:
+        clone(TABLE).plan(frame, LABELS)
+    (text,) = [str(w.message) for w in caught if "does not state" in str(w.message)]
+    assert "By name 'patient_id', 'visitId' may tell rows or persons apart" in text
+    stated = {**SCHEMA, "patient_id": "drop", "visitId": "drop"}
+    with pytest.warns(PrivacyWarning) as caught:
+        clone(TABLE).set_params(schema=stated).plan(frame, LABELS)
+    assert not any("may tell rows" in str(w.message) for w in caught)
+
+
+def test_a_word_that_is_no_kind_is_shown():
+    with pytest.raises(ValueError, match=r"'visit' must be .*; got 'datum'"):
+        clone(TABLE).set_params(schema={**SCHEMA, "visit": "datum"}).plan(FRAME, LABELS)
+
+
 def test_kinds_that_dtypes_say_are_declared_once():
     model = clone(TABLE).set_params(schema={**SCHEMA, "visit": "date"})
     with warnings.catch_warnings(record=True) as caught:
@@ -141,6 +158,7 @@ def test_kinds_that_dtypes_say_are_declared_once():
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
+    assert "may tell rows or persons apart" not in text
     described = dict(dict(model.privacy_.public)["columns"])
     assert described["city"] == "text, by the dtype of the column"
     assert described["visit"] == "date"
@@ -414,6 +432,20 @@ def test_a_threshold_comes_up_to_its_target(target, wanted):
     # It costs nothing.
     without = clone(model).set_params(threshold=None).plan(RARE_ROWS, RARE)
     assert without.events == model.privacy_.events
+
+
+def test_labels_that_scikit_learn_has_replaced_are_named():
+    """For probabilities `cross_val_predict` hands over positions in the place of texts."""
+    labels = np.where(RARE == 1, "yes", "no")
+    model = clone(NUMBERS).set_params(classes=["no", "yes"])
+    assert len(cross_val_predict(model, RARE_ROWS, labels, cv=2)) == len(labels)
+    with pytest.raises(ValueError, match=r"cross_val_predict .* state classes=\[0, 1"):
+        cross_val_predict(model, RARE_ROWS, labels, cv=2, method="predict_proba")
+    positions = clone(NUMBERS).set_params(classes=[0, 1])
+    found = cross_val_predict(positions, RARE_ROWS, labels, cv=2, method="predict_proba")
+    assert found.shape == (len(labels), 2)
+    with pytest.raises(ValueError, match=r"public labels in classes$"):
+        model.fit(RARE_ROWS, np.where(RARE == 1, "yes", "maybe"))
 
 
 def test_a_false_positive_rate_has_two_names():

@@ -36,6 +36,7 @@ def stated(entry):
     return entry.estimator, entry.purpose, entry.responsible, entry.part
 
 
+@pytest.mark.filterwarnings("ignore:the threshold is infinite")
 def test_every_release_names_its_estimator(ledger):
     model = AdaptiveMarginClassifier(epsilon=1.0, delta=1e-6, classes=[0, 1], ledger=ledger)
     model.fit(X, Y)

@@ -456,4 +456,7 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
         intercept_releases(lambda *_: np.array([5.0])),
         pytest.warns(PrivacyWarning, match=f"{who} record is predicted positive"),
     ):
-        PrivateThresholdClassifier(Given(), **given).fit(X[:20], Y[:20])
+        (model := PrivateThresholdClassifier(Given(), **given)).fit(X[:20], Y[:20])
+    # All is set before it is said, so that an error made of the warning loses nothing.
+    assert math.isinf(model.threshold_)
+    assert model.privacy_.epsilon == 0.01
