@@ -178,14 +178,16 @@ def check_features(
     No error tells the number of rows if it is hidden.
     """
     refuse_foreign_arrays("X", X)
-    check_two_dimensional(X)
-    speaks = has_speaking_cells(X)
+    table = check_two_dimensional(X)
+    # Most rows are an array of numbers.
+    is_array_of_numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    speaks = not is_array_of_numbers and has_speaking_cells(X)
     if speaks and isinstance(X, list | tuple):
         X, speaks = with_nan(X), False
     if sparse.issparse(X):
         _check_sparse_structure(X)
-    _refuse_dates(X)
-    if hides_rows and not as_table(X).shape[1]:
+    _refuse_dates(X, table)
+    if hides_rows and not table.shape[1]:
         raise ValueError("X has no columns: at least one is required")
     checked = None if speaks else _convert_features(estimator, X, reset=reset)
     if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
@@ -214,15 +216,6 @@ def has_speaking_cells(X: Any) -> bool:
     for column in columns:
         kinds |= set(map(type, column))
     return any(map(may_speak, kinds))
-
-
-def as_table(X: Any) -> Any:
-    """Return what has a shape: `X` itself, or its rows in an array, None where these differ."""
-    if hasattr(X, "ndim") and not isinstance(X, memoryview):
-        return X
-    if isinstance(X, list | tuple) and has_speaking_cells(X):
-        X = with_nan(X)
-    return array_or_none(X)
 
 
 def _convert_features(
@@ -307,13 +300,12 @@ def refuse_foreign_arrays(name: str, values: Any) -> None:
         )
 
 
-def _refuse_dates(X: Any) -> None:
+def _refuse_dates(X: Any, table: Any) -> None:
     """Refuse columns of dates and durations, whose unit would decide what they mean."""
     if hasattr(X, "dtypes"):
         bad = [j for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     else:
-        array = as_table(X)
-        bad = list(range(array.shape[1])) if array.dtype.kind in "mM" else []
+        bad = list(range(table.shape[1])) if table.dtype.kind in "mM" else []
     if bad:
         raise ValueError(
             f"X holds dates or durations in {_name_columns(getattr(X, 'columns', None), bad)}: "
@@ -341,9 +333,15 @@ def _has_valid_indices(X: Any) -> bool:
     return bool((np.diff(X.indptr) >= 0).all() and (X.nnz == 0 or columns.max() < X.shape[1]))
 
 
-def check_two_dimensional(X: Any) -> None:
-    """Refuse anything but a table, before a library quotes it in its own message."""
-    table = as_table(X)
+def check_two_dimensional(X: Any) -> Any:
+    """Return what has the shape of a table: `X` itself, or its rows in an array.
+
+    Anything else is refused, before a library quotes it in its own message.
+    """
+    table = X
+    if not hasattr(X, "ndim") or isinstance(X, memoryview):
+        speaks = isinstance(X, list | tuple) and has_speaking_cells(X)
+        table = array_or_none(with_nan(X) if speaks else X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
     if table.ndim != 2:
@@ -352,6 +350,7 @@ def check_two_dimensional(X: Any) -> None:
             "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
             "X.reshape(1, -1) if it is a single sample."
         )
+    return table
 
 
 def _name_columns(names: Any, columns: Iterable[int]) -> str:

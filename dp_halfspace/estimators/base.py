@@ -244,7 +244,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         better than the majority class misses as many as are in the other one. Where nothing was
         counted, it is said of a class of 5 %.
         """
-        unit = _unit_of(data)
+        unit = "records" if data.people is None else "persons"
         share, found = None, f"if one class has 5% of the {unit}"
         if fitted.rarity is not None:
             share = _share_of_rarer(fitted.rarity.second)
@@ -278,7 +278,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             kind = replace(kind, share=share)
         sizes = (n_samples, n_features, len(data.classes))
         spent = float(self.epsilon), delta
-        unit = _unit_of(data)
+        unit = "records" if data.people is None else "persons"
         return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
 
     def _judged_as(
@@ -534,11 +534,6 @@ class PrivateLinearClassifier(PrivateClassifier):
         tags.input_tags.allow_nan = self.data_norm is None and self._learns_scales
         tags.classifier_tags.multi_class = not self._is_binary
         return tags
-
-
-def _unit_of(data: TrainingData) -> str:
-    """Name what a fit protects, in the plural."""
-    return "records" if data.people is None else "persons"
 
 
 def _share_of_rarer(noisy: float) -> float:

@@ -30,7 +30,6 @@ from dp_halfspace.algorithms.search.directions import asinh_cells
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
-    as_table,
     check_features,
     check_two_dimensional,
     is_chunked,
@@ -391,9 +390,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         del y
         if is_chunked(X):
             X = check_dense(stand_in(self), X, reset=True)
-        else:
-            check_two_dimensional(X)
-        n_samples, n_features = as_table(X).shape
+        n_samples, n_features = check_two_dimensional(X).shape
         people = sort_by_person(groups, np.empty((n_samples, 0)))[1]
         return self._plan_fit(n_samples, n_features, people)[1]
 
