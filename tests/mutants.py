@@ -4595,4 +4595,14 @@ MUTANTS = [
             "test_rows_of_features_weigh_people",
         ),
     ),
+    *of(
+        "privacy/random_stopping.py",
+        "tests/test_rounding.py",
+        (
+            "trade_off",
+            "np.exp(t) * UP",
+            "np.exp(t)",
+            "test_a_factor_inside_a_plan_is_used",
+        ),
+    ),
 ]

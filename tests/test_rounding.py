@@ -64,6 +64,7 @@ from dp_halfspace.optim.risks import (
     jacobian_floor,
     logistic_diameter,
 )
+from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
@@ -384,8 +385,9 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
         (risks, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
         (_search_plan, "UP", lambda: gaussian_search().events[0].terms[0][2]),
+        (random_stopping, "UP", lambda: random_stopping.trade_off(lambda t: -t).slopes[-1]),
     ],
-    ids=["noisy rows", "perturbed rows", "softmax", "pairs", "dearest run"],
+    ids=["noisy rows", "perturbed rows", "softmax", "pairs", "dearest run", "trade-off"],
 )
 def test_a_factor_inside_a_plan_is_used(module, name, stated, monkeypatch):
     """A plan without it says less."""

@@ -154,7 +154,6 @@ class Closed:
         raise AssertionError("charged")
 
 
-@pytest.mark.sampled(93)
 @pytest.mark.parametrize(("name", "params", "said"), CASES)
 def test_what_cannot_be_done_is_refused_by_name(monkeypatch, name, params, said):
     """Before the data are read or anything is charged, and without a trace in the estimator."""

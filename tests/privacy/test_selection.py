@@ -56,7 +56,6 @@ CASES = [
 LONG = pytest.param(np.linspace(0, 4, 7), 1.3, 1.0, 60_000, marks=pytest.mark.slow)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("utilities", "epsilon", "sensitivity", "draws"), [*((*case, 3000) for case in CASES), LONG]
 )
