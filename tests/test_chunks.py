@@ -136,7 +136,8 @@ def test_chunks_change_nothing_but_roundings(name):
     whole = make().fit(data, labels)
     more = (local(1), local(7)) if name in {"units", "scaler"} else ()
     # Rows in learnt column scales are summed in float32.
-    apart, slow = 1e-5 if name in {"units", "ranking"} else 1e-9, name in {"margin", "remade"}
+    in_single = {"units", "ranking", "curves"}
+    apart, slow = 1e-5 if name in in_single else 1e-9, name in {"margin", "remade"}
     for cut in (local(2), *more) if slow else (local(2), of_dask(7), *more):
         model, rows = make().fit(cut(data), cut(labels)), cut(data)
         np.testing.assert_allclose(image(model, rows), image(whole, data), rtol=0, atol=apart)
@@ -208,7 +209,8 @@ def test_tables_in_chunks_are_encoded_where_they_are(name, tmp_path, monkeypatch
         assert model.privacy_ == want.privacy_
         assert model.encoding_ == want.encoding_
         found = model.decision_function(table[:200])
-        np.testing.assert_allclose(found, want.decision_function(table[:200]), rtol=0, atol=1e-9)
+        # Sums of groups of rows are in float32, and chunks divide rows into other groups.
+        np.testing.assert_allclose(found, want.decision_function(table[:200]), rtol=0, atol=1e-5)
         np.testing.assert_array_equal(
             np.asarray(model.predict(rows))[:200], want.predict(table[:200])
         )

@@ -353,7 +353,7 @@ def test_persons_are_named_where_a_model_protects_them(ward, capsys):
     assert "for 2000 persons, 2 columns" in out
     _, text = read_page("card.html")
     assert "for 2000 persons, 2 columns" in text
-    assert "By the number of persons, columns and classes" in text
+    assert "Computed from the number of persons, columns and classes" in text
     score = ["evaluate", "m.joblib", "ward.csv", "--target", "died", "--epsilon", "1"]
     assert main(score) == 0
     assert "name the column of persons by --groups" in capsys.readouterr().err
@@ -372,7 +372,7 @@ def test_a_card_says_what_noisy_counts_say_of_a_rare_class(ward, capsys):
     assert "by a noisy count" in said
     assert said in capsys.readouterr().err
     _, text = read_page("card.html")
-    assert f"{said}. By noisy counts that the fit released" in text
+    assert f"{said}. Computed from noisy counts that the fit released" in text
     assert main(["card", "m.joblib", "--out", "again.html"]) == 0
     assert said in read_page("again.html")[1]
 

@@ -92,7 +92,7 @@ def test_where_there_are_none_it_is_said():
     with pytest.raises(ValueError, match="linear in features"):
         natural_coefficients(curved)
     table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)
-    with pytest.raises(ValueError, match="take TableEffectsDisplay"):
+    with pytest.raises(ValueError, match="TableEffectsDisplay shows their effects"):
         natural_coefficients(table)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
     with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):
