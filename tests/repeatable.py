@@ -7,6 +7,7 @@ A test marked ``sampled(n)`` runs n of its cases; `pytest -m slow` runs the othe
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from contextlib import contextmanager
@@ -45,6 +46,17 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.nodeid.startswith(CORE) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.core)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep thousands of collected tests out of every search for garbage, which takes long."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @contextmanager

@@ -505,6 +505,7 @@ def moved_in_memory(kind, maker, odd, rule):
     return len({encoded(table, rule)[:-1].tobytes() for table in tables}) > 1
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("maker", MAKERS)
 def test_one_object_changes_no_other_row(maker, kind):

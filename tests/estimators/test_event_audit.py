@@ -100,6 +100,7 @@ AUDITS = {
 FEW = ("randomized_response", "halfspace", "halfspace with a margin", "network")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name", [*FEW, *(pytest.param(n, marks=pytest.mark.slow) for n in AUDITS if n not in FEW)]
 )

@@ -169,6 +169,7 @@ def test_breast_cancer_is_no_longer_dominated():
     assert np.mean(scores) > 0.86
 
 
+@pytest.mark.sampled(2)
 @every_kind
 def test_a_replay_finds_nothing(kind):
     X, y = ward(200)
@@ -336,6 +337,7 @@ def test_weights_of_several_classes_move_the_choice():
     assert np.mean([share(0.05) for _ in range(4)]) < 0.2
 
 
+@pytest.mark.sampled(2)
 @every_tree
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_a_replay_of_a_tree_finds_nothing(kind, epsilon):

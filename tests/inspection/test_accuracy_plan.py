@@ -21,6 +21,7 @@ MEASURED = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", MEASURED, ids=["abalone", "winewhite", "compactiv"])
 def test_plans_meet_what_was_measured(size):
     *sizes, reference = size

@@ -125,6 +125,7 @@ def greedy_trees(rule, count, seed=0):
 LOOSE, FINE = {"epsilon": 0.3, "delta": 0.1}, {"epsilon": 3.0, "delta": 1e-4}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("terms", [CAP, LOOSE, pytest.param(FINE, marks=pytest.mark.slow)])
 def test_adaptive_trees_never_pass_an_adaptive_cap(terms):
     rule = Cap(**terms, adaptive=True)

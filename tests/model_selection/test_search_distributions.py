@@ -364,6 +364,7 @@ PLANTED = {
 FAST = ("scores with half of their noise", "a choice of twice the epsilon")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "bug", [pytest.param(b, marks=[pytest.mark.slow] * (b not in FAST)) for b in PLANTED]
 )

@@ -165,6 +165,7 @@ def test_what_is_left_out_of_a_step_is_counted_as_lost(n_records, mu, tail):
     assert loss.mass.sum() + loss.cut == pytest.approx(1.0, abs=1e-13)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("n_records", "mu", "count"), [(50, 0.3, 2499), (20, 0.6, 300)])
 def test_many_steps_cost_no_less_than_another_accountant_says(n_records, mu, count):
     """The other one composes one order of the neighbours; both are within the contract."""

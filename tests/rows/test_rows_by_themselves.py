@@ -232,6 +232,7 @@ def test_scores_are_products_of_one_layout_whatever_the_records_are(monkeypatch,
     assert seen[:half] == seen[half:] != []
 
 
+@pytest.mark.sampled(1)
 @some_forms
 def test_nor_with_several_blocks(form):
     n, d = 1200, 200

@@ -211,6 +211,7 @@ def neighbour(X, y, number):
     return other, labels
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("stride", [1, 3])
 def test_a_replay_finds_nothing(stride, monkeypatch):
     if stride > 1:

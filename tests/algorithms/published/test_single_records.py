@@ -105,6 +105,7 @@ def test_drawn_rows_are_equally_likely_and_have_the_noise():
         noise.perturb(value[:4], source)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (2, 1.0), (30, 0.3), (60, 1.0), (60, 8.0)])
 def test_all_steps_spend_the_budget_and_no_more(n, epsilon):
     small = 1e-3
@@ -201,6 +202,7 @@ def test_it_learns_and_the_record_says_what_was_spent():
         model.fit(X, y)
 
 
+@pytest.mark.slow
 def test_beside_column_scales_and_balanced_classes():
     X, y = make_halfspace(30, 2, margin=0.4, random_state=0)
     common = {"margin": 0.3, "solver": "noisy_sgd", "classes": [-1, 1], "epsilon": 4.0}

@@ -111,6 +111,7 @@ each_smooth = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(1)
 @each_smooth
 def test_certified_on_many_records_and_columns(loss):
     for form in (np.asarray, np.asfortranarray, sparse.csr_array):
