@@ -2540,7 +2540,7 @@ MUTANTS = [
             "_label_indices",
             "not is_own(error)",
             "False",
-            "test_of_foreign_errors_only_the_type_is_said",
+            "test_a_foreign_error_of_labels_is_no_message",
         ),
     ),
     *of(

@@ -21,6 +21,7 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateKernelClassifier,
 )
+from dp_halfspace.data import chunked_data
 from dp_halfspace.data.chunked_data import (
     _check_unchanged,
     _checksum,
@@ -583,6 +584,13 @@ def test_what_this_library_raises_of_a_chunk_is_said():
         list(rows.each(_check_unchanged, b"").values())
     with pytest.raises(RuntimeError, match=r"^chunk 0: ValueError, of which no more is said here$"):
         list(LocalChunks.of([np.array(["secret"])]).each(_to_floats, float).values())
+
+
+def test_a_foreign_error_of_labels_is_no_message(monkeypatch):
+    """What another library says of labels may quote one: only its type goes further."""
+    monkeypatch.setattr(chunked_data, "class_indices", lambda y, classes: np.array(y, dtype=float))
+    with pytest.raises(ValueError, match="secret"):
+        chunked_data._label_indices(["secret"], np.array([0, 1]))
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 1000])
