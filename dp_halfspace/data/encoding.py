@@ -246,6 +246,16 @@ def written_out(rows: Any) -> NDArray[Any]:
     return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
 
 
+def write_scaled(rows: Any, factor: float, out: NDArray[Any]) -> None:
+    """Write rows that may be coded, times a number; lists of codes are never written out first."""
+    numbers = numbers_of(rows)
+    last = numbers.shape[1]
+    np.multiply(numbers, factor, out=out[:, :last])
+    for table, places in rows.blocks if isinstance(rows, CodedRows) else ():
+        first, last = last, last + table.shape[1]
+        np.multiply(table.take(places, axis=0), factor, out=out[:, first:last])
+
+
 def numbers_of(rows: Any) -> NDArray[Any]:
     """Return the numbers of rows that may be coded; of an array all columns."""
     return rows.numbers if isinstance(rows, CodedRows) else rows

@@ -137,7 +137,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ledger : object with a method ``charge(record)``, or None
         Charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        Above 0, `fit` prints what it is about to release, by the public record, and that it did.
 
     Attributes
     ----------

@@ -296,7 +296,7 @@ class PrivateTableClassifier(PrivateClassifier):
     ledger : object with a method ``charge(record)``, or None
         Charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        Above 0, `fit` prints what it is about to release, by the public record, and that it did.
 
     Attributes
     ----------
@@ -405,8 +405,8 @@ class PrivateTableClassifier(PrivateClassifier):
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
-        sizes = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(sum(sizes), 1), False, Table(n_encoded)
+        facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
+        return max(len(facts), 1), False, Table(n_encoded, n_facts=max(sum(facts), 1))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""

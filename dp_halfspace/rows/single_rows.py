@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ssyrk, strmm
 
-from dp_halfspace.data.encoding import written_out
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,
@@ -377,7 +376,7 @@ class SingleFeatureRows(SingleRows):
             if lo in self._kept:
                 yield lo, self._kept[lo]
                 continue
-            X = written_out(self._matrix[lo : lo + step])
+            X = self._matrix[lo : lo + step]
             rows = work[: len(X)]
             if lo < end:
                 rows = self._kept[lo] = np.empty_like(rows)
