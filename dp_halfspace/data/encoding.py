@@ -107,8 +107,9 @@ class Encoding:
         place = {name: j for j, name in enumerate(frame.names)}
         missing = [column.name for column in self.columns if column.name not in place]
         if missing:
-            names, verb = ", ".join(map(repr, missing)), "was" if len(missing) == 1 else "were"
-            raise ValueError(f"X has no column {names}, which {verb} there at the fit")
+            what, verb = ("column", "was") if len(missing) == 1 else ("columns", "were")
+            names = ", ".join(map(repr, missing))
+            raise ValueError(f"X has no {what} {names}, which {verb} there at the fit")
         return [place[column.name] for column in self.columns]
 
 
