@@ -128,7 +128,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         None draws the noise from the operating system. An int makes the fit reproducible and raises
         `PrivacyWarning`: anyone who knows it can repeat the choice.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
         Has no effect; it exists for compatibility, because progress reports would use budget.
 

@@ -297,7 +297,7 @@ class PrivateTableClassifier(PrivateClassifier):
         None draws the noise from the operating system. An int makes the fit reproducible and raises
         `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
         Has no effect; it exists for compatibility, because progress reports would use budget.
 

@@ -121,7 +121,7 @@ def outlook(
     epsilon : float, default=1.0
         Budget of the fit, positive.
     delta : float or "auto", default="auto"
-        Of the fit; "auto" is ``1/n_samples**2``, 0 asks for pure differential privacy.
+        Of the fit; "auto" is ``1/n_samples**2``, 0 requests pure DP.
     is_scale_stated : bool, default=False
         Whether the fit is given a public `data_norm`, or a schema; it matters for three to seven
         classes.

@@ -89,7 +89,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
 
     Notes
     -----
-    **Privacy.** A function of what was released and of public parameters: it costs nothing.
+    **Privacy.** A function of what was released and of public parameters: it uses no budget.
 
     Examples
     --------

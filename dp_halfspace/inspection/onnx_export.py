@@ -38,7 +38,7 @@ def to_onnx(model: Any) -> Any:
 
     Notes
     -----
-    **Privacy.** A function of what was released and of public parameters: it costs nothing.
+    **Privacy.** A function of what was released and of public parameters: it uses no budget.
 
     Computed in double precision inside, so that columns far from zero keep their digits.
     """

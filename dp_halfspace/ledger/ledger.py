@@ -549,7 +549,7 @@ class PrivacyLedger:
 
         Notes
         -----
-        **Privacy.** A function of public numbers, so asking costs nothing.
+        **Privacy.** A function of public numbers, so calling it uses no budget.
 
         Examples
         --------

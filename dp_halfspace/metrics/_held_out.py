@@ -125,7 +125,7 @@ class PrivateGroupScore:
     confusion : ndarray of shape (n_groups, n_classes, n_classes)
         The noisy numbers of records, true labels by rows.
     privacy_ : PrivacyRecord
-        What was spent, on all metrics of one call together.
+        The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
 

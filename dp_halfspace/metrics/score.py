@@ -78,7 +78,7 @@ class PrivateScore:
         confusion matrix or a calibration curve two arrays, the interval of every entry by itself,
         for n fresh records.
     privacy_ : PrivacyRecord
-        What was spent, on all metrics of one call together.
+        The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
     curve : tuple of two arrays, or None
@@ -211,10 +211,11 @@ def private_score(
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     groups : array-like of shape (n_samples,) or None, default=None
-        Who each record belongs to; needs ``delta > 0``. The unit of privacy is then a person with
-        all records, each of which weighs one over their number; n is the number of people.
+        The person to whom each record belongs; needs ``delta > 0``. The unit of privacy is then a
+        person with all records, each of which weighs one over their number; n is the number of
+        people.
     by : array-like of shape (n_samples,), str or None, default=None
         The group (a ward, a sex) of each record, or the name of the column of the data frame `X`
         that says it: the score of every group, and the gaps between them, from one table of
@@ -233,9 +234,9 @@ def private_score(
         For ``"calibration_curve"`` the inner borders of the bins, by default tenths.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises
-        `PrivacyWarning`: whoever knows it can subtract the noise.
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
 
     Returns
     -------
@@ -246,8 +247,8 @@ def private_score(
     Raises
     ------
     ValueError, BudgetError
-        By what is refused of arguments, data, budget and the shape of what the model returns:
-        nothing was spent.
+        If arguments, data, budget or the shape of what the model returns are refused. Nothing was
+        spent.
 
     Notes
     -----

@@ -267,14 +267,14 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     epsilon : float, default=1.0
         Budget of one call of ``fit``, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     clip : float, default=4.0
         Widths from the centre beyond which values are cut off.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
 
     Attributes
     ----------
@@ -335,8 +335,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows. The number of people is public, who has how many rows is not.
+            The person to whom each row belongs, as any hashable values. The unit of privacy is then
+            a person with all rows. The number of people is public, the number of rows of each
+            person is not.
 
         Returns
         -------
@@ -346,7 +347,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         Raises
         ------
         ValueError, BudgetError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
+            If parameters, data or budget are refused. Nothing was spent or changed.
         """
         del y
         probe = stand_in(self)
@@ -385,7 +386,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
         Notes
         -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
+        **Privacy.** A function of public quantities, so calling it uses no budget.
         """
         del y
         if is_chunked(X):

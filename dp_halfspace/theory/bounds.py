@@ -173,8 +173,8 @@ def strongly_convex_excess_risk(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it.
 
     References
     ----------
@@ -235,7 +235,7 @@ def optimal_regularization(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing.
+    Privacy: a function of public quantities, so calling it uses no budget.
 
     References
     ----------
@@ -310,8 +310,8 @@ def convex_excess_risk(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It
-    describes the release, it is not what makes the release private.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it.
 
     References
     ----------
@@ -554,9 +554,9 @@ def population_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private. With ``epsilon=inf`` it is the bound for
-    learning without privacy.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it. With ``epsilon=inf`` it is the bound
+    for learning without privacy.
 
     References
     ----------
@@ -748,11 +748,11 @@ def ranking_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. Class sizes are private in this library: pass
-    guesses. Sampling costs :math:`\frac{2(LD)^2}\lambda(\frac1{n_+}+\frac1{n_-})`: after the best
+    Privacy: a function of public quantities. Class sizes are private in this library: pass guesses.
+    Sampling costs :math:`\frac{2(LD)^2}\lambda(\frac1{n_+}+\frac1{n_-})`: after the best
     :math:`\lambda` it decays with :math:`\sqrt{\rho(1-\rho)n}`, for which the paper has
-    :math:`\rho(1-\rho)\sqrt n`. The paper has orders of magnitude, with high probability over the
-    sample.
+    :math:`\rho(1-\rho)\sqrt n`. The paper states orders of magnitude, with high probability over
+    the sample.
 
     References
     ----------
@@ -861,9 +861,9 @@ def objective_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. The bound is
-    :math:`\frac{E\lVert b\rVert^2}{2\lambda n^2}+\frac{2(LR)^2}{\lambda n}
-    +\frac\lambda2\lVert w\rVert^2`. The paper has orders of magnitude.
+    Privacy: a function of public quantities. The bound is :math:`\frac{E\lVert b\rVert^2}{2\lambda
+    n^2}+\frac{2(LR)^2}{\lambda n} +\frac\lambda2\lVert w\rVert^2`. The paper states orders of
+    magnitude.
 
     References
     ----------

@@ -90,9 +90,9 @@ def margin_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the release;
-    clipping and noise make it private. Numbers read off the data, such as its true margin, must not
-    be passed if the result is used to choose a fit.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; clipping and noise make it private. Numbers read off the data, such as its true margin,
+    must not be passed if the result is used to choose a fit.
 
     With rank :math:`k = \min(d, n)`, row norm :math:`v` and :math:`\mu` the Gaussian
     privacy of one candidate the bound is
@@ -242,7 +242,7 @@ def last_iterate_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing.
+    Privacy: a function of public quantities, so calling it uses no budget.
 
     The papers have orders of magnitude, no number. A logarithm of `n_steps` is the price of the
     last iterate with a constant step size.
@@ -376,7 +376,7 @@ def random_stopping_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. With the default
+    Privacy: a function of public quantities, so calling it uses no budget. With the default
     arguments the numbers are those of ``selection="random_stopping"``.
 
     The paper takes ``miss`` for :math:`1/n^2`, hence about :math:`n^2K` runs, and has an order of

@@ -85,8 +85,8 @@ def hinge_risk_bound(
         + \frac1\rho\sqrt{\frac1T+\frac{4\min(d,n)}{(n\mu)^2}}\Bigr)=:b,
 
     and :math:`\Phi(\Phi^{-1}(b)+\mu)` on fresh records: a private model cannot know its sample
-    better than a fresh one. The dimension is capped by n, so no projection is needed. The paper has
-    orders of magnitude.
+    better than a fresh one. The dimension is capped by n, so no projection is needed. The paper
+    states orders of magnitude.
 
     References
     ----------
@@ -150,7 +150,7 @@ def phased_risk_bound(
         +\frac{\eta_j}{2\rho^2}\bigl(1+\tfrac1{n_j}\bigr)
         +\frac{\Delta_j}{\rho n_j}[j>1]\Bigr)+\frac{s_J}\rho\sqrt{2/\pi}.
 
-    One pass needs no bound for what a sample hides. The paper has orders of magnitude.
+    One pass needs no bound for what a sample hides. The paper states orders of magnitude.
 
     References
     ----------
@@ -287,7 +287,7 @@ def kernel_risk_bound(
     -----
     Privacy: a function of public quantities. Beside `hinge_risk_bound` in twice as many dimensions
     as there are frequencies, D, it adds :math:`(1+h)/(\rho\sqrt D)`: D about n is enough where the
-    paper asks for :math:`n^2\ln(2n/\beta)`. The paper has orders of magnitude.
+    paper asks for :math:`n^2\ln(2n/\beta)`. The paper states orders of magnitude.
 
     References
     ----------
@@ -361,8 +361,8 @@ def network_risk_bound(
     -----
     Privacy: a function of public quantities. Only the first layer is projected: the width of the
     others is chosen by whoever designs the network, and is smaller than what the inner projections
-    of the paper would leave. The paper has orders of magnitude, for a width that is the same in all
-    layers.
+    of the paper would leave. The paper states orders of magnitude, for a width that is the same in
+    all layers.
 
     References
     ----------

@@ -190,8 +190,8 @@ def tilted_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it.
 
     References
     ----------
@@ -303,8 +303,8 @@ def adversarial_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private. Near ``w = 0`` every noise lowers the
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it. Near ``w = 0`` every noise lowers the
     margins by the radius times its whole norm, so that the bound grows with the dimension.
 
     References
