@@ -285,8 +285,9 @@ def kernel_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. The bound is `hinge_risk_bound` in twice as many dimensions as there are frequencies, D, plus :math:`(1+h)/(\rho\sqrt D)`: D about n is enough, where the
-    paper needs :math:`n^2\ln(2n/\beta)`. The paper states orders of magnitude.
+    Privacy: a function of public quantities. The bound is `hinge_risk_bound` in twice as many
+    dimensions as there are frequencies, D, plus :math:`(1+h)/(\rho\sqrt D)`: D about n is enough,
+    where the paper needs :math:`n^2\ln(2n/\beta)`. The paper states orders of magnitude.
 
     References
     ----------
