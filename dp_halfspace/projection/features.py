@@ -371,6 +371,8 @@ class AdditiveMap:
             values += 0.5
             np.clip(values, 0.0, 1.0, out=values)
             write_cosines(values, out[:, d:end], 1.0 / (scale * self.single_scale))
+            if self.has_powers:
+                write_powers(values, out[:, d:end], 1.0 / (scale * self.single_scale))
         if self.fourier is not None:
             size = self.fourier.n_components // 2
             turns = self.fourier.frequencies / np.float32(self._share * data_norm)
@@ -395,7 +397,7 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 
-def write_powers(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
+def write_powers(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
     """Write ``scale 2^.5 T_k(2 v - 1) / k`` for ``k = 2, 4, ...``, instead of these cosines.
 
     T_k is the Chebyshev polynomial, at most one in size; the arguments are as in `write_cosines`.
