@@ -250,6 +250,12 @@ _FADED = 200.0
 # The same at which a quarter of the steps have no class weights: none of the steps with few
 # records, half of them with many.
 _PHASED = 50.0
+# Offset of the intercept that is released, relative to that of the last steps: with many records of
+# the rarer class, whose scores are larger than noise, and with few.
+_LEAST_OFFSET = 0.7
+_LARGEST_OFFSET = 2.0
+# Records of the rarer class times mu half way between them.
+_SETTLED = 65.0
 # Power of the ratio of the sizes in the weight of the majority class with many records.
 _LEAST_POWER = 0.3
 # Added to the margin offset with few records of the rarer class.
@@ -321,7 +327,8 @@ def rarity_settings(
         weights=weighed / weighed.max(),
         last_weights=weights,
         score_offset=score_offset,
-        intercept_offset=score_offset * (1.0 + 1.0 / (1.0 + (records / _PHASED) ** 2)),
+        intercept_offset=score_offset
+        * (_LEAST_OFFSET + (_LARGEST_OFFSET - _LEAST_OFFSET) / (1.0 + (records / _SETTLED) ** 2)),
         weighted_offset_part=1.0 - power,
         weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
     )
