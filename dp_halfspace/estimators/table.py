@@ -299,7 +299,8 @@ class PrivateTableClassifier(PrivateClassifier):
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Has no effect; it exists for compatibility, because progress reports would use budget.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -408,8 +409,8 @@ class PrivateTableClassifier(PrivateClassifier):
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
-        sizes = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(sum(sizes), 1), False, Table(n_encoded)
+        facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
+        return max(len(facts), 1), False, Table(n_encoded, n_facts=max(sum(facts), 1))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""

@@ -116,6 +116,10 @@ _HALF_STEP = 20.0
 # Records times mu, for each root of a column, that are counted for the rarer class when the
 # majority class is weighted.
 _RECOUNTED = 8.0
+# Records, and records times mu, from which the first half of the steps on features that are made at
+# every pass read half of the rows.
+_HALVED_ROWS = 2**19
+_HALVED_SIGNAL = 2e5
 # Share of the records up to which a class is rare.
 _EVEN = 0.1
 # Power of the ratio of the sizes in the weights of the rarest class.
@@ -452,6 +456,15 @@ def additive_defaults(
     share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
+
+
+def halved_steps(n_samples: int, mu: float, n_steps: int) -> int:
+    """Return before which step half of the rows are read at a time, to save time.
+
+    The noise of such a step is twice as large beside its sum, so they are for little noise alone.
+    """
+    is_large = n_samples >= _HALVED_ROWS and n_samples * mu >= _HALVED_SIGNAL
+    return n_steps // 2 + 1 if is_large else 0
 
 
 def resolved_directions(records: float) -> float:
