@@ -38,6 +38,7 @@ from dp_halfspace.algorithms.engine.defaults import RARE_COUNT_SHARE, rare_class
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.search.column_rankings import plan_column_ranking
 from dp_halfspace.data.chunked_data import (
     as_chunks,
@@ -96,12 +97,14 @@ _RANGES_LEARN = 150.0
 class _Engine(PrivateKernelClassifier):
     """The engine of encoded rows: their first `n_curved` columns have more than two values.
 
-    These are in public ranges if it `is_ranged`: rows may crowd near an end.
+    These are in public ranges if it `is_ranged`: rows may crowd near an end. `count` is the noise
+    of a count of the second class that a fit is given.
     """
 
     n_curved: int = 0
     is_linear: bool = False
     is_ranged: bool = False
+    count: DiscreteLaplaceNoise | None = None
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         # Columns with stated ranges are brought to the same scale as columns with learnt ones.
@@ -111,6 +114,7 @@ class _Engine(PrivateKernelClassifier):
             is_scale_stated=False,
             in_column_scales=True,
             is_single=facts.copies_are_single,
+            count=self.count,
         )
 
     def _drawn_map(
@@ -292,10 +296,12 @@ class _RareTableFit(FitPlan):
         noisy = float(permit.release(exact, self.count)[0])
         n_samples = len(data.class_indices)
         is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
-        plan = self.steps
+        ranking, steps = self.ranking.inner, self.steps.inner
+        assert isinstance(ranking, ColumnRankingFit)
+        assert isinstance(steps, KernelPlan)
+        plan = replace(self.steps, inner=steps.with_count(noisy))
         if is_rare:
-            assert isinstance(self.ranking.inner, ColumnRankingFit)
-            plan = replace(self.ranking, inner=replace(self.ranking.inner, noisy=noisy))
+            plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
         permit.enter(self.either, plan.events)
         return plan.run(data, permit)
 
@@ -310,7 +316,8 @@ class PrivateTableClassifier(PrivateClassifier):
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores calibrate the
     probabilities. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, or
     below 300 with three to seven classes; at most 512 encoded columns and seven classes), the
-    model is a pure DP selection among listed classifiers.
+    model is a pure DP selection among listed classifiers. With two classes and ``n epsilon`` from
+    600 to 3500 a noisy count comes first: where one class is rare, one column is chosen to rank it.
 
     Parameters
     ----------
@@ -365,7 +372,8 @@ class PrivateTableClassifier(PrivateClassifier):
         ``center`` and ``scale`` of every column of numbers, stated or released. Columns without a
         range are used as they are in a table of few rows.
     model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
-        The released model of encoded rows; the latter for a table of few rows.
+        The released model of encoded rows; the latter for a table of few rows, or where a column
+        ranks.
     calibration_ : CalibrationCurve
         Released curve that turns scores into log odds. For a table of few rows the slope
         is the log odds of a right answer, by a noisy count of errors.
@@ -527,13 +535,15 @@ class PrivateTableClassifier(PrivateClassifier):
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
         mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
-        steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta))
+        steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
         ranking = ColumnRankingFit(facts, plan_column_ranking(data.encoding.widths, left), count)
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
         made = data.encoding, model, ranking, model._public_parameters(data), nothing
         return _RareTableFit(count, limit, Either(left, mu), _TableFit(*made), steps)
 
-    def _engine_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit:
+    def _engine_fit(
+        self, data: _EncodedTable, budget: Budget, count: DiscreteLaplaceNoise | None = None
+    ) -> _TableFit:
         """Divide the budget between calibration, column scales and model."""
         n_samples, numbers = data.n_privacy_units, data.encoding.numbers
         calibration, scales, left = None, None, budget
@@ -556,6 +566,7 @@ class PrivateTableClassifier(PrivateClassifier):
             n_curved=len(numbers),
             is_linear=self.features == "linear",
             is_ranged=not (learnt.any() or budget.is_pure),
+            count=count,
         )
         facts = model._facts(data)
         plan_fit = model._plan_balanced if facts.balances_classes else model._plan

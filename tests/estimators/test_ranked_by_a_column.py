@@ -15,6 +15,7 @@ from dp_halfspace.algorithms.search import column_rankings
 from dp_halfspace.audit import replay
 from dp_halfspace.estimators import table
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
+from dp_halfspace.privacy.interception import intercept_releases
 from tests.releases import record_releases
 from tests.support import public
 
@@ -139,6 +140,22 @@ def worst(share, flips):
 @pytest.mark.parametrize("flips", [True, False])
 def test_a_fit_is_a_function_of_its_releases(share, flips):
     assert worst(share, flips) <= 1.0
+
+
+@pytest.mark.parametrize("released", [0.0, 399.0, 401.0, 3599.0, 3601.0])
+@pytest.mark.parametrize("share", [0.02, 0.4])
+def test_the_branch_follows_the_released_count(released, share):
+    """Whatever the exact one is."""
+    events = []
+
+    def answer(value, mechanism, source):
+        events.append(mechanism.event)
+        return mechanism.perturb(value, source) if events[1:] else np.array([released])
+
+    with intercept_releases(answer):
+        clone(MODEL).fit(*ward(share))
+    is_rare = min(released, N - released) <= 0.1 * N
+    assert {type(event) for event in events[1:]} == ({Exponential} if is_rare else {Gaussian})
 
 
 def test_the_replay_sees_a_branch_that_follows_the_exact_count(monkeypatch):
