@@ -254,6 +254,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
+            count=facts.count,
         )
         whitened = self._plan_whitened(problem, facts, budget, seed)
         if whitened is None:

@@ -26,7 +26,17 @@ MOST_CLASSES = 7
 # features: with two classes, and with more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
-# The same with two classes and a public model in the list.
+# Tables of two classes: n epsilon up to which one column may rank the rarer class.
+MOST_RANKED_BY_A_COLUMN = 3500.0
+# Part of epsilon that counts the classes there.
+RARE_COUNT_SHARE = 0.06
+# Largest share of the rarer class.
+_RANKED_BY_A_COLUMN = 0.1
+# The n epsilon from which on steps may separate such a class from the rest.
+_STEPS_SEPARATE = 1000.0
+# And the largest share from there on.
+_RARELY_SEPARATED = 0.03
+# n epsilon of a selection with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections are the better choice.
 STAGES_PAY = 1000.0
@@ -592,6 +602,18 @@ def small_table_rule(
     if has_prior and n_classes == 2:
         pays = SMALL_WITH_PRIOR
     return n_samples * epsilon < pays
+
+
+def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
+    """Return the share of the rarer class up to which one column is to rank a table, if any is.
+
+    By what is public: from the ``n epsilon`` on at which a table is no longer small, while noise on
+    sums hides a class of few records.
+    """
+    strength = n_samples * epsilon
+    if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
+        return None
+    return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:
