@@ -16,8 +16,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
-from dp_halfspace._cli import tables
 from dp_halfspace._budget import WEAK_GUARANTEE
+from dp_halfspace._cli import tables
 from dp_halfspace._cli.arguments import Stopped, UserError
 from dp_halfspace._cli.files import import_skops, load_model, save_model, write_out, write_whole
 from dp_halfspace._cli.tables import (
