@@ -62,6 +62,20 @@ class Encoding:
         return _PLACES * max(1, min(_CHOICES, _ALL_PLACES // (_PLACES * max(n_texts, 1))))
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns that each column becomes, in the order of encoded rows: numbers come first."""
+        others = [c for c in self.columns if not (c.is_number or c.kind == "drop")]
+        return (*(1 for _ in self.numbers), *map(self._width, others))
+
+    def _width(self, column: Column) -> int:
+        """Return how many columns a column that is no number becomes."""
+        if column.kind == "text":
+            return self.n_hashes
+        if column.kind == "words":
+            return column.n_columns
+        return 1 if len(column.categories) == 2 else len(column.categories)
+
+    @property
     def length(self) -> float:
         """Root of the number of columns that are used: about the length of an encoded row."""
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))

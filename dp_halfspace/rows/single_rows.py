@@ -173,14 +173,14 @@ class SingleRows:
             factors = coefficients(margins, lo, lo + len(X))
             np.multiply(factors.T, scale, out=factors.T)
             columns = factors.reshape(len(X), -1)
-            sums, block_sum = np.zeros((columns.shape[1], d)), np.empty(w.shape)
+            sums, block = np.zeros((columns.shape[1], d)), np.empty(w.shape)
             _add_products(columns, X, self.group, sums)
-            block_sum[:d] = sums.T.reshape(block_sum[:d].shape)
+            block[:d] = sums.T.reshape(block[:d].shape)
             if isinstance(constant, np.ndarray):
-                block_sum[d] = constant.astype(np.float64) @ factors.astype(np.float64)
+                block[d] = constant.astype(np.float64) @ factors.astype(np.float64)
             elif constant is not None:
-                block_sum[d] = float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
-            add_part(block_sum, total, missing)
+                block[d] = float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
+            add_part(block, total, missing)
         return total
 
     def gram(self) -> FloatArray:

@@ -383,6 +383,28 @@ def test_a_table_in_chunks_is_that_in_memory(monkeypatch):
     np.testing.assert_allclose(*scores, atol=1e-3 * np.abs(scores[0]).max())
 
 
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+def test_columns_in_stated_ranges_are_fitted_to_the_features_that_predictions_use(monkeypatch):
+    import pandas  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    X = rng.beta(0.3, 3.0, (4000, 30))  # crowded near an end, where polynomials are no cosines
+    y = (X[:, :15].sum(axis=1) > X[:, 15:].sum(axis=1)).astype(int)
+    frame = pandas.DataFrame(X).rename(columns="x{}".format)
+    schema = {name: [0.0, 1.0] for name in frame}
+    scores, precisions = [], []
+    for in_single in (True, False):
+        if not in_single:
+            monkeypatch.setattr(kernel, "makes_single", lambda *_: False)
+        model = PrivateTableClassifier(epsilon=0.8, classes=[0, 1], schema=schema, random_state=0)
+        model.fit(frame, y)
+        assert model.model_.feature_map_.has_powers
+        scores.append(model.decision_function(frame))
+        precisions.append(dict(model.privacy_.public).get("precision"))
+    assert precisions == ["float32", None]
+    np.testing.assert_allclose(*scores, atol=0.02 * np.abs(scores[1]).max())
+
+
 @pytest.mark.parametrize(("size", "rank"), [(300, 4), (1000, 64)])
 def test_lengths_of_images_have_the_allowance_of_the_lemma(size, rank):
     """``preconditioner.md``, section 5: seen on rows that no direction touches."""
