@@ -3148,6 +3148,16 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
+        "tests/test_common.py",
+        (
+            "PrivateClassifier.fit",
+            'print(f"{type(self).__name__} has charged and released it")',
+            "print(data.class_indices)",
+            "test_verbose_prints_the_public_record_and_nothing_else",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
         "tests/test_persons.py",
         (
             "PrivateClassifier.fit",
