@@ -40,7 +40,7 @@ class ClassCountPlan:
 
     Of two classes the second is counted: the number of records is public. Where records have
     weights, which are added up then, the sum of all is not, and every class is counted. What was
-    `counted_before` is paid for, and `released` where a run follows it.
+    `counted_before` is accounted for, and `released` where a run follows it.
     """
 
     n_samples: int
