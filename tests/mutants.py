@@ -3194,6 +3194,12 @@ MUTANTS = [
         ),
         (
             "SingleFeatureRows._features",
+            "range(part[0] * step, n, part[1] * step)",
+            "range(part[0] * step * (self._matrix[300, 0] > 0), n, part[1] * step)",
+            "test_which_half_of_the_rows_a_step_reads_is_decided_by_their_numbers",
+        ),
+        (
+            "SingleFeatureRows._features",
             "lo < end",
             "X.any()",
             "test_how_many_features_are_kept_is_decided_by_public_sizes",
@@ -4053,6 +4059,16 @@ MUTANTS = [
             "min(settings.score_offset, LARGEST_SCORE_OFFSET)",
             "100.0 * settings.score_offset",
             "test_no_noise_follows_the_counts",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/rows/test_single_features.py",
+        (
+            "descend",
+            "rows.fused_adjoint(query, made, **half)",
+            "(1.0 + is_halved) * rows.fused_adjoint(query, made, **half)",
+            "test_a_replay_of_halved_steps_finds_nothing",
         ),
     ),
     *of(

@@ -1,4 +1,4 @@
-"""Privacy: what was released (events), what it costs (accounting), how noise is drawn."""
+"""Privacy: releases (events), their cost (accounting), and the sampling of noise."""
 
 from typing import TYPE_CHECKING
 

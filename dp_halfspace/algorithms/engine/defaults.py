@@ -126,6 +126,10 @@ _HALF_STEP = 20.0
 # Records times mu, for each root of a column, that are counted for the rarer class when the
 # majority class is weighted.
 _RECOUNTED = 8.0
+# Records, and records times mu, from which the first half of the steps on features that are made at
+# every pass read half of the rows.
+_HALVED_ROWS = 2**19
+_HALVED_SIGNAL = 2e5
 # Share of the records up to which a class is rare.
 _EVEN = 0.1
 # Power of the ratio of the sizes in the weights of the rarest class.
@@ -260,6 +264,12 @@ _FADED = 200.0
 # The same at which a quarter of the steps have no class weights: none of the steps with few
 # records, half of them with many.
 _PHASED = 50.0
+# Offset of the intercept that is released, relative to that of the last steps: with many records of
+# the rarer class, whose scores are larger than noise, and with few.
+_LEAST_OFFSET = 0.7
+_LARGEST_OFFSET = 2.0
+# Records of the rarer class times mu half way between them.
+_SETTLED = 65.0
 # Power of the ratio of the sizes in the weight of the majority class with many records.
 _LEAST_POWER = 0.3
 # Added to the margin offset with few records of the rarer class.
@@ -331,7 +341,8 @@ def rarity_settings(
         weights=weighed / weighed.max(),
         last_weights=weights,
         score_offset=score_offset,
-        intercept_offset=score_offset * (1.0 + 1.0 / (1.0 + (records / _PHASED) ** 2)),
+        intercept_offset=score_offset
+        * (_LEAST_OFFSET + (_LARGEST_OFFSET - _LEAST_OFFSET) / (1.0 + (records / _SETTLED) ** 2)),
         weighted_offset_part=1.0 - power,
         weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
     )
@@ -455,6 +466,15 @@ def additive_defaults(
     share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
+
+
+def halved_steps(n_samples: int, mu: float, n_steps: int) -> int:
+    """Return before which step half of the rows are read at a time, to save time.
+
+    The noise of such a step is twice as large beside its sum, so they are for little noise alone.
+    """
+    is_large = n_samples >= _HALVED_ROWS and n_samples * mu >= _HALVED_SIGNAL
+    return n_steps // 2 + 1 if is_large else 0
 
 
 def resolved_directions(records: float) -> float:
