@@ -31,7 +31,7 @@ MOST_RANKED_BY_A_COLUMN = 3500.0
 # Part of epsilon that counts the classes there.
 RARE_COUNT_SHARE = 0.06
 # Largest share of the rarer class.
-_RANKED_BY_A_COLUMN = 0.1
+_RANKED_BY_A_COLUMN = 0.08
 # The n epsilon from which on steps may separate such a class from the rest.
 _STEPS_SEPARATE = 1000.0
 # And the largest share from there on.
