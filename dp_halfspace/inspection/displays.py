@@ -586,7 +586,9 @@ class AdditiveDisplay:
             effects = _scores(model, rows) - centre
             grids.add(ColumnEffect(str(name), values, effects), rows, j)
         columns, explained = _explained(model, grids, grids.columns)
-        return cls(columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained)
+        return cls(
+            columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained
+        )
 
     @property
     def importances(self) -> dict[str, float]:
