@@ -4065,6 +4065,12 @@ MUTANTS = [
             "weighed / weighed.min()",
             "test_whatever_is_counted_the_settings_are_within_their_bounds",
         ),
+        (
+            "rarity_settings",
+            "records / _SETTLED",
+            "_SETTLED / records",
+            "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
+        ),
     ),
     *of(
         "algorithms/engine/noisy_gd.py",
@@ -4116,6 +4122,12 @@ MUTANTS = [
             "smaller / counts, total",
             "counts / smaller, total",
             "test_whatever_is_counted_weights_are_at_most_one",
+        ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "max(n_directions, n_curved)",
+            "n_directions",
+            "test_a_row_of_many_curved_columns_is_divided_among_them",
         ),
     ),
     *of(
