@@ -1,7 +1,11 @@
-"""Tables with a rare class through PrivateTableClassifier: area, log loss, accuracy, Brier score.
+"""Tables with a rare class: area, log loss, accuracy, Brier score from budget to budget.
 
 ``python -m benchmarks.rare_tables [TABLE ...] --fits 6`` needs the shared tables in the folder
-named by the environment variable ``DP_HALFSPACE_DATA``. No schema is given.
+named by the environment variable ``DP_HALFSPACE_DATA``. No schema is given. Of the classes that
+`--model` names beside ``"table"`` only the area is printed: they have no probabilities. They get
+categories as columns of 0 and 1. In brackets is the
+difference to the budget before. `--splits` draws training and test rows anew for each fit, adds
+epsilon 10000, and with ``"auc"`` the area of balanced logistic regression.
 """
 
 from __future__ import annotations
@@ -15,11 +19,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from dp_halfspace import PrivateTableClassifier
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    PrivateAUCClassifier,
+    PrivateKernelClassifier,
+    PrivateTableClassifier,
+)
 
+MODELS: dict[str, Any] = {
+    "table": PrivateTableClassifier,
+    "margin": AdaptiveMarginClassifier,
+    "kernel": PrivateKernelClassifier,
+    "auc": PrivateAUCClassifier,
+}
+
+KINDS = ("area", "log loss", "accuracy", "Brier score")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 # A table, the label that is set apart from the rest, and the share that is kept of it, if not all.
 TABLES: dict[str, tuple[str, str | None, float | None]] = {
@@ -33,8 +51,8 @@ TABLES: dict[str, tuple[str, str | None, float | None]] = {
 }
 
 
-def table(name: str) -> tuple[pd.DataFrame, pd.DataFrame, Any, Any]:
-    """Return rows and whether they are of the rare class, for training and test."""
+def rows_of(name: str) -> tuple[pd.DataFrame, Any]:
+    """Return all rows, and whether they are of the rare class."""
     file, label, share = TABLES[name]
     folder = Path(os.environ["DP_HALFSPACE_DATA"]) / "tables"
     frame = pd.read_csv(folder / f"{file}.csv.bz2")
@@ -46,37 +64,79 @@ def table(name: str) -> tuple[pd.DataFrame, pd.DataFrame, Any, Any]:
         kept = np.random.default_rng(1).permutation(found)[:n_kept]
         rows = np.sort(np.concatenate([np.flatnonzero(~rare), kept]))
         frame, rare = frame.iloc[rows].reset_index(drop=True), rare[rows]
-    parts = train_test_split(frame, rare, test_size=0.3, random_state=0, stratify=rare)
-    return tuple(parts)  # type: ignore[return-value]
+    return frame, rare
 
 
-def figures(parts: Any, epsilon: float) -> list[float]:
-    """Fit once; return area, log loss, accuracy and Brier score."""
+def split(frame: Any, rare: Any, seed: int = 0) -> Any:
+    """Return rows and labels for training and test."""
+    return train_test_split(frame, rare, test_size=0.3, random_state=seed, stratify=rare)
+
+
+def table(name: str) -> Any:
+    """Return rows and whether they are of the rare class, for training and test."""
+    return split(*rows_of(name))
+
+
+def figures(parts: Any, epsilon: float, model: str = "table") -> list[float]:
+    """Fit once; return the area and, where there are probabilities, the other three figures."""
     X, Z, y, t = parts
-    model = PrivateTableClassifier(epsilon=epsilon, classes=[False, True]).fit(X, y)
-    probabilities = model.predict_proba(Z)[:, 1]
+    fitted = MODELS[model](epsilon=epsilon, classes=[False, True]).fit(X, y)
+    if model != "table":
+        return [roc_auc_score(t, fitted.decision_function(Z))]
+    probabilities = fitted.predict_proba(Z)[:, 1]
     return [
         roc_auc_score(t, probabilities),
         log_loss(t, np.clip(probabilities, 1e-9, 1.0 - 1e-9)),
-        model.score(Z, t),
+        fitted.score(Z, t),
         brier_score_loss(t, probabilities),
     ]
+
+
+def logistic_area(parts: Any) -> float:
+    """Return the area of balanced logistic regression on rows of norm one in exact scales."""
+    X, Z, y, t = parts
+    scaler = PrivateAUCClassifier(epsilon=math.inf, classes=[False, True]).fit(X, y).scaler_
+    train, test = (np.nan_to_num(scaler.transform(part)) for part in (X, Z))
+    train, test = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (train, test))
+    model = LogisticRegression(class_weight="balanced", max_iter=5000).fit(train, y)
+    return float(roc_auc_score(t, model.decision_function(test)))
+
+
+def mean_and_error(values: Any) -> str:
+    """Say the mean of some figures and its standard error."""
+    return f"{np.mean(values):.4f} +- {np.std(values) / math.sqrt(len(values)):.4f}"
+
+
+def line(found: Any, before: Any = None) -> str:
+    """Say the figures of a cell, and by how much the first two differ from the cell before."""
+    parts = []
+    for place in range(found.shape[1]):
+        text = f"{KINDS[place]} {mean_and_error(found[:, place])}"
+        if before is not None and place < 2:
+            text += f" ({mean_and_error(found[:, place] - before[:, place])})"
+        parts.append(text)
+    return ", ".join(parts)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=list(TABLES))
     parser.add_argument("--fits", type=int, default=6)
+    parser.add_argument("--model", choices=MODELS, default="table")
+    parser.add_argument("--splits", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in options.tables:
-        parts = table(name)
-        for epsilon in EPSILONS:
-            found = np.array([figures(parts, epsilon) for _ in range(options.fits)])
-            mean, error = found.mean(axis=0), found.std(axis=0) / math.sqrt(len(found))
-            print(
-                f"{name} epsilon {epsilon:g}: area {mean[0]:.3f} +- {error[0]:.3f}, "
-                f"log loss {mean[1]:.3f} +- {error[1]:.3f}, accuracy {mean[2]:.4f}, "
-                f"Brier {mean[3]:.4f}",
-                flush=True,
-            )
+        frame, rare = rows_of(name)
+        if options.model != "table":
+            frame = pd.get_dummies(frame, dtype=float).to_numpy()
+        seeds = range(options.fits) if options.splits else [0] * options.fits
+        parts = [split(frame, rare, seed) for seed in seeds]
+        before = None
+        for epsilon in (*EPSILONS, 1e4) if options.splits else EPSILONS:
+            found = np.array([figures(part, epsilon, options.model) for part in parts])
+            print(f"{name} epsilon {epsilon:g}: {line(found, before)}", flush=True)
+            before = found
+        if options.splits and options.model == "auc":
+            areas = np.array([[logistic_area(part)] for part in parts])
+            print(f"{name} balanced logistic regression: {line(areas)}", flush=True)

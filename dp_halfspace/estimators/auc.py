@@ -38,8 +38,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     mechanism : str, default="auto"
         ``"noisy_gd"``: private preconditioner and noisy gradient steps, as in
         `AdaptiveMarginClassifier`, with the majority class weighted down, and shorter steps behind
-        a weaker preconditioner where a noisy count says that noise drowns the smaller class (for
-        pure DP one perturbed objective of the same rows). ``"mean_difference"``: difference of
+        a weaker preconditioner where a noisy count says that noise drowns the smaller class, longer
+        ones where it hardly disturbs it (for pure DP one perturbed objective of the same rows). ``"mean_difference"``: difference of
         the class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
         minimiser of a loss over all pairs, with a random linear term or with noise. ``"auto"`` is
         ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count bought or
