@@ -39,12 +39,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ``"noisy_gd"``: private preconditioner and noisy gradient steps, as in
         `AdaptiveMarginClassifier`, with the majority class weighted down, and shorter steps behind
         a weaker preconditioner where a noisy count says that noise drowns the smaller class, longer
-        ones where it hardly disturbs it (for pure DP one perturbed objective of the same rows). ``"mean_difference"``: difference of
-        the class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
-        minimiser of a loss over all pairs, with a random linear term or with noise. ``"auto"`` is
-        ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count bought or
-        given) among more than 40 columns: there, not for pure DP, it is the mean difference,
-        at the same price.
+        ones where it hardly disturbs it (for pure DP one perturbed objective of the same rows).
+        ``"mean_difference"``: difference of the class means of privately standardised rows.
+        ``"objective"`` and ``"output"``: the exact minimiser of a loss over all pairs, with a
+        random linear term or with noise. ``"auto"`` is ``"noisy_gd"``, but for a class of less than
+        3 % of the records (by the count bought or given) among more than 40 columns: there, not for
+        pure DP, it is the mean difference, at the same price.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of a pair's difference of scores, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.

@@ -216,9 +216,9 @@ class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
     The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
-    times as long: shorter with few records, longer with little noise. The majority class weighs the ratio of the sizes of the classes to the power
-    `weight_power`; for this ratio `n_recounted` records of the majority class are counted for the
-    smaller one.
+    times as long: shorter with few records, longer with little noise. The majority class weighs
+    the ratio of the sizes of the classes to the power `weight_power`; for this ratio `n_recounted`
+    records of the majority class are counted for the smaller one.
     """
 
     map_power: float
