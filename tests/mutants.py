@@ -4044,6 +4044,12 @@ MUTANTS = [
             "test_the_more_records_of_a_rare_class_the_closer_to_the_fit_of_classes_of_like_size",
         ),
         (
+            "rarity_of",
+            ", _PER_COLUMN * n_columns",
+            ", math.inf",
+            "test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are",
+        ),
+        (
             "plan_class_counts",
             "rest.mu",
             "mu",
@@ -4070,6 +4076,32 @@ MUTANTS = [
             "records / _SETTLED",
             "_SETTLED / records",
             "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_auc.py",
+        (
+            "rare_defaults",
+            "max(longer, 1.0)",
+            "1.0",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+        ),
+        (
+            "rare_defaults",
+            "(0.5 / share) ** (_LARGEST_STEP_POWER * rarity),",
+            "",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/estimators/test_auc.py",
+        (
+            "GradientPlan.with_step_scale",
+            "step_size=step_factor * self.descent.step_size)",
+            "step_size=step_factor * self.descent.step_size, radius=step_factor)",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
         ),
     ),
     *of(
@@ -4138,6 +4170,16 @@ MUTANTS = [
             ">= _COUNTS_OF_MANY",
             ">= 0.0",
             "test_few_records_of_many_classes_are_not_counted",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/algorithms/engine/test_class_counts.py",
+        (
+            "LinearPlan.adapt_to_counts",
+            "n_columns=self.algorithm.descent.n_columns,",
+            "",
+            "test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are",
         ),
     ),
     *of(
