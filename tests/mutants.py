@@ -97,6 +97,37 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "data/record_weights.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_numbers",
+            "np.nan if is_missing(value) else value",
+            "value",
+            "test_weights_among_objects_are_read_one_by_one",
+        ),
+        (
+            "_numbers",
+            "isinstance(v, str | bytes) or",
+            "",
+            "test_weights_among_objects_are_read_one_by_one",
+        ),
+    ),
+    *of(
+        "data/cells.py",
+        "tests/data/test_cells.py",
+        ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
+        (
+            "_read_decimal",
+            "return math.inf if number > 0 else -math.inf",
+            "return math.inf",
+            "test_ends_of_what_is_read",
+        ),
+        ("_parse_moment", "time(clock[0], clock[1], clock[2])", "", "test_ends_of_what_is_read"),
+        ("_in_digits", "if sign or part", "if sign and part", "test_ends_of_what_is_read"),
+        ("_text_of_moment", "if moment.nanoseconds:", "if False:", "test_ends_of_what_is_read"),
+        ("days_of_array", "count * _AVERAGE", "_AVERAGE", "test_ends_of_what_is_read"),
+    ),
+    *of(
         "data/validation.py",
         "tests/data/test_odd_cells.py",
         (
@@ -109,7 +140,7 @@ MUTANTS = [
             "_kind_of",
             'None if hasattr(X, "iloc") else getattr(X, "dtype", None)',
             'getattr(X, "dtype", None)',
-            "test_a_column_of_any_name_is_named_and_its_texts_are_not",
+            "test_nor_is_a_cell_taken_for_the_kind_of_an_array",
         ),
         (
             "is_arrow_table",

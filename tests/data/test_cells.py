@@ -580,3 +580,22 @@ def test_complex_numbers_among_categories_are_refused_like_others():
     for table in (column.to_frame(), column.astype("category").to_frame()):
         with pytest.raises(ValueError, match=r"^Complex data not supported: column '0'"):
             read_frame(table)
+
+
+def test_ends_of_what_is_read():
+    """Each by the definition of its kind, at a place where a wrong rule differs."""
+    assert canonical(bytearray(b"07")) == canonical(b"7.0") == 7
+    assert [canonical(Decimal(f"{sign}1e500")) for sign in ("", "-")] == [np.inf, -np.inf]
+    assert text_of(canonical("2020-01-02 03:04:05,50")) == "2020-01-02T03:04:05.5"
+    assert text_of(canonical("2020-01-02 00:00")) == "2020-01-02"
+    # Hours end at 23, minutes and seconds at 59.
+    for text in ("2020-01-02 24:00", "2020-01-02 12:60", "2020-01-02 12:30:60"):
+        assert canonical(text) == text
+    assert days_of_array(np.array([2], dtype="m8[3M]")).tolist() == [6 * 30.436875]
+    assert [date_of(10000101), date_of(99991231)] == [-354285.0, 2932896.0]
+    # Further numbers are days; in between, digits that spell no date are none.
+    assert [date_of(10000100), date_of(99991232)] == [10000100.0, 99991232.0]
+    assert np.isnan([date_of(20200230), date_of(20201301)]).all()
+    # A whole number has no part that a format of digits could leave out.
+    assert date_in_format(20200102, "%Y%m%d") == 18263.0
+    assert np.isnan(date_in_format(20200102.5, "%Y%m%d"))

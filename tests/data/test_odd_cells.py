@@ -304,6 +304,16 @@ def test_a_weight_that_would_warn_is_no_number():
 features = partial(check_features, stand_in(AdaptiveMarginClassifier()), reset=True)
 
 
+def test_nor_is_a_cell_taken_for_the_kind_of_an_array():
+    """Both the column and the row have the names of attributes."""
+    said = []
+    for cell in ("c", "d"):
+        with pytest.raises(ValueError, match=r"^X is not numeric in column 'dtype'") as caught:
+            features(pd.DataFrame({"dtype": [cell, "b"]}, index=["kind", "b"]))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("name", ["dtype", "column_names", "columns", "kind", "iloc"])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, pa.RecordBatch.from_pydict])
 def test_a_column_of_any_name_is_named_and_its_texts_are_not(make, name):
@@ -352,7 +362,7 @@ def test_a_text_that_is_no_utf_8_is_read_by_itself(kind):
         return column.read(category_of, object).tolist()
 
     good, bad, other = (
-        silently(read, [*BAD[:2], cell, b"b"]) for cell in (GOOD[2], BAD[2], b"\xff")
+        silently(read, [*BAD[:2], cell, b"b"]) for cell in (GOOD[2], BAD[2], b"caf\xff")
     )
     kept = [0, 1, 3]
     assert [good[i] for i in kept] == [bad[i] for i in kept] == [other[i] for i in kept]
@@ -381,3 +391,14 @@ def test_so_it_is_in_files(tmp_path):
     assert [good[i] for i in (0, 1, 3)] == [bad[i] for i in (0, 1, 3)] == ["7", "NA", "b"]
     rows, labels = read_parquet(tmp_path / "bad.parquet", label="y")
     assert list(rows.parts[0]()["c"])[:2] == list(labels.parts[0]())[:2] == ["7", "NA"]
+
+
+def test_weights_among_objects_are_read_one_by_one():
+    data = TrainingData(NUMBERS[:20], None, None, None)
+    given = np.array([0.5] * 19 + [Decimal("0.25")], dtype=object)
+    assert with_sample_weight(data, given).weights.tolist() == [0.5] * 19 + [0.25]
+    refused = {"missing value": (None, pd.NA, np.nan), "one-dimensional": ("0.5", b"0.5")}
+    for message, odd in ((message, odd) for message, odds in refused.items() for odd in odds):
+        with pytest.raises(ValueError, match=message) as caught:
+            with_sample_weight(data, np.array([*given[:-1], odd], dtype=object))
+        assert caught.value.__context__ is None
