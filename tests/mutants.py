@@ -1460,6 +1460,12 @@ MUTANTS = [
         "privacy/profiles.py",
         "tests/privacy/test_profiles.py",
         (
+            "_mills_slope",
+            "if not far.any():",
+            "if True:",
+            "test_the_slope_of_the_mills_ratio_keeps_its_digits_far_out",
+        ),
+        (
             "_largest_mu",
             "(1.0 - LOG_SLACK)",
             "(1.0 + LOG_SLACK)",
