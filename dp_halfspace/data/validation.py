@@ -257,7 +257,7 @@ def _may_be_single(X: Any) -> bool:
 
 
 def with_nan(X: Any) -> Any:
-    """Return objects with NaN for what is missing, but for infinity, each entry by itself.
+    """Return objects with NaN for missing entries, each entry independently; infinity is kept.
 
     What may warn when it is converted becomes an object that is no number. The result has the order
     of `X`, in which lengths of rows are summed.
@@ -473,7 +473,7 @@ def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
 
 
 def _refuse_rounded(label_set: NDArray[Any]) -> None:
-    """Refuse labels in floats where the label set has whole numbers that floats cannot tell apart.
+    """Refuse float labels if the label set has whole numbers that floats cannot distinguish.
 
     One float among whole numbers in a list makes floats of all of them.
     """
@@ -582,7 +582,7 @@ def _name_of(owner: Any) -> Any:
         return _name_of_scalar(owner)
     is_cell = isinstance(owner, str | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
-    # Numbers too long to be written out would all have one name, and are told apart by themselves.
+    # Numbers too long to be written out would all have one name, so they are compared as numbers.
     return owner if text is None or text in _ENDLESS else text
 
 
