@@ -88,8 +88,8 @@ class Column:
 def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     """Return the rules of a schema for the columns, and its label set or None.
 
-    A schema is a mapping of columns, such a mapping under ``"columns"`` beside a ``"target"`` and
-    whatever else, or the path of a JSON file with either.
+    A schema is a mapping of columns, such a mapping under ``"columns"`` together with a
+    ``"target"`` and whatever else, or the path of a JSON file with either.
     """
     if schema is None:
         return {}, None

@@ -250,8 +250,8 @@ def _convert_features(
 def _may_be_single(X: Any) -> bool:
     """Tell whether rows may be read in float32: a frame if all its columns are floats.
 
-    Beside float32 whole numbers and truth values are float32, but one missing cell makes float64 of
-    such a column, and would change how all rows are read.
+    In a frame with float32, whole numbers and truth values become float32, but one missing cell
+    makes float64 of such a column, and would change how all rows are read.
     """
     return all(getattr(dtype, "kind", "") == "f" for dtype in getattr(X, "dtypes", ()))
 

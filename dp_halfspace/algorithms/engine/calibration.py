@@ -81,10 +81,10 @@ class CalibrationCurve:
     """Log odds at increasing scores; lines lie between them and go on beyond.
 
     Post-processing of what was released. Of more than two classes the scores are those of one
-    class, less one another, times the slope of a line; or, beside a `common` class, the curve says
-    how likely all others are by the largest of their scores less that of the common class, and
-    among them one is as much likelier as `slope` times the scores says. `counts` are those that
-    a curve of two classes was made from.
+    class, less one another, times the slope of a line; or, with a `common` class, the curve
+    describes how likely all others are by the largest of their scores less that of the common
+    class, and among them one is as much likelier as `slope` times the scores says. `counts` are
+    those that a curve of two classes was made from.
     """
 
     scores: FloatArray

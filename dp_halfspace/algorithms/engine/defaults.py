@@ -22,7 +22,7 @@ DIRECTIONS_PAY = 1500.0
 SMALL = 900.0
 # Most classes of such a selection.
 MOST_CLASSES = 7
-# The same n epsilon beside steps in stated scales, which spend nothing on scales, and beside
+# The same n epsilon compared with steps in stated scales, which spend nothing on scales, and for
 # features: with two classes, and with more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
@@ -131,7 +131,7 @@ class Steps:
     had the largest slope in one direction, in units of what the noise allows: the norm of the
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
-    slopes, enters the rounding errors only. Beside a rare class steps are shorter, by
+    slopes, enters the rounding errors only. With a rare class steps are shorter, by
     `rare_step_factor` at most.
     """
 
@@ -423,9 +423,9 @@ def additive_defaults(
     """Return what the engine uses on `lead` columns with features behind them.
 
     `behind` is the length of these, relative to that of the columns, which are those of a table
-    with kinds and ranges if it `is_table`. Only the columns have a
-    preconditioner where there are more features than 1024, or where the noise of a moment of all
-    would drown a quarter of it: ``docs/proofs/preconditioner.md``, section 4.
+    with kinds and ranges if it `is_table`. Only the columns have a preconditioner where there are
+    more features than 1024, or where the noise of a moment of all would exceed a quarter of it:
+    ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)

@@ -257,9 +257,9 @@ def whitening_map(upper: FloatArray, edge: float) -> tuple[FloatArray, FloatArra
 def fine_length(spectrum: FloatArray, n_cells: float) -> float:
     """Return the length scale, relative to the root of the number of columns, of fine features.
 
-    At length scale l the mean squared kernel of two Gaussian rows with this spectrum is the
-    inverse of ``prod sqrt(1 + 4 s / l^2)``: that many parts of the rows are told apart, and the
-    scale within the public limits is taken at which they are `n_cells`.
+    At length scale l the mean squared kernel of two Gaussian rows with this spectrum is the inverse
+    of ``prod sqrt(1 + 4 s / l^2)``: that many parts of the rows are distinguished, and the scale
+    within the public limits is taken at which they are `n_cells`.
     """
     low, high = _FINEST, _COARSE
     for _ in range(_HALVINGS):

@@ -42,9 +42,9 @@ class PreconditionerPlan:
     """The public numbers of one release of a second moment.
 
     `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is that
-    of the spectrum of the noise matrix: eigenvalues below it drown. `amplification` and
-    `compression` bound the factors by which the map and its inverse stretch a vector.
-    `effective_dimension` is the number of directions that may be resolved.
+    of the spectrum of the noise matrix: eigenvalues below it are dominated by noise.
+    `amplification` and `compression` bound the factors by which the map and its inverse stretch a
+    vector. `effective_dimension` is the number of directions that may be resolved.
 
     With `lead` only so many first columns and the constant, the leading block, have a moment:
     that of the rows of the block, brought to norm one. Others have the public `stretch`.
@@ -168,7 +168,7 @@ def plan_preconditioner(
 ) -> PreconditionerPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
-    None when the moment would have more than `max_columns` columns, or when the noise would drown
+    None when the moment would have more than `max_columns` columns, or when the noise would exceed
     every eigenvalue: then the preconditioner is not worth its cost. Infinite `mu` releases the
     exact moment.
 

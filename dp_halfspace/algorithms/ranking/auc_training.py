@@ -168,7 +168,7 @@ def plan_standardisation(
     """Fix the public numbers of a release of moments, of rows without a constant column.
 
     An infinite budget releases the exact moments. None with more than 512 columns, or when noise
-    would drown the means.
+    would exceed the means.
     """
     if n_columns > WIDE:
         return None
