@@ -1,7 +1,8 @@
 """Tables with a rare class through PrivateTableClassifier: area, log loss, accuracy, Brier score.
 
 ``python -m benchmarks.rare_tables [TABLE ...] --fits 6`` needs the shared tables in the folder
-named by the environment variable ``DP_HALFSPACE_DATA``. No schema is given.
+named by the environment variable ``DP_HALFSPACE_DATA``. No schema is given. With ``--boosted`` it
+is interpret's private boosted additive model instead, which is given the ranges of the columns.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import pandas as pd
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
+from benchmarks.catalogue import Coded, coded_columns
+from benchmarks.real_tables import Split, library_answers
 from dp_halfspace import PrivateTableClassifier
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -50,15 +53,31 @@ def table(name: str) -> tuple[pd.DataFrame, pd.DataFrame, Any, Any]:
     return tuple(parts)  # type: ignore[return-value]
 
 
-def figures(parts: Any, epsilon: float) -> list[float]:
-    """Fit once; return area, log loss, accuracy and Brier score."""
+def fitted(parts: Any, epsilon: float, fits: int) -> list[Any]:
+    """Fit so often; return the probabilities of the test rows."""
+    X, Z, y, _ = parts
+    models = (
+        PrivateTableClassifier(epsilon=epsilon, classes=[False, True]).fit(X, y)
+        for _ in range(fits)
+    )
+    return [model.predict_proba(Z)[:, 1] for model in models]
+
+
+def boosted(name: str, parts: Any, epsilon: float, fits: int) -> list[Any]:
+    """Do the same with interpret's model, in an environment of its own."""
     X, Z, y, t = parts
-    model = PrivateTableClassifier(epsilon=epsilon, classes=[False, True]).fit(X, y)
-    probabilities = model.predict_proba(Z)[:, 1]
+    rows, levels = coded_columns(TABLES[name][0], pd.concat([X, Z]))
+    train = Coded(rows[: len(y)], levels, np.asarray(y, dtype=np.intp))
+    given = Split(train, rows[len(y) :], np.asarray(t), 2)
+    return [found[:, 1] for found in library_answers("interpret", given, epsilon, fits, [{}])[0]]
+
+
+def figures(t: Any, probabilities: Any) -> list[float]:
+    """Return area, log loss, accuracy and Brier score of one fit."""
     return [
         roc_auc_score(t, probabilities),
         log_loss(t, np.clip(probabilities, 1e-9, 1.0 - 1e-9)),
-        model.score(Z, t),
+        float(np.mean((probabilities > 0.5) == t)),
         brier_score_loss(t, probabilities),
     ]
 
@@ -67,12 +86,16 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=list(TABLES))
     parser.add_argument("--fits", type=int, default=6)
+    parser.add_argument("--boosted", action="store_true")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in options.tables:
         parts = table(name)
-        for epsilon in EPSILONS:
-            found = np.array([figures(parts, epsilon) for _ in range(options.fits)])
+        for epsilon in options.epsilons:
+            given = (parts, epsilon, options.fits)
+            answers = boosted(name, *given) if options.boosted else fitted(*given)
+            found = np.array([figures(parts[3], answer) for answer in answers])
             mean, error = found.mean(axis=0), found.std(axis=0) / math.sqrt(len(found))
             print(
                 f"{name} epsilon {epsilon:g}: area {mean[0]:.3f} +- {error[0]:.3f}, "

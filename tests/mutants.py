@@ -33,7 +33,10 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
 
 @lru_cache(maxsize=128)
 def _spans(source: str) -> list[tuple[str, int, int]]:
-    """Return classes, functions and methods by name, decorators included, with their places."""
+    """Return classes, functions and methods by name, decorators included, with their places.
+
+    Overloads are left out: they are types only.
+    """
     ends = [0]
     for line in source.splitlines(keepends=True):
         ends.append(ends[-1] + len(line))
@@ -41,6 +44,8 @@ def _spans(source: str) -> list[tuple[str, int, int]]:
     def within(nodes: list[ast.stmt], owner: str) -> Iterator[tuple[str, int, int]]:
         for node in nodes:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                if any(ast.unparse(each) == "overload" for each in node.decorator_list):
+                    continue
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
                 yield owner + node.name, ends[first - 1], ends[node.end_lineno or first]
             if isinstance(node, ast.ClassDef):
@@ -3194,6 +3199,12 @@ MUTANTS = [
         ),
         (
             "SingleFeatureRows._features",
+            "range(part[0] * step, n, part[1] * step)",
+            "range(part[0] * step * (self._matrix[300, 0] > 0), n, part[1] * step)",
+            "test_which_half_of_the_rows_a_step_reads_is_decided_by_their_numbers",
+        ),
+        (
+            "SingleFeatureRows._features",
             "lo < end",
             "X.any()",
             "test_how_many_features_are_kept_is_decided_by_public_sizes",
@@ -3565,6 +3576,104 @@ MUTANTS = [
             "np.maximum(limits, 1.0)",
             "limits",
             "test_what_was_counted_is_predicted_where_rounded_rows_have_zeros",
+        ),
+    ),
+    *of(
+        "algorithms/search/column_rankings.py",
+        "tests/algorithms/search/test_column_rankings.py",
+        (
+            "pair_costs",
+            "wrong // (2 * len(cells))",
+            "wrong // len(cells)",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "ColumnRankingPlan.events",
+            "(self.choice.event,)",
+            "()",
+            "test_one_choice_is_released_and_nothing_else",
+        ),
+        (
+            "ColumnRankingPlan.run",
+            "np.cumsum(repeats)",
+            "np.cumsum(repeats[::-1])",
+            "test_each_candidate_ranks_by_what_was_counted",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/estimators/test_ranked_by_a_column.py",
+        (
+            "_RareTableFit.run",
+            "min(noisy, n_samples - noisy)",
+            "exact[0] + 0.0 * noisy",
+            "test_the_branch_follows_the_released_count",
+        ),
+        (
+            "_RareTableFit.run",
+            "steps.with_count(noisy)",
+            "steps.with_count(exact[0])",
+            "test_a_fit_is_a_function_of_its_releases",
+        ),
+        (
+            "_RareTableFit.run",
+            "replace(ranking, noisy=noisy)",
+            "replace(ranking, noisy=exact[0])",
+            "test_a_fit_is_a_function_of_its_releases",
+        ),
+        (
+            "PrivateTableClassifier._rare_fit",
+            "(1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN",
+            "epsilon * FAR_DOWN",
+            "test_the_record_is_the_same_whichever_follows",
+        ),
+        (
+            "_RareTableFit.events",
+            "(self.count.event, self.either)",
+            "(self.count.event,)",
+            "test_the_record_is_the_same_whichever_follows",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "contract",
+            "[(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)]",
+            "[(1.0, 0.0, event.mu)]",
+            "test_one_of_two_kinds_is_never_dearer_than_its_contract",
+        ),
+    ),
+    *of(
+        "privacy/mechanisms.py",
+        "tests/privacy/test_mechanisms.py",
+        (
+            "Permit.enter",
+            "Fraction(loss) * count",
+            "Fraction(loss)",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "total_mu(counts) <= choice.mu",
+            "total_mu(counts[:1]) <= choice.mu",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "self.consume(choice)",
+            "pass",
+            "test_one_of_two_kinds_is_released_once",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_cap.py",
+        (
+            "_as_gaussian",
+            "max(event.mu, _MU_OF_PURE * event.epsilon)",
+            "event.mu",
+            "test_an_adaptive_ledger_counts_the_dearer_kind",
         ),
     ),
     *of(
@@ -3955,6 +4064,16 @@ MUTANTS = [
             "min(settings.score_offset, LARGEST_SCORE_OFFSET)",
             "100.0 * settings.score_offset",
             "test_no_noise_follows_the_counts",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/rows/test_single_features.py",
+        (
+            "descend",
+            "rows.fused_adjoint(query, made, **half)",
+            "(1.0 + is_halved) * rows.fused_adjoint(query, made, **half)",
+            "test_a_replay_of_halved_steps_finds_nothing",
         ),
     ),
     *of(

@@ -249,13 +249,19 @@ def _refuse_no_rows(path: Path, n_rows: int) -> None:
         raise UserError(f"{path} has no rows below its header")
 
 
+def _no_column(names: Sequence[str]) -> str:
+    """Say that there is no column, or are no columns, of these names."""
+    start = "there is no column" if len(names) == 1 else "there are no columns"
+    return f"{start} {', '.join(names)}"
+
+
 def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence[str]) -> Cells:
     """Name the columns of a frame, and leave out those without a name."""
     names = [str(name).strip() for name in cells.columns]
     cells.columns = names
     absent = [repr(name) for name in wanted if name not in names]
     if absent:
-        raise UserError(f"there is no column {', '.join(absent)} in line 1, the header, of {path}")
+        raise UserError(f"{_no_column(absent)} in line 1, the header, of {path}")
     kept = [j for j, name in enumerate(names) if name and not name.startswith("__index_level_")]
     for name in names:
         if name and names.count(name) > 1:
@@ -620,7 +626,7 @@ def read_training_table(options: Any) -> TrainingTable:
         raise UserError(f"{options.table} has no columns besides {', '.join(map(repr, roles))}")
     absent = [repr(name) for name in dropped if name not in cells.frame.columns]
     if absent:
-        raise UserError(f"--drop: there is no column {', '.join(absent)} in {options.table}")
+        raise UserError(f"--drop: {_no_column(absent)} in {options.table}")
     columns = declared_columns(features, rules)
     frame = read_typed_columns(features, columns)
     found = [column for column in columns.values() if not column.is_stated]

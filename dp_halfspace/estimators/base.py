@@ -132,9 +132,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_of_weak_guarantee(record)
         is_said = self._warn_of_a_poor_outlook(data, rarity_is_released_later=self._releases_rarity)
         ledger = opened_ledger(self.ledger, type(self).__name__)
+        if self.verbose:
+            print(f"{type(self).__name__} is about to release: {record}")
         permit = authorise(record, noise_source(self.random_state), ledger)
         fitted = plan.run(data, permit)
         self._set_fitted(fitted, data, record)
+        if self.verbose:
+            print(f"{type(self).__name__} has charged and released it")
         if self._releases_rarity:
             self._rarer_share, self._said_of_rarer = self._count_rarer(fitted, data, record)
             if self._said_of_rarer and not is_said:

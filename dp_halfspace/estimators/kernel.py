@@ -141,7 +141,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Has no effect; it exists for compatibility, because progress reports would use budget.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -253,6 +254,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
+            count=facts.count,
         )
         whitened = self._plan_whitened(problem, facts, budget, seed)
         if whitened is None:

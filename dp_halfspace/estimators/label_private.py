@@ -331,7 +331,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         Privacy ledger that is charged before any noise is drawn. A ledger of whole records refuses
         this class.
     verbose : int, default=0
-        Has no effect; it exists for compatibility, because progress reports would use budget.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------

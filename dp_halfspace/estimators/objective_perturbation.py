@@ -173,7 +173,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Has no effect; it exists for compatibility, because progress reports would use budget.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------

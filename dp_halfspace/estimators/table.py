@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._params import explains_foreign_parameters, resolved_delta
+from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
     TARGETS,
@@ -33,9 +34,12 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
+from dp_halfspace.algorithms.engine.defaults import RARE_COUNT_SHARE, rare_class_limit
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.kernel_training import KernelPlan
+from dp_halfspace.algorithms.search.column_rankings import plan_column_ranking
 from dp_halfspace.data.chunked_data import (
     as_chunks,
     by_chunks,
@@ -60,14 +64,20 @@ from dp_halfspace.data.validation import (
     sort_training_data,
 )
 from dp_halfspace.estimators._options import read_directions
-from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
+from dp_halfspace.estimators._small_tables import (
+    ColumnRankingFit,
+    SmallTableFit,
+    plan_small_fit,
+)
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Either, Event
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.rows.single_rows import single_feature_rows
@@ -88,11 +98,13 @@ class _Engine(PrivateKernelClassifier):
     """The engine of encoded rows: their first `n_curved` columns have more than two values.
 
     `is_ranged` says that these columns have public ranges: values may be concentrated near an end.
+    `count` is the noise of a count of the second class that is released before the fit.
     """
 
     n_curved: int = 0
     is_linear: bool = False
     is_ranged: bool = False
+    count: DiscreteLaplaceNoise | None = None
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         # Columns with stated ranges are brought to the same scale as columns with learnt ones.
@@ -102,6 +114,7 @@ class _Engine(PrivateKernelClassifier):
             is_scale_stated=False,
             in_column_scales=True,
             is_single=facts.copies_are_single,
+            count=self.count,
         )
 
     def _drawn_map(
@@ -243,6 +256,56 @@ class _TableFit(FitPlan):
         return scales
 
 
+@dataclass(frozen=True, slots=True)
+class _RareTableFit(FitPlan):
+    """Count the classes, then let a column rank if one of them is rare, else run the steps.
+
+    A column ranks where the released share of the rarer class is at most `limit`.
+    """
+
+    count: DiscreteLaplaceNoise
+    limit: float
+    either: Either
+    ranking: _TableFit
+    steps: _TableFit
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases: the count, and one of two kinds of releases that it decides."""
+        return (self.count.event, self.either)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        listed = self.ranking.inner.public
+        return {**self.steps.public, **listed, "ranked_by_a_column_up_to": self.limit}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Return the fitted attributes of the table.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: a noisy count of the second class, and what the one or the other plan releases.
+        - Sensitivity: 1 of the count, an integer.
+        - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
+        """
+        exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
+        noisy = float(permit.release(exact, self.count)[0])
+        n_samples = len(data.class_indices)
+        is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
+        ranking, steps = self.ranking.inner, self.steps.inner
+        assert isinstance(ranking, ColumnRankingFit)
+        assert isinstance(steps, KernelPlan)
+        plan = replace(self.steps, inner=steps.with_count(noisy))
+        if is_rare:
+            plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
+        permit.enter(self.either, plan.events)
+        return plan.run(data, permit)
+
+
 @explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(PrivateClassifier):
@@ -253,7 +316,9 @@ class PrivateTableClassifier(PrivateClassifier):
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores calibrate the
     probabilities. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, or
     below 300 with three to seven classes; at most 512 encoded columns and seven classes), the model
-    is selected from a public list of classifiers by a pure DP mechanism.
+    is selected from a public list of classifiers by a pure DP mechanism. With two classes and
+    ``n epsilon`` from 600 to 3500, a noisy count of the classes comes first; if one class is rare,
+    the model is one column that is selected to rank it.
 
     Parameters
     ----------
@@ -299,7 +364,8 @@ class PrivateTableClassifier(PrivateClassifier):
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Has no effect; it exists for compatibility, because progress reports would use budget.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -311,7 +377,8 @@ class PrivateTableClassifier(PrivateClassifier):
         ``center`` and ``scale`` of every numeric column, stated or released. In a small table
         numeric columns without a range are used unscaled.
     model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
-        The released model of encoded rows; the latter for a small table.
+        The released model of encoded rows; the latter for a small table, or if one column is
+        selected to rank a rare class.
     calibration_ : CalibrationCurve
         Released curve that maps scores to log odds. For a small table its slope is the log odds of
         a correct prediction, by a noisy count of errors.
@@ -327,8 +394,8 @@ class PrivateTableClassifier(PrivateClassifier):
 
     See Also
     --------
-    PrivateKernelClassifier : The same method for numeric arrays. AdaptiveMarginClassifier : The
-    linear default for numeric arrays.
+    PrivateKernelClassifier : The same method for numeric arrays.
+    AdaptiveMarginClassifier : The linear default for numeric arrays.
 
     Notes
     -----
@@ -408,8 +475,8 @@ class PrivateTableClassifier(PrivateClassifier):
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
-        sizes = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(sum(sizes), 1), False, Table(n_encoded)
+        facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
+        return max(len(facts), 1), False, Table(n_encoded, n_facts=max(sum(facts), 1))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""
@@ -417,6 +484,9 @@ class PrivateTableClassifier(PrivateClassifier):
         delta = resolved_delta(self.delta, data.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
         threshold = self._checked_threshold(data)
+        rare = self._rare_fit(data, budget)
+        if rare is not None:
+            return rare
         plan = self._small_fit(data, budget) or self._engine_fit(data, budget)
         if threshold is not None and plan.calibration is None:
             raise ValueError(
@@ -433,14 +503,18 @@ class PrivateTableClassifier(PrivateClassifier):
             raise ValueError("threshold needs two classes and probability=True")
         return _target(self.threshold)
 
-    def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
-        """Plan one selection for a table of few rows; by what is public alone."""
-        model = AdaptiveMarginClassifier(
+    def _selected_model(self, data: _EncodedTable) -> AdaptiveMarginClassifier:
+        """Return the model, not fitted, that holds what is selected from a list."""
+        return AdaptiveMarginClassifier(
             delta=self.delta,
             classes=data.stated_classes,
             class_weight=self.class_weight,
             random_state=self.random_state,
         )
+
+    def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
+        """Plan one selection for a table of few rows; by what is public alone."""
+        model = self._selected_model(data)
         # Of a population with other weights nothing is counted.
         counts = self.probability and self.class_weight is None
         facts, seed = model._facts(data), self.random_state
@@ -452,7 +526,29 @@ class PrivateTableClassifier(PrivateClassifier):
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
         return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
 
-    def _engine_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit:
+    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
+        """Plan a count of two classes, and what follows it; by what is public alone."""
+        facts = (model := self._selected_model(data))._facts(data)
+        limit = rare_class_limit(data.n_privacy_units, budget.epsilon)
+        is_plain = self.features == "auto" and self.probability and self.class_weight is None
+        is_given = facts.is_chunked or facts.has_people or facts.has_weights
+        if limit is None or not is_plain or is_given or budget.is_pure or facts.n_classes != 2:
+            return None
+        if self.threshold is not None:
+            return None
+        epsilon = budget.epsilon
+        count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
+        left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
+        mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
+        steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
+        ranking = ColumnRankingFit(facts, plan_column_ranking(data.encoding.widths, left), count)
+        nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
+        made = data.encoding, model, ranking, model._public_parameters(data), nothing
+        return _RareTableFit(count, limit, Either(left, mu), _TableFit(*made), steps)
+
+    def _engine_fit(
+        self, data: _EncodedTable, budget: Budget, count: DiscreteLaplaceNoise | None = None
+    ) -> _TableFit:
         """Divide the budget between calibration, column scales and model."""
         n_samples, numbers = data.n_privacy_units, data.encoding.numbers
         calibration, scales, left = None, None, budget
@@ -475,6 +571,7 @@ class PrivateTableClassifier(PrivateClassifier):
             n_curved=len(numbers),
             is_linear=self.features == "linear",
             is_ranged=not (learnt.any() or budget.is_pure),
+            count=count,
         )
         facts = model._facts(data)
         plan_fit = model._plan_balanced if facts.balances_classes else model._plan

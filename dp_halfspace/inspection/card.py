@@ -345,7 +345,8 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     odds = "log odds" if getattr(model, "probability", False) else "score"
     return (
         f"<p>{left}What the value of one column adds to the {odds}{of}, beside a row in which "
-        f"everything else is missing. {_noise_note(display.columns)} Drawn from released numbers, "
+        f"everything else is missing. {_noise_note(display.columns)} {_explained_note(display)} "
+        "Drawn from released numbers, "
         "over stated ranges or round the released scales, so it shows no row. Texts without a list "
         f"of categories are left out.</p>\n<figure>{drawing}</figure>"
     )
@@ -360,6 +361,16 @@ def _noise_note(columns: Sequence[ColumnEffect]) -> str:
     return (
         "Grey is what the noise alone may have made: the band has two standard deviations on both "
         f"sides.{escape(names)}"
+    )
+
+
+def _explained_note(display: AdditiveDisplay) -> str:
+    """Say how much of the scores the curves are."""
+    shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
+    return (
+        f"The sum of the effects of all columns has a squared correlation of {', '.join(shares)} "
+        "with the score over made-up rows, in which columns are independent and take all values "
+        "that are shown equally often; what is missing to 1 are interactions."
     )
 
 

@@ -34,7 +34,8 @@ FloatArray = NDArray[np.float64]
 # Rows follow the public schema and the released scales, labels the released probabilities, so these
 # fits read no private row and use no budget. They differ from each other by their noise only, and
 # so do the effects of a column. Largest number of rows of a simulated table; for more rows, a
-# larger epsilon gives the same noise in a mean.
+# larger epsilon gives the same noise in a mean. It is also the number of simulated rows on which
+# the sum of all effects is compared with the score.
 _MOST_ROWS = 4000
 # Words of a simulated column of texts.
 _N_WORDS = 1000
@@ -457,6 +458,8 @@ class ColumnEffect:
         Standard deviations of the noise in `effects`, if known.
     is_date : bool, default=False
         Whether `values` are days since 1970.
+    explained : ndarray of shape (n_scores,) or None
+        Squared correlation of the effect with each score, as in `AdditiveDisplay`.
     """
 
     name: str
@@ -465,6 +468,7 @@ class ColumnEffect:
     labels: tuple[str, ...] = ()
     deviations: NDArray[np.float64] | None = None
     is_date: bool = False
+    explained: NDArray[np.float64] | None = None
 
     @property
     def importance(self) -> float:
@@ -488,6 +492,8 @@ class AdditiveDisplay:
         The numbers to draw.
     classes : array-like of labels
         Labels of the scores: the second label only, for two classes.
+    explained : ndarray of shape (n_scores,) or None, default=None
+        Share of the variance of each score that the sum of all curves explains.
 
     Attributes
     ----------
@@ -495,6 +501,10 @@ class AdditiveDisplay:
         The numbers.
     classes : tuple
         Labels of the curves.
+    explained : ndarray of shape (n_scores,) or None
+        Squared correlation of each score with the sum of its curves, over made-up rows: every
+        column takes the values that are shown of it, all equally often and independently of the
+        others. It is one of a sum of curves, and the rest is due to interactions.
     ax_ : ndarray of matplotlib Axes of shape (n_columns,)
         The axes drawn into; set by `plot`.
     figure_ : matplotlib Figure
@@ -508,7 +518,10 @@ class AdditiveDisplay:
     -----
     Privacy: curves are functions of released coefficients and of public ranges, so they use no
     budget and may be published. A model with ``kernel="additive"`` is the sum of its curves; for
-    other models they show single columns with the others in the middle of their ranges.
+    other models they show single columns with the others in the middle of their ranges, and
+    `explained` says how much of the score the curves account for. That share refers to simulated
+    rows with independent columns. It may differ on the rows of the data, whose columns depend on
+    each other; a figure of private rows would be a release.
 
     Examples
     --------
@@ -522,11 +535,19 @@ class AdditiveDisplay:
     >>> first, second = (column.effects for column in display.columns)
     >>> bool(np.ptp(first) > 2 * np.ptp(second))
     True
+    >>> display.explained.round(3).tolist()
+    [1.0]
     """
 
-    def __init__(self, columns: Sequence[ColumnEffect], classes: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[ColumnEffect],
+        classes: Sequence[Any],
+        explained: NDArray[np.float64] | None = None,
+    ) -> None:
         self.columns = tuple(columns)
         self.classes = tuple(classes)
+        self.explained = explained
 
     @classmethod
     def from_estimator(cls, model: Any, ranges: ArrayLike) -> AdditiveDisplay:
@@ -557,14 +578,18 @@ class AdditiveDisplay:
             raise ValueError(f"ranges must be {n_features} pairs of finite numbers")
         names = column_names(model)
         middle = ends.mean(axis=1)
-        centre = _scores(model, middle[None, :])
-        columns = []
+        grids = _Grids([], [], [], middle[None, :])
+        centre = _scores(model, grids.empty)
         for j, name in enumerate(names):
             values = np.linspace(float(ends[j, 0]), float(ends[j, 1]), _POINTS)
             rows = np.tile(middle, (_POINTS, 1))
             rows[:, j] = values
-            columns.append(ColumnEffect(str(name), values, _scores(model, rows) - centre))
-        return cls(columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_)
+            effects = _scores(model, rows) - centre
+            grids.add(ColumnEffect(str(name), values, effects), rows, j)
+        columns, explained = _explained(model, grids, grids.columns)
+        return cls(
+            columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained
+        )
 
     @property
     def importances(self) -> dict[str, float]:
@@ -694,23 +719,60 @@ class TableEffectsDisplay(AdditiveDisplay):
 
         found = noise_deviations(model, curves, n_noise_fits)
         deviations: Sequence[Any] = [None] * len(grids.rows) if found is None else found
-        effects = [
+        columns = [
             replace(column, effects=scores, deviations=deviation)
             for column, scores, deviation in zip(
                 grids.columns, curves(model), deviations, strict=True
             )
         ]
+        columns, explained = _explained(model, grids, columns)
         is_binary = len(model.classes_) == 2
-        return cls(effects, model.classes_[1:] if is_binary else model.classes_)
+        return cls(columns, model.classes_[1:] if is_binary else model.classes_, explained)
 
 
 @dataclass(frozen=True, slots=True)
 class _Grids:
-    """Rows in which one column of a table takes its values, an empty row, and these columns."""
+    """Columns, rows in which one of them takes its values, its places, and the row without."""
 
     columns: list[ColumnEffect]
     rows: list[NDArray[Any]]
+    places: list[int]
     empty: NDArray[Any]
+
+    def add(self, column: ColumnEffect, rows: NDArray[Any], place: int) -> None:
+        """Take one more column, which is the one at `place` in `rows`."""
+        self.columns.append(column)
+        self.rows.append(rows)
+        self.places.append(place)
+
+
+def _explained(
+    model: Any, grids: _Grids, columns: Sequence[ColumnEffect]
+) -> tuple[list[ColumnEffect], FloatArray]:
+    """Tell how much of the scores the effects of columns explain, each and all of them together.
+
+    Over made-up rows, in which columns take the values that are shown of them, independently of
+    each other and all equally often: no row is read, and no effect has to be interpolated.
+    """
+    rng = np.random.default_rng(0)
+    rows, parts = np.repeat(grids.empty, _MOST_ROWS, axis=0), []
+    for column, shown, place in zip(columns, grids.rows, grids.places, strict=True):
+        picked = rng.integers(len(shown), size=_MOST_ROWS)
+        rows[:, place] = shown[picked, place]
+        parts.append(column.effects[picked])
+    scores = _scores(model, rows)
+    found = [
+        replace(column, explained=_squared_correlation(part, scores))
+        for column, part in zip(columns, parts, strict=True)
+    ]
+    return found, _squared_correlation(sum(parts, np.zeros_like(scores)), scores)
+
+
+def _squared_correlation(part: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return the squared correlation of each column of one with that of the other, or zero."""
+    part, scores = part - part.mean(axis=0), scores - scores.mean(axis=0)
+    squares = np.square(part).sum(axis=0) * np.square(scores).sum(axis=0)
+    return np.asarray(np.square((part * scores).sum(axis=0)) / np.maximum(squares, 1e-300))
 
 
 def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
@@ -720,7 +782,7 @@ def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
     for column, centre, scale in numbers:
         around = (centre - HALF_WIDTH * scale, centre + HALF_WIDTH * scale)
         shown.setdefault(column.name, (column.low, column.high) if column.has_range else around)
-    grids = _Grids([], [], np.full((1, len(columns)), None, dtype=object))
+    grids = _Grids([], [], [], np.full((1, len(columns)), None, dtype=object))
     for j, column in enumerate(columns):
         labels = () if column.is_number else tuple(shown.get(column.name, column.categories))
         values, is_date = np.arange(float(len(labels))), column.kind == "date"
@@ -735,8 +797,7 @@ def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
         effect = ColumnEffect(
             column.name, values, nothing, tuple(map(str, labels)), is_date=is_date
         )
-        grids.columns.append(effect)
-        grids.rows.append(rows)
+        grids.add(effect, rows, j)
     return grids
 
 

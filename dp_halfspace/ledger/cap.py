@@ -21,7 +21,15 @@ from dp_halfspace._rounding import UP
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.entries import Part
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated, single_runs
+from dp_halfspace.privacy.events import (
+    Either,
+    Event,
+    Exponential,
+    Gaussian,
+    Pure,
+    Repeated,
+    single_runs,
+)
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
@@ -205,6 +213,8 @@ def _as_gaussian(events: Sequence[Event]) -> float:
             mu = event.mu
         elif isinstance(event, Pure | Exponential):
             mu = (_MU_OF_PURE if isinstance(event, Pure) else _MU_OF_EXPONENTIAL) * event.epsilon
+        elif isinstance(event, Either):
+            mu = max(event.mu, _MU_OF_PURE * event.epsilon)
         else:
             return math.inf
         mu = max(mu, _SMALLEST_MU) if mu else 0.0

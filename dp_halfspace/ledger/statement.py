@@ -14,6 +14,7 @@ from dp_halfspace._html import csv_cell, page, printable, table
 from dp_halfspace.ledger.cap import Account, Cap, Spending
 from dp_halfspace.ledger.entries import LedgerEntry, Part
 from dp_halfspace.privacy.events import (
+    Either,
     Event,
     Exponential,
     Gaussian,
@@ -39,6 +40,7 @@ _WORDS: dict[type[Event], tuple[str, str]] = {
     Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
     ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),
     RandomStopping: ("choice by random stopping", "choices by random stopping"),
+    Either: ("pure DP or Gaussian release", "pure DP or Gaussian releases"),
 }
 
 

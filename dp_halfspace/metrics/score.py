@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import (
     HeldOut,
+    PrivateGroupScore,
     group_codes,
     group_score,
     held_out,
@@ -53,6 +54,7 @@ from dp_halfspace.privacy.record import PrivacyRecord
 if TYPE_CHECKING:
     from sklearn.calibration import CalibrationDisplay
     from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
+    from typing_extensions import Unpack
 
 # Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
 _PLACE = 150.0
@@ -165,6 +167,38 @@ class PrivateScore:
         return display
 
 
+class _Options(TypedDict, total=False):
+    """Arguments of `private_score` that do not decide what it returns."""
+
+    epsilon: float
+    delta: float | str
+    groups: Any
+    by_values: Sequence[Any] | None
+    thresholds: ArrayLike | None
+    random_state: int | None
+    ledger: Any
+
+
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: str = ..., by: None = None,
+    **options: Unpack[_Options],
+) -> PrivateScore: ...  # fmt: skip
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: Sequence[str], by: None = None,
+    **options: Unpack[_Options],
+) -> list[PrivateScore]: ...  # fmt: skip
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: str = ..., by: ArrayLike,
+    **options: Unpack[_Options],
+) -> PrivateGroupScore: ...  # fmt: skip
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: Sequence[str], by: ArrayLike,
+    **options: Unpack[_Options],
+) -> list[PrivateGroupScore]: ...  # fmt: skip
 @np.errstate(all="ignore")
 def private_score(
     model: Any,
@@ -180,7 +214,7 @@ def private_score(
     thresholds: ArrayLike | None = None,
     random_state: int | None = None,
     ledger: Any = None,
-) -> Any:
+) -> PrivateScore | PrivateGroupScore | list[PrivateScore] | list[PrivateGroupScore]:
     """Release scores of a model on held-out records, within a privacy budget.
 
     Parameters

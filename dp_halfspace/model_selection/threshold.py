@@ -167,8 +167,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
 
     See Also
     --------
-    dp_halfspace.metrics.private_score : Private metrics at the threshold, with a budget of their
-    own. sklearn.model_selection.TunedThresholdClassifierCV : The same without privacy.
+    dp_halfspace.metrics.private_score : Private metrics at the threshold, with a separate budget.
+    sklearn.model_selection.TunedThresholdClassifierCV : The same without privacy.
 
     Notes
     -----

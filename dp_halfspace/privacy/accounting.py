@@ -20,6 +20,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.events import (
     Counted,
     Discretised,
+    Either,
     Event,
     Exponential,
     Gaussian,
@@ -493,5 +494,18 @@ def mu_beside(choice: float, epsilon: float, delta: float) -> float:
 
     def events(mu: float) -> tuple[Event, ...]:
         return Exponential(choice), Gaussian(mu)
+
+    return calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))
+
+
+@lru_cache(maxsize=256)
+def mu_of_either(first: Event, choice: float, epsilon: float, delta: float) -> float:
+    """Return the Gaussian signal to noise ratio behind a release that may lead to pure epsilon.
+
+    `first` is what is released before, `choice` the epsilon of the other kind of releases.
+    """
+
+    def events(mu: float) -> tuple[Event, ...]:
+        return first, Either(choice, mu)
 
     return calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))

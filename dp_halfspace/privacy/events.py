@@ -1,8 +1,8 @@
 """Privacy events: every release as a small immutable object.
 
-The contract of an objective perturbation or a selection is a sum of terms (weight, shift, mu), each
-for the profile ``weight * delta_mu(epsilon - shift)``; sums of several events multiply out
-(``docs/proofs/accounting.md``, section 5).
+The contract of an objective perturbation, of a selection, or of one of two kinds of releases is a
+sum of terms (weight, shift, mu), each for the profile ``weight * delta_mu(epsilon - shift)``; sums
+of several events multiply out (``docs/proofs/accounting.md``, section 5).
 """
 
 from __future__ import annotations
@@ -331,6 +331,42 @@ class ObjectivePerturbation(_Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class Either(_Plain):
+    """One of two kinds of releases; what was released before decides which.
+
+    Contract: what follows is purely `epsilon`-differentially private, or it is `mu`-Gaussian
+    differentially private. The profile is bounded by the sum of both.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound of the absolute loss of all releases of the first kind, >= 0.
+    mu : float
+        Signal to noise ratio of all releases of the second kind, >= 0.
+
+    Notes
+    -----
+    ``docs/proofs/accounting.md``, section 12.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy import Either
+    >>> Either(0.09, 0.02).describe()
+    'pure DP with |log-ratio| <= 0.09, or Gaussian noise with sensitivity / deviation = 0.02'
+    """
+
+    epsilon: float
+    mu: float
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return (
+            f"pure DP with |log-ratio| <= {self.epsilon:.6g}, or Gaussian noise with "
+            f"sensitivity / deviation = {self.mu:.6g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Repeated(_Plain):
     """`count` runs of mechanisms that each satisfy the contract of `event`.
 
@@ -366,6 +402,7 @@ Event: TypeAlias = (
     | Exponential
     | ObjectivePerturbation
     | RandomStopping
+    | Either
     | Repeated
 )
 # Their profiles are not sums of Gaussian ones, so their losses are discretised.
@@ -412,6 +449,8 @@ def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]
         return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if isinstance(event, ObjectivePerturbation):
         return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
+    if isinstance(event, Either):
+        return [(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if not isinstance(event, RandomStopping):
         raise TypeError(f"not a sum of Gaussian terms: {event!r}")
     step = event.log_ratio / len(event.shares)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -18,11 +20,14 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import (
+    Either,
     Event,
     Gaussian,
     Pure,
     SampledGaussian,
+    largest_loss,
     single_runs,
+    total_mu,
 )
 from dp_halfspace.privacy.interception import (
     ExponentialMechanism,
@@ -271,6 +276,27 @@ class Permit:
                 # A record without any guarantee covers any number of exact releases.
                 self._unspent[event] -= 1
         return self._source
+
+    def enter(self, choice: Either, events: Sequence[Event]) -> None:
+        """Use up one of two kinds of releases, for `events` that its contract covers.
+
+        They are purely private and their epsilons add up to no more than that of the choice, or
+        they are Gaussian and no more than its mu in quadrature. Which of the two may depend on
+        what was released, on nothing else of the data.
+        """
+        counts = tuple(single_runs(events).items())
+        losses = [(largest_loss(event), count) for event, count in counts]
+        if all(math.isfinite(loss) for loss, _ in losses):
+            total = sum(Fraction(loss) * count for loss, count in losses)
+            is_covered = total <= Fraction(choice.epsilon)
+        else:
+            is_gaussian = all(isinstance(event, Gaussian) for event, _ in counts)
+            is_covered = is_gaussian and total_mu(counts) <= choice.mu
+        if not is_covered:
+            raise RuntimeError(f"{choice} does not cover what is about to be released")
+        self.consume(choice)
+        with self._lock:
+            self._unspent.update(single_runs(events))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to copy: a copy would be the right to release everything again."""

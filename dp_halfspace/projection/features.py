@@ -20,6 +20,7 @@ from scipy import fft, sparse
 from scipy.special import gammaln, kve
 
 from dp_halfspace._params import checked_size
+from dp_halfspace.data.encoding import numbers_of, write_scaled
 from dp_halfspace.projection.linear import (
     FloatArray,
     LinearMap,
@@ -98,6 +99,8 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 
 # Number of rows that are mapped at a time.
 _ROWS = 1024
+# Number of float32 rows whose angles stay in the cache until their sines and cosines are taken.
+_ANGLE_ROWS = 256
 # Largest entry of a row in learnt column scales.
 _FARTHEST = 4.0
 # Number of turns up to which the numerical library treats all float32 angles alike.
@@ -356,29 +359,36 @@ class AdditiveMap:
             return 1.0
         return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
 
-    def write_single(self, rows: SingleArray, data_norm: float, out: SingleArray) -> None:
+    def write_single(self, rows: Any, data_norm: float, out: SingleArray) -> None:
         """Write ``apply(rows / data_norm) / single_scale`` in float32.
 
-        Entries of the rows of float32 are at most four. Each row is mapped independently.
+        Entries of the rows of float32, which may be coded, are at most four. Each row is mapped
+        independently.
         """
         d, scale = self.n_features_in, self.entry_scale
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
-        np.multiply(rows, 1.0 / (data_norm * self.single_scale), out=out[:, :d])
-        curved = rows[:, :n_curved]
+        write_scaled(rows, 1.0 / (data_norm * self.single_scale), out[:, :d])
+        curved = numbers_of(rows)[:, :n_curved]
         if end > d:
             values = curved * (scale / (2.0 * self.half_range * data_norm))
             values += 0.5
             np.clip(values, 0.0, 1.0, out=values)
             write_cosines(values, out[:, d:end], 1.0 / (scale * self.single_scale))
+            if self.has_powers:
+                write_powers(values, out[:, d:end], 1.0 / (scale * self.single_scale))
         if self.fourier is not None:
             size = self.fourier.n_components // 2
             turns = self.fourier.frequencies / np.float32(self._share * data_norm)
-            angles = curved @ (turns * np.float32(2.0 * math.pi))
-            if _FARTHEST * float(np.abs(turns).sum(axis=0).max()) > _FEW_TURNS:
-                angles -= np.rint(angles / (2.0 * math.pi)) * (2.0 * math.pi)
-            np.cos(angles, out=out[:, end : end + size])
-            np.sin(angles, out=out[:, end + size :])
+            is_far = _FARTHEST * float(np.abs(turns).sum(axis=0).max()) > _FEW_TURNS
+            turns *= np.float32(2.0 * math.pi)
+            for lo in range(0, len(out), _ANGLE_ROWS):
+                rows_out = out[lo : lo + _ANGLE_ROWS, end:]
+                angles = curved[lo : lo + _ANGLE_ROWS] @ turns
+                if is_far:
+                    angles -= np.rint(angles / (2.0 * math.pi)) * (2.0 * math.pi)
+                np.cos(angles, out=rows_out[:, :size])
+                np.sin(angles, out=rows_out[:, size:])
 
 
 def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
@@ -395,7 +405,7 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 
-def write_powers(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
+def write_powers(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
     """Write ``scale 2^.5 T_k(2 v - 1) / k`` for ``k = 2, 4, ...``, instead of these cosines.
 
     T_k is the Chebyshev polynomial, at most one in size; the arguments are as in `write_cosines`.

@@ -41,10 +41,7 @@ ROWS: dict[str, dict[str, int]] = {
 # Rows that version 0.1.0 measured, before commits and machines were written down, by file.
 UNKNOWN: dict[str, int] = {
     "dimension": 6,
-    "label": 1,
     "linear": 42,
-    "multiclass": 4,
-    "paper_auc": 76,
     "speed": 15,
 }
 

@@ -26,7 +26,17 @@ MOST_CLASSES = 7
 # features: with two classes, and with more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
-# The same with two classes and a public model in the list.
+# Tables of two classes: n epsilon up to which one column may rank the rarer class.
+MOST_RANKED_BY_A_COLUMN = 3500.0
+# Part of epsilon that counts the classes there.
+RARE_COUNT_SHARE = 0.06
+# Largest share of the rarer class.
+_RANKED_BY_A_COLUMN = 0.1
+# The n epsilon from which on steps may separate such a class from the rest.
+_STEPS_SEPARATE = 1000.0
+# And the largest share from there on.
+_RARELY_SEPARATED = 0.03
+# n epsilon of a selection with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections are the better choice.
 STAGES_PAY = 1000.0
@@ -116,6 +126,10 @@ _HALF_STEP = 20.0
 # Records times mu, for each root of a column, that are counted for the rarer class when the
 # majority class is weighted.
 _RECOUNTED = 8.0
+# Records, and records times mu, from which the first half of the steps on features that are made at
+# every pass read half of the rows.
+_HALVED_ROWS = 2**19
+_HALVED_SIGNAL = 2e5
 # Share of the records up to which a class is rare.
 _EVEN = 0.1
 # Power of the ratio of the sizes in the weights of the rarest class.
@@ -250,6 +264,12 @@ _FADED = 200.0
 # The same at which a quarter of the steps have no class weights: none of the steps with few
 # records, half of them with many.
 _PHASED = 50.0
+# Offset of the intercept that is released, relative to that of the last steps: with many records of
+# the rarer class, whose scores are larger than noise, and with few.
+_LEAST_OFFSET = 0.7
+_LARGEST_OFFSET = 2.0
+# Records of the rarer class times mu half way between them.
+_SETTLED = 65.0
 # Power of the ratio of the sizes in the weight of the majority class with many records.
 _LEAST_POWER = 0.3
 # Added to the margin offset with few records of the rarer class.
@@ -321,7 +341,8 @@ def rarity_settings(
         weights=weighed / weighed.max(),
         last_weights=weights,
         score_offset=score_offset,
-        intercept_offset=score_offset * (1.0 + 1.0 / (1.0 + (records / _PHASED) ** 2)),
+        intercept_offset=score_offset
+        * (_LEAST_OFFSET + (_LARGEST_OFFSET - _LEAST_OFFSET) / (1.0 + (records / _SETTLED) ** 2)),
         weighted_offset_part=1.0 - power,
         weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
     )
@@ -445,6 +466,15 @@ def additive_defaults(
     share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
+
+
+def halved_steps(n_samples: int, mu: float, n_steps: int) -> int:
+    """Return before which step half of the rows are read at a time, to save time.
+
+    The noise of such a step is twice as large beside its sum, so they are for little noise alone.
+    """
+    is_large = n_samples >= _HALVED_ROWS and n_samples * mu >= _HALVED_SIGNAL
+    return n_steps // 2 + 1 if is_large else 0
 
 
 def resolved_directions(records: float) -> float:
@@ -572,6 +602,18 @@ def small_table_rule(
     if has_prior and n_classes == 2:
         pays = SMALL_WITH_PRIOR
     return n_samples * epsilon < pays
+
+
+def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
+    """Return the share of the rarer class up to which one column is to rank a table, if any is.
+
+    By what is public: from the ``n epsilon`` on at which a table is no longer small, while noise on
+    sums hides a class of few records.
+    """
+    strength = n_samples * epsilon
+    if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
+        return None
+    return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:
