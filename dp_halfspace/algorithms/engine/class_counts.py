@@ -39,8 +39,9 @@ class ClassCountPlan:
     """The public numbers of noisy counts of the classes.
 
     Of two classes the second is counted: the number of records is public. Where records have
-    weights, which are added up then, the sum of all is not, and every class is counted. What was
-    `counted_before` is accounted for, and `released` where a run follows it.
+    weights, which are added up then, the sum of all is not, and every class is counted. If the
+    second class was `counted_before`, nothing is released here, and a run uses the number
+    `released` then.
     """
 
     n_samples: int

@@ -146,7 +146,8 @@ class Steps:
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
     slopes, enters the rounding errors only. Beside a rare class steps are shorter, by
-    `rare_step_factor` at most.
+    `rare_step_factor` at most. So many columns as `n_curved` have
+    features of their own.
     """
 
     margin_offset: float
@@ -158,6 +159,7 @@ class Steps:
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
     rare_step_factor: float = 1.0
+    n_curved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
