@@ -197,7 +197,7 @@ class _TableFit(FitPlan):
         return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Return the fitted attributes of the table beside those of the inner model."""
+        """Return the fitted attributes of the table in addition to those of the inner model."""
         scales = self._released_scales(data, permit)
         as_is = _as_they_are(self.encoding, self.model)
         rows = replace(data, X=self._in_scales(data.X, scales, as_is))
@@ -231,7 +231,7 @@ class _TableFit(FitPlan):
     def _in_scales(self, X: Any, scales: ColumnScales, as_is: NDArray[np.bool_]) -> Any:
         """Bring rows to scales, in the precision that the inner plan counted.
 
-        In float32 they are few numbers beside their features, and kept where they are.
+        In float32 they are few numbers compared with their features, and are not copied.
         """
         if not self.inner.is_single:
             return apply_to_chunks(_rows_in_scales, X, scales, as_is)
@@ -394,8 +394,8 @@ class PrivateTableClassifier(PrivateClassifier):
 
     See Also
     --------
-    PrivateKernelClassifier : The same method for numeric arrays. AdaptiveMarginClassifier : The
-    linear default for numeric arrays.
+    PrivateKernelClassifier : The same method for numeric arrays.
+    AdaptiveMarginClassifier : The linear default for numeric arrays.
 
     Notes
     -----
@@ -528,15 +528,15 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
         """Plan a count of two classes, and what follows it; by what is public alone."""
-        facts = (model := self._selected_model(data))._facts(data)
-        limit = rare_class_limit(data.n_privacy_units, budget.epsilon)
-        is_plain = self.features == "auto" and self.probability and self.class_weight is None
-        is_given = facts.is_chunked or facts.has_people or facts.has_weights
-        if limit is None or not is_plain or is_given or budget.is_pure or facts.n_classes != 2:
+        limit, epsilon = rare_class_limit(data.n_privacy_units, budget.epsilon), budget.epsilon
+        asks_for_steps = self.features != "auto" or not self.probability
+        asks_for_steps |= self.class_weight is not None or self.threshold is not None
+        if limit is None or asks_for_steps or budget.is_pure or len(data.classes) != 2:
             return None
-        if self.threshold is not None:
+        model = self._selected_model(data)
+        facts = model._facts(data)
+        if facts.is_chunked or facts.has_people or facts.has_weights:
             return None
-        epsilon = budget.epsilon
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
         mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
