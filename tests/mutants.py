@@ -3148,6 +3148,16 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
+        "tests/test_common.py",
+        (
+            "PrivateClassifier.fit",
+            'print(f"{type(self).__name__} has charged and released it")',
+            "print(data.class_indices)",
+            "test_verbose_prints_the_public_record_and_nothing_else",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
         "tests/test_persons.py",
         (
             "PrivateClassifier.fit",
@@ -4055,6 +4065,12 @@ MUTANTS = [
             "weighed / weighed.min()",
             "test_whatever_is_counted_the_settings_are_within_their_bounds",
         ),
+        (
+            "rarity_settings",
+            "records / _SETTLED",
+            "_SETTLED / records",
+            "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
+        ),
     ),
     *of(
         "algorithms/engine/noisy_gd.py",
@@ -4106,6 +4122,12 @@ MUTANTS = [
             "smaller / counts, total",
             "counts / smaller, total",
             "test_whatever_is_counted_weights_are_at_most_one",
+        ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "max(n_directions, n_curved)",
+            "n_directions",
+            "test_a_row_of_many_curved_columns_is_divided_among_them",
         ),
     ),
     *of(

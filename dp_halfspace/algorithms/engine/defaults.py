@@ -31,7 +31,7 @@ MOST_RANKED_BY_A_COLUMN = 3500.0
 # Part of epsilon that counts the classes there.
 RARE_COUNT_SHARE = 0.06
 # Largest share of the rarer class.
-_RANKED_BY_A_COLUMN = 0.1
+_RANKED_BY_A_COLUMN = 0.08
 # The n epsilon from which on steps may separate such a class from the rest.
 _STEPS_SEPARATE = 1000.0
 # And the largest share from there on.
@@ -146,7 +146,7 @@ class Steps:
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
     slopes, enters the rounding errors only. With a rare class steps are shorter, by
-    `rare_step_factor` at most.
+    `rare_step_factor` at most. `n_curved` is the number of columns that have separate features.
     """
 
     margin_offset: float
@@ -158,6 +158,7 @@ class Steps:
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
     rare_step_factor: float = 1.0
+    n_curved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
