@@ -410,7 +410,8 @@ class GradientPlan:
     def with_step_scale(self, step_factor: float, power: float) -> GradientPlan:
         """Take steps `step_factor` times as long behind this power of the map, for the same events.
 
-        Both are public or released numbers in [0, 1], and no scale of noise depends on them.
+        Both are public or released numbers, `power` in [0, 1], and no scale of noise depends on
+        them.
         """
         descent = replace(self.descent, step_size=step_factor * self.descent.step_size)
         preconditioner = (

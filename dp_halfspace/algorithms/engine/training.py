@@ -180,7 +180,15 @@ class LinearPlan(FitPlan):
         # A model with features behind the columns overfits single records sooner.
         preconditioner = self.algorithm.preconditioner
         has_features = preconditioner is not None and preconditioner.behind > 0.0
-        rarity = rarity_of(released, weights, noise, total, self.mu, has_features=has_features)
+        rarity = rarity_of(
+            released,
+            weights,
+            noise,
+            total,
+            self.mu,
+            has_features=has_features,
+            n_columns=self.algorithm.descent.n_columns,
+        )
         settings = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             recounted = max(self.n_recounted - noise, 0.0) / total
