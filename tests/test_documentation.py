@@ -486,5 +486,5 @@ def test_entries_of_see_also_are_lines():
 
 
 def test_merged_entries_of_see_also_are_seen():
-    merged = "A.\n\nSee Also\n--------\nOne : The first. Two : The\nsecond one.\nThree : Next.\n"
+    merged = "A.\n\nSee Also\n--------\nOne : The first. Two : The\nsecond one.\nThree : Next."
     assert wrong_see_also(merged) == ["One : The first. Two : The", "second one."]
