@@ -153,7 +153,7 @@ class Steps:
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
     slopes, enters the rounding errors only. With a rare class steps are shorter, by
-    `rare_step_factor` at most. `n_curved` is the number of columns that have features of their own.
+    `rare_step_factor` at most. `n_curved` is the number of columns that have separate features.
     """
 
     margin_offset: float
