@@ -88,6 +88,13 @@ class KernelPlan(FitPlan):
         assert isinstance(self.training, LinearPlan)
         return replace(self, training=self.training.with_class_weights(weights))
 
+    def with_count(self, second: float) -> KernelPlan:
+        """Follow a number of records of the second class that was released before."""
+        assert isinstance(self.training, LinearPlan)
+        assert self.training.counts is not None
+        counts = replace(self.training.counts, released=second)
+        return replace(self, training=replace(self.training, counts=counts))
+
     @property
     def takes(self) -> frozenset[str]:
         """What the linear fit takes: features of a row are made of this row alone."""

@@ -26,7 +26,17 @@ MOST_CLASSES = 7
 # features: with two classes, and with more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
-# The same with two classes and a public model in the list.
+# Tables of two classes: n epsilon up to which one column may rank the rarer class.
+MOST_RANKED_BY_A_COLUMN = 3500.0
+# Part of epsilon that counts the classes there.
+RARE_COUNT_SHARE = 0.06
+# Largest share of the rarer class.
+_RANKED_BY_A_COLUMN = 0.08
+# The n epsilon from which on steps may separate such a class from the rest.
+_STEPS_SEPARATE = 1000.0
+# And the largest share from there on.
+_RARELY_SEPARATED = 0.03
+# n epsilon of a selection with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections are the better choice.
 STAGES_PAY = 1000.0
@@ -116,10 +126,21 @@ _HALF_STEP = 20.0
 # Records times mu, for each root of a column, that are counted for the rarer class when the
 # majority class is weighted.
 _RECOUNTED = 8.0
+# Records, and records times mu, from which the first half of the steps on features that are made at
+# every pass read half of the rows.
+_HALVED_ROWS = 2**19
+_HALVED_SIGNAL = 2e5
 # Share of the records up to which a class is rare.
 _EVEN = 0.1
 # Power of the ratio of the sizes in the weights of the rarest class.
 _RAREST_POWER = 1.0
+# From this mu on steps beside a rare class are longer, by the square of mu over this number.
+_LITTLE_NOISE = 2.0
+# But not by more than the records of this class times mu, over this number.
+_LENGTHENING = 150.0
+# Nor by more than this power of one half over the share of the rarest class: the less all records
+# weigh, the smaller the curvature.
+_LARGEST_STEP_POWER = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,9 +232,9 @@ class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
     The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
-    times as long. The majority class weighs the ratio of the sizes of the classes to the power
-    `weight_power`; for this ratio `n_recounted` records of the majority class are counted for the
-    smaller one.
+    times as long: shorter with few records, longer with little noise. The majority class weighs
+    the ratio of the sizes of the classes to the power `weight_power`; for this ratio `n_recounted`
+    records of the majority class are counted for the smaller one.
     """
 
     map_power: float
@@ -233,9 +254,14 @@ def rare_defaults(
     """
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
+    longer = min(
+        (mu / _LITTLE_NOISE) ** 2,
+        records / _LENGTHENING,
+        (0.5 / share) ** (_LARGEST_STEP_POWER * rarity),
+    )
     return RareDefaults(
         map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
-        step_factor=1.0 / (1.0 + (_HALF_STEP / records) ** 2),
+        step_factor=max(longer, 1.0) / (1.0 + (_HALF_STEP / records) ** 2),
         weight_power=power + (_RAREST_POWER - power) * rarity,
         n_recounted=0.0
         if centred
@@ -457,6 +483,15 @@ def additive_defaults(
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
 
 
+def halved_steps(n_samples: int, mu: float, n_steps: int) -> int:
+    """Return before which step half of the rows are read at a time, to save time.
+
+    The noise of such a step is twice as large beside its sum, so they are for little noise alone.
+    """
+    is_large = n_samples >= _HALVED_ROWS and n_samples * mu >= _HALVED_SIGNAL
+    return n_steps // 2 + 1 if is_large else 0
+
+
 def resolved_directions(records: float) -> float:
     """Return for how many directions of features the preconditioner is made, with two classes.
 
@@ -582,6 +617,18 @@ def small_table_rule(
     if has_prior and n_classes == 2:
         pays = SMALL_WITH_PRIOR
     return n_samples * epsilon < pays
+
+
+def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
+    """Return the share of the rarer class up to which one column is to rank a table, if any is.
+
+    By what is public: from the ``n epsilon`` on at which a table is no longer small, while noise on
+    sums hides a class of few records.
+    """
+    strength = n_samples * epsilon
+    if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
+        return None
+    return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:

@@ -29,6 +29,7 @@ from dp_halfspace.algorithms.engine.defaults import (
     EngineDefaults,
     RaritySettings,
     Steps,
+    halved_steps,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.preconditioner import (
@@ -127,6 +128,7 @@ class DescentPlan:
     is_single: bool = False
     score_offset: float = 0.0
     offset_class: int = 0
+    n_halved: int = 0
 
 
 def plan_descent(
@@ -300,10 +302,16 @@ def descend(
         ahead = _project(point + steps.momentum * velocity, plan.radius)
         query = ahead if transform is None else _project(transform.T @ ahead, plan.mapped_radius)
         opening = first if step == 0 else None
-        ascent = rows.fused_adjoint(query, slopes if opening is None else opening[1])
+        made = slopes if opening is None else opening[1]
+        is_halved = 0 < step < plan.n_halved
+        # Of neighbouring steps each reads the other half of the blocks.
+        half = {"part": (step % 2, 2)} if is_halved else {}
+        ascent = rows.fused_adjoint(query, made, **half)
         if transform is not None:
             ascent = transform @ ascent
         noisy = permit.release(ascent, plan.mechanism)
+        if is_halved:
+            noisy = 2.0 * noisy
         if opening is not None:
             step_factor = opening[0].step_factor(noisy, plan)
         if plan.n_outputs > 1:
@@ -402,7 +410,8 @@ class GradientPlan:
     def with_step_scale(self, step_factor: float, power: float) -> GradientPlan:
         """Take steps `step_factor` times as long behind this power of the map, for the same events.
 
-        Both are public or released numbers in [0, 1], and no scale of noise depends on them.
+        Both are public or released numbers, `power` in [0, 1], and no scale of noise depends on
+        them.
         """
         descent = replace(self.descent, step_size=step_factor * self.descent.step_size)
         preconditioner = (
@@ -538,6 +547,8 @@ def plan_gradient(
         is_single=is_single,
         largest_score_offset=largest_score_offset,
     )
+    if of_features:
+        descent = replace(descent, n_halved=halved_steps(n_samples, mu, defaults.n_steps))
     events: tuple[Event, ...] = (descent.event,)
     if preconditioner is not None and math.isfinite(mu):
         events = preconditioner.mechanism.event, descent.event

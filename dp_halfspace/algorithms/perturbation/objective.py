@@ -42,7 +42,7 @@ _LAPLACE_GRID_BITS = 30
 _EXPONENT = 128.0
 # What hiding the error of the solver may cost: a share of mu (squares add, so 1/400 of mu^2).
 _OUTPUT_MU = 0.05
-# The same share of a pure epsilon.
+# Share of a pure epsilon for the noise of the output.
 _OUTPUT_EPSILON = 0.01
 # Earlier releases and the Jacobians may take so much of delta.
 _MOST_OF_DELTA = 0.9

@@ -743,7 +743,7 @@ def threshold_losses(
     # A positive record is wrong below the threshold: one minus what a negative one would add.
     base = float(weights[1]) * weight_of(positive, people)
     each = None if people is None else people.weights
-    # No more terms in one sum than there are people: docs/proofs/persons.md, section 4.
+    # No more terms in one sum than there are people: docs/proofs/persons.md, section 3.
     size = min(_BLOCK_ROWS, len(scores) if people is None else len(people))
     parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
     losses = []
