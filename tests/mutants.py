@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
 def _tokens(text: str) -> list[tuple[str, int, int]]:
     """Return tokens with their places."""
     found = _TOKEN.finditer(text)
@@ -100,6 +101,120 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 
 MUTANTS = [
+    *of(
+        "data/record_weights.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_numbers",
+            "np.nan if is_missing(value) else value",
+            "value",
+            "test_weights_among_objects_are_read_one_by_one",
+        ),
+        (
+            "_numbers",
+            "isinstance(v, str | bytes) or",
+            "",
+            "test_weights_among_objects_are_read_one_by_one",
+        ),
+    ),
+    *of(
+        "data/cells.py",
+        "tests/data/test_cells.py",
+        ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
+        (
+            "_read_decimal",
+            "return math.inf if number > 0 else -math.inf",
+            "return math.inf",
+            "test_ends_of_what_is_read",
+        ),
+        ("_parse_moment", "time(clock[0], clock[1], clock[2])", "", "test_ends_of_what_is_read"),
+        ("_in_digits", "if sign or part", "if sign and part", "test_ends_of_what_is_read"),
+        ("_text_of_moment", "if moment.nanoseconds:", "if False:", "test_ends_of_what_is_read"),
+        ("days_of_array", "count * _AVERAGE", "_AVERAGE", "test_ends_of_what_is_read"),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_names_of",
+            "X.column_names if is_arrow_table(X) else",
+            "",
+            "test_a_column_of_any_name_is_named_and_its_texts_are_not",
+        ),
+        (
+            "_kind_of",
+            'None if hasattr(X, "iloc") else getattr(X, "dtype", None)',
+            'getattr(X, "dtype", None)',
+            "test_nor_is_a_cell_taken_for_the_kind_of_an_array",
+        ),
+        (
+            "is_arrow_table",
+            'and not hasattr(X, "iloc")',
+            "",
+            "test_a_column_of_any_name_is_named_and_its_texts_are_not",
+        ),
+        (
+            "with_readable_texts",
+            "column.validate(full=True)",
+            "None",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "with_readable_texts",
+            '"backslashreplace"',
+            '"ignore"',
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "check_features",
+            "texts = list(map(with_readable_texts, X.columns))",
+            "texts = list(X.columns)",
+            "test_a_refusal_does_not_tell_whether_texts_are_utf_8",
+        ),
+        (
+            "_columns_of",
+            "[array_or_none(X.iloc[:, j]) for j in range(X.shape[1])]",
+            "[np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]",
+            "test_a_refusal_does_not_tell_whether_texts_are_utf_8",
+        ),
+    ),
+    *of(
+        "data/frame.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_read_arrow",
+            "column = with_readable_texts(column)",
+            "",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "_read_arrow",
+            "cells = list(column)",
+            "raise",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "_read_series",
+            'getattr(dtype, "storage", None) == "pyarrow"',
+            "False",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+    ),
+    *of(
+        "_cli/tables.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_frame_of_arrow",
+            "map(with_readable_texts, read.columns)",
+            "read.columns",
+            "test_so_it_is_in_files",
+        ),
+    ),
+    *of(
+        "datasets.py",
+        "tests/data/test_odd_cells.py",
+        ("_frame", "with_readable_texts(column)", "column", "test_so_it_is_in_files"),
+    ),
     *of(
         "algorithms/label_training.py",
         "tests/audit/test_stated_sensitivities.py",
@@ -1349,6 +1464,12 @@ MUTANTS = [
     *of(
         "privacy/profiles.py",
         "tests/privacy/test_profiles.py",
+        (
+            "_mills_slope",
+            "if not far.any():",
+            "if True:",
+            "test_the_slope_of_the_mills_ratio_keeps_its_digits_far_out",
+        ),
         (
             "_largest_mu",
             "(1.0 - LOG_SLACK)",
@@ -3148,6 +3269,16 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
+        "tests/test_common.py",
+        (
+            "PrivateClassifier.fit",
+            'print(f"{type(self).__name__} has charged and released it")',
+            "print(data.class_indices)",
+            "test_verbose_prints_the_public_record_and_nothing_else",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
         "tests/test_persons.py",
         (
             "PrivateClassifier.fit",
@@ -4034,6 +4165,12 @@ MUTANTS = [
             "test_the_more_records_of_a_rare_class_the_closer_to_the_fit_of_classes_of_like_size",
         ),
         (
+            "rarity_of",
+            ", _PER_COLUMN * n_columns",
+            ", math.inf",
+            "test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are",
+        ),
+        (
             "plan_class_counts",
             "rest.mu",
             "mu",
@@ -4054,6 +4191,38 @@ MUTANTS = [
             "weighed / weighed.max()",
             "weighed / weighed.min()",
             "test_whatever_is_counted_the_settings_are_within_their_bounds",
+        ),
+        (
+            "rarity_settings",
+            "records / _SETTLED",
+            "_SETTLED / records",
+            "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_auc.py",
+        (
+            "rare_defaults",
+            "max(longer, 1.0)",
+            "1.0",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+        ),
+        (
+            "rare_defaults",
+            "(0.5 / share) ** (_LARGEST_STEP_POWER * rarity),",
+            "",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/estimators/test_auc.py",
+        (
+            "GradientPlan.with_step_scale",
+            "step_size=step_factor * self.descent.step_size)",
+            "step_size=step_factor * self.descent.step_size, radius=step_factor)",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
         ),
     ),
     *of(
@@ -4107,6 +4276,12 @@ MUTANTS = [
             "counts / smaller, total",
             "test_whatever_is_counted_weights_are_at_most_one",
         ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "max(n_directions, n_curved)",
+            "n_directions",
+            "test_a_row_of_many_curved_columns_is_divided_among_them",
+        ),
     ),
     *of(
         "algorithms/engine/training.py",
@@ -4116,6 +4291,16 @@ MUTANTS = [
             ">= _COUNTS_OF_MANY",
             ">= 0.0",
             "test_few_records_of_many_classes_are_not_counted",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/algorithms/engine/test_class_counts.py",
+        (
+            "LinearPlan.adapt_to_counts",
+            "n_columns=self.algorithm.descent.n_columns,",
+            "",
+            "test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are",
         ),
     ),
     *of(

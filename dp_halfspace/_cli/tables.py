@@ -31,6 +31,7 @@ from dp_halfspace._cli.arguments import UserError
 from dp_halfspace.data.cells import Moment, canonical, limit_of, text_of, truth_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word_of
+from dp_halfspace.data.validation import with_readable_texts
 from dp_halfspace.exceptions import install_hint
 
 # A column of a CSV becomes floats only where the canonical value of every float is that of its
@@ -307,10 +308,11 @@ def _frame_of_arrow(read: Any) -> Any:
     """Return a frame of the types of Arrow, which holds each distinct text of a column once."""
     from pyarrow import types  # noqa: PLC0415 (optional dependency)
 
-    for j, column in enumerate(read.columns):
-        if types.is_string(column.type) or types.is_large_string(column.type):
-            # It is read again at every pass over a large table.
-            read = read.set_column(j, read.column_names[j], column.dictionary_encode())
+    for j, column in enumerate(map(with_readable_texts, read.columns)):
+        is_text = types.is_string(column.type) or types.is_large_string(column.type)
+        # A text is read again at every pass over a large table.
+        held = column.dictionary_encode() if is_text else column
+        read = read.set_column(j, read.column_names[j], held)
     return read.to_pandas(types_mapper=_arrow_dtype, ignore_metadata=True)
 
 

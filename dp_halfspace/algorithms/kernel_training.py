@@ -203,6 +203,7 @@ def plan_kernel_training(
                 # Encoded rows alone have a length of their own.
                 is_table=columns.length is not None,
             )
+            defaults = replace(defaults, n_curved=columns.n_features_in - columns.n_plain)
             in_single = in_single and defaults.lead is None
             problem = replace(problem, is_single=in_single, of_features=in_single)
         return gradient_training(problem, mu, defaults=defaults, counts_classes=True)

@@ -18,6 +18,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
@@ -88,6 +89,10 @@ _COST_OF_STOPPED_RUNS = 3.0
 _KEY_BYTES = 32
 # Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
+# Largest relative gap of two minimisers at which they are taken for the same.
+_SOLVED = 1e-6
+# Fits of the slower search for a linear term, at most; 400 were observed.
+_MOST_FITS = 500
 # Relative error of the linear terms that are solved for; 1e-11 was observed.
 _SOLVER_ERROR = 1e-8
 _OTHER_COUNT = "the number of releases depends on the data"
@@ -490,15 +495,10 @@ class History:
                 self.unsolved |= {*numbers, last}
                 continue
             try:
-                found = root(
-                    lambda x, solved, numbers: np.ravel(self._gap(x, solved, numbers)),
-                    np.zeros(size),
-                    args=(shifts, numbers),
-                    options={"eps": 1e-8},
-                )
+                found = _solve(partial(self._gap, solved=shifts, numbers=numbers), size)
             except _OtherPlanError:
                 break
-            shifts |= self._split_shifts(found.x, numbers)
+            shifts |= self._split_shifts(found, numbers)
         return shifts
 
     def _split_shifts(
@@ -515,7 +515,7 @@ class History:
         solved: dict[int, NDArray[np.float64]],
         numbers: Sequence[int],
     ) -> NDArray[np.float64]:
-        """Return the difference of the two minimisers over the size of the first one."""
+        """Return the differences of the two minimisers over the size of the first one."""
         last = numbers[-1] + 1
         shifts = {**solved, **self._split_shifts(x, numbers)}
         try:
@@ -523,7 +523,7 @@ class History:
         except _AlignedError:
             value = self.entries[last].value
             gap: NDArray[np.float64] = self.others[last] - value
-            return gap / max(float(np.abs(value).max()), 1e-300)
+            return np.ravel(gap) / max(float(np.abs(value).max()), 1e-300)
         raise outcome.error or _OtherPlanError(_OTHER_COUNT)
 
     def compare_releases(self) -> list[tuple[str, float, float]]:
@@ -552,6 +552,22 @@ class History:
             )
             for entry, other in zip(self.entries, self.others, strict=False)
         ]
+
+
+def _solve(
+    gap: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int
+) -> NDArray[np.float64]:
+    """Find where a gap is zero.
+
+    The minimiser of a hinge has kinks as a function of its linear term, where Newton's method may
+    stop far from the end; it is monotone, so that steps along the gap itself arrive, in more fits.
+    """
+    found = root(gap, np.zeros(size), options={"eps": 1e-8})
+    if np.abs(found.fun).max() > _SOLVED:
+        options = {"maxfev": _MOST_FITS, "fatol": 1e-12}
+        with np.errstate(all="ignore"):
+            found = root(gap, np.zeros(size), method="df-sane", options=options)
+    return np.asarray(found.x)
 
 
 def _distort(

@@ -528,15 +528,15 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
         """Plan a count of two classes, and what follows it; by what is public alone."""
-        facts = (model := self._selected_model(data))._facts(data)
-        limit = rare_class_limit(data.n_privacy_units, budget.epsilon)
-        is_plain = self.features == "auto" and self.probability and self.class_weight is None
-        is_given = facts.is_chunked or facts.has_people or facts.has_weights
-        if limit is None or not is_plain or is_given or budget.is_pure or facts.n_classes != 2:
+        limit, epsilon = rare_class_limit(data.n_privacy_units, budget.epsilon), budget.epsilon
+        asks_for_steps = self.features != "auto" or not self.probability
+        asks_for_steps |= self.class_weight is not None or self.threshold is not None
+        if limit is None or asks_for_steps or budget.is_pure or len(data.classes) != 2:
             return None
-        if self.threshold is not None:
+        model = self._selected_model(data)
+        facts = model._facts(data)
+        if facts.is_chunked or facts.has_people or facts.has_weights:
             return None
-        epsilon = budget.epsilon
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
         mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)

@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
+from dp_halfspace.algorithms.engine.calibration import OperatingPoint
 from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
@@ -142,7 +143,7 @@ def card_page(
     sections = {
         "About": _about(texts or CardTexts()),
         "What is promised": _promise(inner.privacy_, groups) + _paragraphs(uncovered),
-        "What to expect": _expectation(inner),
+        "What to expect": _expectation(inner) + _operating_point(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
         "How good it is": _NOT_MEASURED,
@@ -238,6 +239,20 @@ def _expectation(model: Any) -> str:
     return (
         f'{text}\n<p class="claim">{escape(said)}.</p>\n<p>Computed from noisy counts '
         "that the fit released within its budget.</p>"
+    )
+
+
+def _operating_point(model: Any) -> str:
+    """Say which threshold a target has led to, and what the released counts expect of it."""
+    point = getattr(model, "threshold_", None)
+    if not isinstance(point, OperatingPoint):
+        return ""
+    name, label = point.target.replace("_", " "), escape(printable(model.classes_[1]))
+    low, high = point.interval
+    return (
+        f"\n<p>The label {label} is predicted where its log odds are above {point.log_odds:.2f}. "
+        f"Asked for was a {name} of {point.wanted:g}; the released counts expect "
+        f"{point.estimate:.2f}, from {low:.2f} to {high:.2f} with a confidence of 90 %.</p>"
     )
 
 

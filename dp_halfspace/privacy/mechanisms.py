@@ -280,7 +280,7 @@ class Permit:
     def enter(self, choice: Either, events: Sequence[Event]) -> None:
         """Use up one of two kinds of releases, for `events` that its contract covers.
 
-        They are purely private and their epsilons add up to no more than that of the choice, or
+        They are pure DP and their epsilons add up to no more than that of the choice, or
         they are Gaussian and no more than its mu in quadrature. Which of the two may depend on
         what was released, on nothing else of the data.
         """

@@ -129,6 +129,9 @@ _FALL_OF_MANY = 2
 _MANY = 160.0
 # Largest mu that counts there.
 _MOST_MU = 0.6
+# Records times mu for each column that count there: few columns hardly separate many records, so
+# that the fit of classes of like size would rank them worse.
+_PER_COLUMN = 2.0
 # Power of the ratio to that number: how steeply the degree falls.
 _STEEPNESS = 4
 # Records of the rarer of more than two classes times mu at which the degree is halved by noise.
@@ -185,11 +188,13 @@ def rarity_of(
     mu: float,
     *,
     has_features: bool = False,
+    n_columns: float = math.inf,
 ) -> Rarity:
     """Describe the rarer class of a population with public class weights, by released counts.
 
-    `total` is the number of records, or what was released of the sum of their weights. With
-    features behind the columns two classes are unlike from a larger share on.
+    `total` is the number of records, or what was released of the sum of their weights; `n_columns`
+    that of the columns or features of the model. With features behind the columns two classes are
+    unlike from a larger share on.
     """
     kept = np.clip(counts, 0.0, total)
     common, is_of_many = int(np.argmax(kept * weights)), len(counts) > 2
@@ -204,7 +209,8 @@ def rarity_of(
     if is_of_many:
         degree /= 1.0 + (_RESOLVED / records) ** 2
     else:
-        degree /= 1.0 + (others * total * min(mu, _MOST_MU) / _MANY) ** _STEEPNESS
+        many = min(others * total * min(mu, _MOST_MU), _PER_COLUMN * n_columns)
+        degree /= 1.0 + (many / _MANY) ** _STEEPNESS
     second = (counted if is_of_many else float(kept[1])) / total
     return Rarity(common, share, records, degree, deviation, second, is_of_many, mu, total)
 

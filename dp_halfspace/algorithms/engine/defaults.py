@@ -31,7 +31,7 @@ MOST_RANKED_BY_A_COLUMN = 3500.0
 # Part of epsilon that counts the classes there.
 RARE_COUNT_SHARE = 0.06
 # Largest share of the rarer class.
-_RANKED_BY_A_COLUMN = 0.1
+_RANKED_BY_A_COLUMN = 0.08
 # The n epsilon from which on steps may separate such a class from the rest.
 _STEPS_SEPARATE = 1000.0
 # And the largest share from there on.
@@ -134,6 +134,13 @@ _HALVED_SIGNAL = 2e5
 _EVEN = 0.1
 # Power of the ratio of the sizes in the weights of the rarest class.
 _RAREST_POWER = 1.0
+# From this mu on steps beside a rare class are longer, by the square of mu over this number.
+_LITTLE_NOISE = 2.0
+# But not by more than the records of this class times mu, over this number.
+_LENGTHENING = 150.0
+# Nor by more than this power of one half over the share of the rarest class: the less all records
+# weigh, the smaller the curvature.
+_LARGEST_STEP_POWER = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +153,8 @@ class Steps:
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
     slopes, enters the rounding errors only. Beside a rare class steps are shorter, by
-    `rare_step_factor` at most.
+    `rare_step_factor` at most. So many columns as `n_curved` have
+    features of their own.
     """
 
     margin_offset: float
@@ -158,6 +166,7 @@ class Steps:
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
     rare_step_factor: float = 1.0
+    n_curved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,9 +232,9 @@ class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
     The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
-    times as long. The majority class weighs the ratio of the sizes of the classes to the power
-    `weight_power`; for this ratio `n_recounted` records of the majority class are counted for the
-    smaller one.
+    times as long: shorter with few records, longer with little noise. The majority class weighs
+    the ratio of the sizes of the classes to the power `weight_power`; for this ratio `n_recounted`
+    records of the majority class are counted for the smaller one.
     """
 
     map_power: float
@@ -245,9 +254,14 @@ def rare_defaults(
     """
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
+    longer = min(
+        (mu / _LITTLE_NOISE) ** 2,
+        records / _LENGTHENING,
+        (0.5 / share) ** (_LARGEST_STEP_POWER * rarity),
+    )
     return RareDefaults(
         map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
-        step_factor=1.0 / (1.0 + (_HALF_STEP / records) ** 2),
+        step_factor=max(longer, 1.0) / (1.0 + (_HALF_STEP / records) ** 2),
         weight_power=power + (_RAREST_POWER - power) * rarity,
         n_recounted=0.0
         if centred

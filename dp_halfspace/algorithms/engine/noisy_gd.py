@@ -340,7 +340,8 @@ class FirstStep:
     is. The `weights` of the classes, in [0, 1] and inversely proportional to their sizes, the
     number of records and the `share` of the minority class are released numbers, or public ones.
     The step factor is used to the power `degree`.
-    The preconditioner is made for as many directions as `n_directions`.
+    Rows differ along `n_directions`: those that the preconditioner is made for or, if there are
+    more, columns.
     """
 
     weights: FloatArray
@@ -366,7 +367,8 @@ class FirstStep:
         signal = (found + 0.5 * deviation) / by_chance
         length = plan.step_size / (1.0 - plan.steps.momentum) * plan.steps.n_steps
         curvature = self.n_samples * self.share * (1.0 - self.share)
-        # The more directions are flat, the less of a row lies along the difference of the classes.
+        # The more directions a row is divided among, the less of it lies along the difference of
+        # the classes.
         few = EFFECTIVE_DIMENSION / self.n_directions
         needed = math.sqrt(few * length * curvature * n_columns / PATH_OF_SIGNAL)
         return float(min(max(signal / needed, SHORTEST_PATH), 1.0) ** self.degree)
@@ -408,7 +410,8 @@ class GradientPlan:
     def with_step_scale(self, step_factor: float, power: float) -> GradientPlan:
         """Take steps `step_factor` times as long behind this power of the map, for the same events.
 
-        Both are public or released numbers in [0, 1], and no scale of noise depends on them.
+        Both are public or released numbers, `power` in [0, 1], and no scale of noise depends on
+        them.
         """
         descent = replace(self.descent, step_size=step_factor * self.descent.step_size)
         preconditioner = (

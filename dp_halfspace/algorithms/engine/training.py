@@ -180,7 +180,15 @@ class LinearPlan(FitPlan):
         # A model with features behind the columns overfits single records sooner.
         preconditioner = self.algorithm.preconditioner
         has_features = preconditioner is not None and preconditioner.behind > 0.0
-        rarity = rarity_of(released, weights, noise, total, self.mu, has_features=has_features)
+        rarity = rarity_of(
+            released,
+            weights,
+            noise,
+            total,
+            self.mu,
+            has_features=has_features,
+            n_columns=self.algorithm.descent.n_columns,
+        )
         settings = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             recounted = max(self.n_recounted - noise, 0.0) / total
@@ -188,10 +196,12 @@ class LinearPlan(FitPlan):
         algorithm = self.algorithm
         if problem.n_classes == 2 and has_features and preconditioner is not None:
             first = first_step(released, total, rarity.degree)
+            n_directions = EFFECTIVE_DIMENSION
             if preconditioner.lead is None:
                 n_directions = resolved_directions(first.share * total * self.mu)
-                first = replace(first, n_directions=n_directions)
                 preconditioner = replace(preconditioner, effective_dimension=n_directions)
+            n_curved = float(self.algorithm.descent.steps.n_curved)
+            first = replace(first, n_directions=max(n_directions, n_curved))
             algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
         if problem.balances_classes:
             weights = balanced_weights(released, noise, total, self.n_recounted)
