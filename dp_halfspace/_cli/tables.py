@@ -421,7 +421,7 @@ def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], 
     if header is None:
         raise UserError(f"{options.table} is empty")
     separator = options.separator or _separator(header, wanted)
-    # Beside commas a quoted 1,5 is 1.5 and 1,234 is 1234.
+    # In a file separated by commas, a quoted 1,5 is 1.5 and 1,234 is 1234.
     decimal = options.decimal or (None if separator == "," else "either")
     return fields(header, separator, options.table, 1), separator, decimal
 
@@ -503,7 +503,8 @@ def _kind_of_texts(texts: Any, decimal: str | None) -> str:
     """Return what nearly all cells of a column hold that are not missing; numbers come first.
 
     A few other cells among numbers or dates are remarks, and count as missing. Limits such as
-    ``<0.3`` are numbers only beside as many plain ones: else they are the names of groups.
+    ``<0.3`` are numbers only if there are as many plain numbers; otherwise they are names of
+    groups.
     """
     if getattr(texts.dtype, "kind", "O") == "f":
         return "number"

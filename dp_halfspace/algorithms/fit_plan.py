@@ -183,11 +183,11 @@ class PublicPlan(Protocol):
 
 
 class FitPlan(PublicPlan, Protocol):
-    """Every public number of one fit; its run may do what its events pay for, and no more."""
+    """All public numbers of one fit; its run may make the releases of its events only."""
 
     @property
     def takes(self) -> frozenset[str]:
-        """What a run may be given beside rows in memory, one for each person.
+        """The kinds of rows that a run accepts in addition to rows in memory, one for each person.
 
         ``"chunks"`` if it asks for nothing but sums over rows; ``"groups"`` if a person with any
         number of rows counts like a record (``persons.md``); ``"sample_weight"`` if weights of

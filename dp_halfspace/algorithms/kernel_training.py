@@ -39,7 +39,7 @@ from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_r
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.rows.single_rows import single_feature_rows
 
-# The constant beside columns with features, relative to that beside columns alone.
+# The constant column for columns with features, relative to that for columns alone.
 _CONSTANT = 2.5
 # With so few features a preconditioner is a square matrix.
 _FEW_FEATURES = 64

@@ -737,9 +737,9 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
 
     What a choice or a perturbed objective may lose has no simple distribution. Of a choice the loss
     of a response at random with half its range is taken, of an objective that of a response with
-    the ratio of its Jacobians beside Gaussian noise for its longest vertex, of a step on a secret
-    record that of Gaussian noise with the same total variation: each is one that the contract
-    allows, so nothing right costs more than its charge.
+    the ratio of its Jacobians, together with Gaussian noise for its longest vertex, of a step on a
+    secret record that of Gaussian noise with the same total variation: each is one that the
+    contract allows, so nothing right costs more than its charge.
     """
     squares = largest = 0.0
     losses = {0.0: 1.0}

@@ -1,4 +1,4 @@
-"""Rows of numbers made from a table, each by itself, by public rules.
+"""Rows of numbers made from a table, each independently, by public rules.
 
 Numbers keep their units. Categories become a column each, texts fall into columns by a public
 hash. Whatever is missing, unseen or of another type than its column becomes NaN or zeros.

@@ -79,7 +79,7 @@ def from_sklearn(
     ledger: Any = None,
     return_report: bool = False,
 ) -> Any:
-    """Return the private estimator that stands in the place of one of scikit-learn.
+    """Return the private estimator that replaces one of scikit-learn.
 
     Parameters
     ----------

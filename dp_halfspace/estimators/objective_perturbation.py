@@ -46,7 +46,7 @@ _SCORE_GUESS = 1.5
 class _ObjectiveFit(WrappedPlan):
     """A perturbed objective, of rows of norm one or of rows `is_clipped` to a public norm.
 
-    `constant_column` is the value of the constant column beside these rows.
+    `constant_column` is the value of the constant column for these rows.
     """
 
     plan: PreconditionedObjectivePlan
@@ -262,7 +262,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """Fix the public numbers of a fit."""
         n_samples, n_features = facts.n_privacy_units, facts.n_features
         intercept = self._constant_column()
-        # By the columns of the data: how much a projection drowns is what the rules weigh.
+        # By the number of columns of the data, because the rules account for the effect of a
+        # projection.
         columns = n_features + (intercept is not None)
         defaults = objective_defaults(
             n_samples, columns, facts.n_classes, budget.epsilon, budget.delta

@@ -165,8 +165,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    PureHalfspaceClassifier : The same for linear classifiers. PrivateKernelClassifier : Nonlinear,
-    for larger tables and (epsilon, delta).
+    PureHalfspaceClassifier : The same for linear classifiers.
+    PrivateKernelClassifier : Nonlinear, for larger tables and (epsilon, delta).
 
     Notes
     -----

@@ -197,7 +197,7 @@ class _TableFit(FitPlan):
         return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Return the fitted attributes of the table beside those of the inner model."""
+        """Return the fitted attributes of the table in addition to those of the inner model."""
         scales = self._released_scales(data, permit)
         as_is = _as_they_are(self.encoding, self.model)
         rows = replace(data, X=self._in_scales(data.X, scales, as_is))
@@ -231,7 +231,7 @@ class _TableFit(FitPlan):
     def _in_scales(self, X: Any, scales: ColumnScales, as_is: NDArray[np.bool_]) -> Any:
         """Bring rows to scales, in the precision that the inner plan counted.
 
-        In float32 they are few numbers beside their features, and kept where they are.
+        In float32 they are few numbers compared with their features, and are not copied.
         """
         if not self.inner.is_single:
             return apply_to_chunks(_rows_in_scales, X, scales, as_is)
@@ -394,8 +394,8 @@ class PrivateTableClassifier(PrivateClassifier):
 
     See Also
     --------
-    PrivateKernelClassifier : The same method for numeric arrays. AdaptiveMarginClassifier : The
-    linear default for numeric arrays.
+    PrivateKernelClassifier : The same method for numeric arrays.
+    AdaptiveMarginClassifier : The linear default for numeric arrays.
 
     Notes
     -----

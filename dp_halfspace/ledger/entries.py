@@ -143,7 +143,7 @@ def entry_of(number: int, time: str, record: PrivacyRecord, about: Annotation) -
 
 
 def text_of(record: PrivacyRecord, about: Annotation) -> str:
-    """Write a record and what is stated beside it, as an entry stores them."""
+    """Write a record and its annotation, as an entry stores them."""
     if about == Annotation():
         return record.to_json()
     stated = json.loads(about.to_json())

@@ -194,8 +194,8 @@ class PrivateSearchCV(WrappingClassifier):
 
     See Also
     --------
-    sklearn.model_selection.GridSearchCV : Works with every estimator of the package; every fit is
-    charged, and its scores are not private.
+    sklearn.model_selection.GridSearchCV : Works with every estimator of the package;
+        every fit is charged, and its scores are not private.
 
     Notes
     -----

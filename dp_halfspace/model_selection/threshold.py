@@ -167,8 +167,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
 
     See Also
     --------
-    dp_halfspace.metrics.private_score : Private metrics at the threshold, with a budget of their
-    own. sklearn.model_selection.TunedThresholdClassifierCV : The same without privacy.
+    dp_halfspace.metrics.private_score : Private metrics at the threshold, with a separate budget.
+    sklearn.model_selection.TunedThresholdClassifierCV : The same without privacy.
 
     Notes
     -----
@@ -276,14 +276,14 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         """
         cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
         table = sum_over_chunks(count_scores, values, data.codes, cells)
-        # From the highest score down; nobody first, everybody last.
+        # From the highest score down; first no record, last all records.
         above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
         positive, negative = above[self._positive], above[1 - self._positive]
         count = None
         if plan.count is not None:
             count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
         excess = plan.excess(positive, negative) - plan.slack_for(count, data.n)
-        # The last candidate meets every target: nobody, or everybody, is positive.
+        # The last candidate meets every target: no record, or every record, is positive.
         excess[-1] = data.n
         released = permit.release(crossing_utilities(excess), plan.choice)
         place = int(chosen_places(released, plan.choice)[0])

@@ -161,8 +161,8 @@ class ReleasedScaler(ColumnScaler):
 
     See Also
     --------
-    PrivateScaler : Learns these numbers within a privacy budget. PublicScaler : Computes them from
-    the documented range of every column.
+    PrivateScaler : Learns these numbers within a privacy budget.
+    PublicScaler : Computes them from the documented range of every column.
 
     Notes
     -----

@@ -95,7 +95,7 @@ class SingleRows:
 
     @property
     def state(self) -> tuple[SingleArray | None]:
-        """What the rows have of their own beside the matrix: factors."""
+        """Data of the rows in addition to the matrix: factors."""
         return (self._scale,)
 
     def over(self, X: SingleArray, state: tuple[SingleArray]) -> SingleRows:

@@ -143,7 +143,7 @@ _TRUSTED = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """What noisy counts say about the classes beside the most common one: all of it was released.
+    """Released information on the classes other than the most common one, from noisy counts.
 
     `common` is the index of the class with most records, `share` that of the records of all
     others, in [0.001, 1/2] and with public class weights, `records` their number times mu, and

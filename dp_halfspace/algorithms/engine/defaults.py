@@ -17,12 +17,12 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below this n epsilon a selection among listed classifiers is the better choice, beside linear
+# Below this n epsilon a selection from listed classifiers is more accurate, compared with linear
 # steps in learnt column scales.
 SMALL = 900.0
 # Most classes of such a selection.
 MOST_CLASSES = 7
-# The same n epsilon beside steps in stated scales, which spend nothing on scales, and beside
+# The same n epsilon compared with steps in stated scales, which spend nothing on scales, and for
 # features: with two classes, and with more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
@@ -64,7 +64,7 @@ SHORTEST_PATH = 0.2
 COMPONENTS = 150
 # Output perturbation behind a preconditioner: margin offset of the logistic loss of two classes.
 OUTPUT_MARGIN_OFFSET = 2.0
-# Its constant column beside rows of a stated scale, relative to this scale.
+# Its constant column for rows of a stated scale, relative to this scale.
 _OUTPUT_CONSTANT = 0.15
 # Its constant column in learnt column scales, relative to one column.
 _OUTPUT_LENGTH = 4.0
@@ -152,9 +152,8 @@ class Steps:
     had the largest slope in one direction, in units of what the noise allows: the norm of the
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
-    slopes, enters the rounding errors only. Beside a rare class steps are shorter, by
-    `rare_step_factor` at most. So many columns as `n_curved` have
-    features of their own.
+    slopes, enters the rounding errors only. With a rare class steps are shorter, by
+    `rare_step_factor` at most. `n_curved` is the number of columns that have features of their own.
     """
 
     margin_offset: float
@@ -218,12 +217,12 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
 
 
 def _strength(n_samples: int, n_columns: int, mu: float) -> float:
-    """Return the curvature over the noise, per direction that the rows can tell apart."""
+    """Return the ratio of curvature to noise, for each direction that the rows can resolve."""
     return max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
 
 
 def _wide_constant_column(strength: float) -> float:
-    """Return the constant column beside many columns."""
+    """Return the constant column for many columns."""
     return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
 
@@ -329,7 +328,7 @@ class RaritySettings:
 def rarity_settings(
     rarity: Rarity, weights: FloatArray, steps: Steps, recounted_share: float = 0.0
 ) -> RaritySettings:
-    """Return what steps use beside released counts and public class weights of at most one.
+    """Return the settings of steps for released counts and public class weights of at most one.
 
     The common class weighs a power of the ratio of the sizes, for which `recounted_share` of all
     records is counted for the smaller class.
@@ -441,7 +440,7 @@ def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) 
 
 
 def n_cells(n_samples: int, n_classes: int, mu: float) -> float:
-    """Return how many parts of the whitened rows the fine Fourier features tell apart."""
+    """Return how many parts of the whitened rows the fine Fourier features distinguish."""
     return max(n_samples * mu / (_PER_CELL * n_classes), _FEWEST_CELLS)
 
 
@@ -458,9 +457,9 @@ def additive_defaults(
     """Return what the engine uses on `lead` columns with features behind them.
 
     `behind` is the length of these, relative to that of the columns, which are those of a table
-    with kinds and ranges if it `is_table`. Only the columns have a
-    preconditioner where there are more features than 1024, or where the noise of a moment of all
-    would drown a quarter of it: ``docs/proofs/preconditioner.md``, section 4.
+    with kinds and ranges if it `is_table`. Only the columns have a preconditioner where there are
+    more features than 1024, or where the noise of a moment of all would exceed a quarter of it:
+    ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)

@@ -394,9 +394,9 @@ class LastSteps:
 class GradientPlan:
     """The public numbers of a fit by noisy gradient steps; `events` are what a run releases.
 
-    There is no `preconditioner` where it would cost more than it brings, and none beside an
-    `adversary`, who is in the units of the rows and attacks two classes. `slopes` turns the plan of
-    the steps, classes and weights of the records into their slopes.
+    There is no `preconditioner` if it would cost more than it gains, and none with an `adversary`,
+    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the steps,
+    classes and weights of the records into their slopes.
     """
 
     descent: DescentPlan

@@ -29,7 +29,7 @@ HARDLY_BETTER = 1.0 / 3.0
 # For a class below this share of a table, a fit warns below half of the area: at a third, three of
 # ten fits of the hospital benchmark at chance level got no warning, by the noise of their counts.
 _UNEVEN = 0.2
-# A larger epsilon promises nothing.
+# A larger epsilon is no guarantee.
 LARGEST_EPSILON = 1e6
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
