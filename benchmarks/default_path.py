@@ -9,6 +9,7 @@ next one. What is imported on the way is not executed by every fit, and is not c
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.datasets import make_halfspace
 
 ROOT = Path(dp_halfspace.__file__).parent
+FOLDER = f"{ROOT}{os.sep}"
 
 
 @dataclass
@@ -35,12 +37,11 @@ class Trace:
         """Take note of a call or a return."""
         del argument
         code = frame.f_code
-        path = Path(code.co_filename)
-        if event not in {"call", "return"} or not path.is_relative_to(ROOT):
+        if event not in {"call", "return"} or not code.co_filename.startswith(FOLDER):
             return
         self.depth += 1 if event == "call" else -1
         self.deepest = max(self.deepest, self.depth)
-        self.files.add(path)
+        self.files.add(Path(code.co_filename))
         # Lambdas and comprehensions are lines of the function that they stand in.
         if not code.co_name.startswith("<"):
             self.functions.add((code.co_filename, code.co_name, code.co_firstlineno))

@@ -1,11 +1,12 @@
 """Tables with a rare class: area, log loss, accuracy, Brier score from budget to budget.
 
 ``python -m benchmarks.rare_tables [TABLE ...] --fits 6`` needs the shared tables in the folder
-named by the environment variable ``DP_HALFSPACE_DATA``. No schema is given. Of the classes that
-`--model` names beside ``"table"`` only the area is printed: they have no probabilities. They get
-categories as columns of 0 and 1. In brackets is the
-difference to the budget before. `--splits` draws training and test rows anew for each fit, adds
-epsilon 10000, and with ``"auc"`` the area of balanced logistic regression.
+named by the environment variable ``DP_HALFSPACE_DATA``. No schema is given. `--model` names another
+class, of which only the area is printed, because it has no probabilities; it gets categories as
+columns of 0 and 1. ``"boosted"`` is interpret's private boosted additive model, which is given the
+ranges of the columns. The difference to the next smaller budget stands in brackets. `--splits`
+draws training and test rows anew for each fit, adds epsilon 10000, and with ``"auc"`` the area of
+balanced logistic regression.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
+from benchmarks.catalogue import Coded, coded_columns
+from benchmarks.real_tables import Split, library_answers
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     PrivateAUCClassifier,
@@ -37,6 +40,7 @@ MODELS: dict[str, Any] = {
     "auc": PrivateAUCClassifier,
 }
 
+WITH_PROBABILITIES = ("table", "boosted")
 KINDS = ("area", "log loss", "accuracy", "Brier score")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 # A table, the label that is set apart from the rest, and the share that is kept of it, if not all.
@@ -77,18 +81,32 @@ def table(name: str) -> Any:
     return split(*rows_of(name))
 
 
-def figures(parts: Any, epsilon: float, model: str = "table") -> list[float]:
-    """Fit once; return the area and, where there are probabilities, the other three figures."""
+def fitted(parts: Any, epsilon: float, model: str) -> Any:
+    """Fit once; return the probabilities or the scores of the test rows."""
+    X, Z, y, _ = parts
+    found = MODELS[model](epsilon=epsilon, classes=[False, True]).fit(X, y)
+    return found.predict_proba(Z)[:, 1] if model == "table" else found.decision_function(Z)
+
+
+def boosted(name: str, parts: Any, epsilon: float) -> Any:
+    """Return the probabilities of interpret's model, from an environment of its own."""
     X, Z, y, t = parts
-    fitted = MODELS[model](epsilon=epsilon, classes=[False, True]).fit(X, y)
-    if model != "table":
-        return [roc_auc_score(t, fitted.decision_function(Z))]
-    probabilities = fitted.predict_proba(Z)[:, 1]
+    rows, levels = coded_columns(TABLES[name][0], pd.concat([X, Z]))
+    train = Coded(rows[: len(y)], levels, np.asarray(y, dtype=np.intp))
+    given = Split(train, rows[len(y) :], np.asarray(t), 2)
+    return library_answers("interpret", given, epsilon, 1, [{}])[0][0][:, 1]
+
+
+def figures(t: Any, answers: Any, model: str) -> list[float]:
+    """Return the area and, where there are probabilities, the other three figures."""
+    area = float(roc_auc_score(t, answers))
+    if model not in WITH_PROBABILITIES:
+        return [area]
     return [
-        roc_auc_score(t, probabilities),
-        log_loss(t, np.clip(probabilities, 1e-9, 1.0 - 1e-9)),
-        fitted.score(Z, t),
-        brier_score_loss(t, probabilities),
+        area,
+        log_loss(t, np.clip(answers, 1e-9, 1.0 - 1e-9)),
+        float(np.mean((answers > 0.5) == t)),
+        brier_score_loss(t, answers),
     ]
 
 
@@ -118,25 +136,42 @@ def line(found: Any, before: Any = None) -> str:
     return ", ".join(parts)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", default=list(TABLES))
-    parser.add_argument("--fits", type=int, default=6)
-    parser.add_argument("--model", choices=MODELS, default="table")
-    parser.add_argument("--splits", action="store_true")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def main(options: argparse.Namespace) -> None:
+    """Print a line for each table and budget."""
+    model = options.model
     for name in options.tables:
         frame, rare = rows_of(name)
-        if options.model != "table":
+        if model not in WITH_PROBABILITIES:
             frame = pd.get_dummies(frame, dtype=float).to_numpy()
         seeds = range(options.fits) if options.splits else [0] * options.fits
         parts = [split(frame, rare, seed) for seed in seeds]
         before = None
-        for epsilon in (*EPSILONS, 1e4) if options.splits else EPSILONS:
-            found = np.array([figures(part, epsilon, options.model) for part in parts])
+        for epsilon in (*options.epsilons, *([1e4] if options.splits else [])):
+            found = np.array(
+                [
+                    figures(
+                        part[3],
+                        boosted(name, part, epsilon)
+                        if model == "boosted"
+                        else fitted(part, epsilon, model),
+                        model,
+                    )
+                    for part in parts
+                ]
+            )
             print(f"{name} epsilon {epsilon:g}: {line(found, before)}", flush=True)
             before = found
-        if options.splits and options.model == "auc":
+        if options.splits and model == "auc":
             areas = np.array([[logistic_area(part)] for part in parts])
             print(f"{name} balanced logistic regression: {line(areas)}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", default=list(TABLES))
+    parser.add_argument("--fits", type=int, default=6)
+    parser.add_argument("--model", choices=(*MODELS, "boosted"), default="table")
+    parser.add_argument("--splits", action="store_true")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    warnings.simplefilter("ignore")
+    main(parser.parse_args())

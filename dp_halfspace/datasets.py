@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.chunks import Chunks, LocalChunks
+from dp_halfspace.data.validation import with_readable_texts
 
 __all__ = ["in_chunks", "make_halfspace", "read_parquet"]
 
@@ -186,6 +187,8 @@ def _frame(table: Any) -> Any:
     """Return a frame of pandas that keeps Arrow's types: others follow from what is missing."""
     import pandas  # noqa: PLC0415 (optional dependency)
 
+    for j, column in enumerate(table.columns):
+        table = table.set_column(j, table.column_names[j], with_readable_texts(column))
     return table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
 
 

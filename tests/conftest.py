@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,9 @@ def pytest_collection_modifyitems(items):
 
     The examples in docstrings are not below this folder, and state their classes.
     """
+    folder = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(folder):
             item.add_marker(pytest.mark.filterwarnings("ignore:classes=None takes the label set"))
 
 

@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
 def _tokens(text: str) -> list[tuple[str, int, int]]:
     """Return tokens with their places."""
     found = _TOKEN.finditer(text)
@@ -33,7 +34,10 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
 
 @lru_cache(maxsize=128)
 def _spans(source: str) -> list[tuple[str, int, int]]:
-    """Return classes, functions and methods by name, decorators included, with their places."""
+    """Return classes, functions and methods by name, decorators included, with their places.
+
+    Overloads are left out: they are types only.
+    """
     ends = [0]
     for line in source.splitlines(keepends=True):
         ends.append(ends[-1] + len(line))
@@ -41,6 +45,8 @@ def _spans(source: str) -> list[tuple[str, int, int]]:
     def within(nodes: list[ast.stmt], owner: str) -> Iterator[tuple[str, int, int]]:
         for node in nodes:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                if any(ast.unparse(each) == "overload" for each in node.decorator_list):
+                    continue
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
                 yield owner + node.name, ends[first - 1], ends[node.end_lineno or first]
             if isinstance(node, ast.ClassDef):
@@ -95,6 +101,120 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 
 MUTANTS = [
+    *of(
+        "data/record_weights.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_numbers",
+            "np.nan if is_missing(value) else value",
+            "value",
+            "test_weights_among_objects_are_read_one_by_one",
+        ),
+        (
+            "_numbers",
+            "isinstance(v, str | bytes) or",
+            "",
+            "test_weights_among_objects_are_read_one_by_one",
+        ),
+    ),
+    *of(
+        "data/cells.py",
+        "tests/data/test_cells.py",
+        ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
+        (
+            "_read_decimal",
+            "return math.inf if number > 0 else -math.inf",
+            "return math.inf",
+            "test_ends_of_what_is_read",
+        ),
+        ("_parse_moment", "time(clock[0], clock[1], clock[2])", "", "test_ends_of_what_is_read"),
+        ("_in_digits", "if sign or part", "if sign and part", "test_ends_of_what_is_read"),
+        ("_text_of_moment", "if moment.nanoseconds:", "if False:", "test_ends_of_what_is_read"),
+        ("days_of_array", "count * _AVERAGE", "_AVERAGE", "test_ends_of_what_is_read"),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_names_of",
+            "X.column_names if is_arrow_table(X) else",
+            "",
+            "test_a_column_of_any_name_is_named_and_its_texts_are_not",
+        ),
+        (
+            "_kind_of",
+            'None if hasattr(X, "iloc") else getattr(X, "dtype", None)',
+            'getattr(X, "dtype", None)',
+            "test_nor_is_a_cell_taken_for_the_kind_of_an_array",
+        ),
+        (
+            "is_arrow_table",
+            'and not hasattr(X, "iloc")',
+            "",
+            "test_a_column_of_any_name_is_named_and_its_texts_are_not",
+        ),
+        (
+            "with_readable_texts",
+            "column.validate(full=True)",
+            "None",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "with_readable_texts",
+            '"backslashreplace"',
+            '"ignore"',
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "check_features",
+            "texts = list(map(with_readable_texts, X.columns))",
+            "texts = list(X.columns)",
+            "test_a_refusal_does_not_tell_whether_texts_are_utf_8",
+        ),
+        (
+            "_columns_of",
+            "[array_or_none(X.iloc[:, j]) for j in range(X.shape[1])]",
+            "[np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]",
+            "test_a_refusal_does_not_tell_whether_texts_are_utf_8",
+        ),
+    ),
+    *of(
+        "data/frame.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_read_arrow",
+            "column = with_readable_texts(column)",
+            "",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "_read_arrow",
+            "cells = list(column)",
+            "raise",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "_read_series",
+            'getattr(dtype, "storage", None) == "pyarrow"',
+            "False",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+    ),
+    *of(
+        "_cli/tables.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_frame_of_arrow",
+            "map(with_readable_texts, read.columns)",
+            "read.columns",
+            "test_so_it_is_in_files",
+        ),
+    ),
+    *of(
+        "datasets.py",
+        "tests/data/test_odd_cells.py",
+        ("_frame", "with_readable_texts(column)", "column", "test_so_it_is_in_files"),
+    ),
     *of(
         "algorithms/label_training.py",
         "tests/audit/test_stated_sensitivities.py",
@@ -1344,6 +1464,12 @@ MUTANTS = [
     *of(
         "privacy/profiles.py",
         "tests/privacy/test_profiles.py",
+        (
+            "_mills_slope",
+            "if not far.any():",
+            "if True:",
+            "test_the_slope_of_the_mills_ratio_keeps_its_digits_far_out",
+        ),
         (
             "_largest_mu",
             "(1.0 - LOG_SLACK)",
@@ -3143,6 +3269,16 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
+        "tests/test_common.py",
+        (
+            "PrivateClassifier.fit",
+            'print(f"{type(self).__name__} has charged and released it")',
+            "print(data.class_indices)",
+            "test_verbose_prints_the_public_record_and_nothing_else",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
         "tests/test_persons.py",
         (
             "PrivateClassifier.fit",
@@ -3191,6 +3327,12 @@ MUTANTS = [
             "rows[:, size:] = last",
             "rows[:1, size:] = last",
             "test_rows_are_those_of_float64_and_have_norm_one_at_most",
+        ),
+        (
+            "SingleFeatureRows._features",
+            "range(part[0] * step, n, part[1] * step)",
+            "range(part[0] * step * (self._matrix[300, 0] > 0), n, part[1] * step)",
+            "test_which_half_of_the_rows_a_step_reads_is_decided_by_their_numbers",
         ),
         (
             "SingleFeatureRows._features",
@@ -3565,6 +3707,104 @@ MUTANTS = [
             "np.maximum(limits, 1.0)",
             "limits",
             "test_what_was_counted_is_predicted_where_rounded_rows_have_zeros",
+        ),
+    ),
+    *of(
+        "algorithms/search/column_rankings.py",
+        "tests/algorithms/search/test_column_rankings.py",
+        (
+            "pair_costs",
+            "wrong // (2 * len(cells))",
+            "wrong // len(cells)",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "ColumnRankingPlan.events",
+            "(self.choice.event,)",
+            "()",
+            "test_one_choice_is_released_and_nothing_else",
+        ),
+        (
+            "ColumnRankingPlan.run",
+            "np.cumsum(repeats)",
+            "np.cumsum(repeats[::-1])",
+            "test_each_candidate_ranks_by_what_was_counted",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/estimators/test_ranked_by_a_column.py",
+        (
+            "_RareTableFit.run",
+            "min(noisy, n_samples - noisy)",
+            "exact[0] + 0.0 * noisy",
+            "test_the_branch_follows_the_released_count",
+        ),
+        (
+            "_RareTableFit.run",
+            "steps.with_count(noisy)",
+            "steps.with_count(exact[0])",
+            "test_a_fit_is_a_function_of_its_releases",
+        ),
+        (
+            "_RareTableFit.run",
+            "replace(ranking, noisy=noisy)",
+            "replace(ranking, noisy=exact[0])",
+            "test_a_fit_is_a_function_of_its_releases",
+        ),
+        (
+            "PrivateTableClassifier._rare_fit",
+            "(1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN",
+            "epsilon * FAR_DOWN",
+            "test_the_record_is_the_same_whichever_follows",
+        ),
+        (
+            "_RareTableFit.events",
+            "(self.count.event, self.either)",
+            "(self.count.event,)",
+            "test_the_record_is_the_same_whichever_follows",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "contract",
+            "[(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)]",
+            "[(1.0, 0.0, event.mu)]",
+            "test_one_of_two_kinds_is_never_dearer_than_its_contract",
+        ),
+    ),
+    *of(
+        "privacy/mechanisms.py",
+        "tests/privacy/test_mechanisms.py",
+        (
+            "Permit.enter",
+            "Fraction(loss) * count",
+            "Fraction(loss)",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "total_mu(counts) <= choice.mu",
+            "total_mu(counts[:1]) <= choice.mu",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "self.consume(choice)",
+            "pass",
+            "test_one_of_two_kinds_is_released_once",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_cap.py",
+        (
+            "_as_gaussian",
+            "max(event.mu, _MU_OF_PURE * event.epsilon)",
+            "event.mu",
+            "test_an_adaptive_ledger_counts_the_dearer_kind",
         ),
     ),
     *of(
@@ -3952,6 +4192,12 @@ MUTANTS = [
             "weighed / weighed.min()",
             "test_whatever_is_counted_the_settings_are_within_their_bounds",
         ),
+        (
+            "rarity_settings",
+            "records / _SETTLED",
+            "_SETTLED / records",
+            "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
+        ),
     ),
     *of(
         "algorithms/engine/defaults.py",
@@ -3991,6 +4237,16 @@ MUTANTS = [
     ),
     *of(
         "algorithms/engine/noisy_gd.py",
+        "tests/rows/test_single_features.py",
+        (
+            "descend",
+            "rows.fused_adjoint(query, made, **half)",
+            "(1.0 + is_halved) * rows.fused_adjoint(query, made, **half)",
+            "test_a_replay_of_halved_steps_finds_nothing",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
         "tests/algorithms/engine/test_first_step.py",
         (
             "descend",
@@ -4019,6 +4275,12 @@ MUTANTS = [
             "smaller / counts, total",
             "counts / smaller, total",
             "test_whatever_is_counted_weights_are_at_most_one",
+        ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "max(n_directions, n_curved)",
+            "n_directions",
+            "test_a_row_of_many_curved_columns_is_divided_among_them",
         ),
     ),
     *of(

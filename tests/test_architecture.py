@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,20 +73,27 @@ def dotted(path: Path) -> str:
 NAMES = {dotted(path): path for path in MODULES}
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    """Tree of a file, which many tests walk."""
+    return ast.parse(source)
+
+
 def part_of(name: str) -> str:
     return [*name.split("."), "__init__"][1]
 
 
-def imports(source: str) -> set[str]:
+@cache
+def imports(source: str) -> frozenset[str]:
     """Modules of the package that a file imports, for types or at run time."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dp_halfspace"):
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (whole & NAMES.keys()) | ({node.module} if whole - NAMES.keys() else set())
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.startswith("dp_halfspace")}
-    return found
+    return frozenset(found)
 
 
 def rank_violations(name: str, source: str) -> list[str]:
@@ -102,7 +110,7 @@ def floor_violations(name: str, source: str) -> list[str]:
     return [m for m in imports(source) if part_of(m) == part and set(m.split(".")[2:3]) & {*above}]
 
 
-def circles(graph: dict[str, set[str]]) -> list[str]:
+def circles(graph: dict[str, frozenset[str]]) -> list[str]:
     """Modules that come back to themselves along imports."""
     reached = {name: set(targets) for name, targets in graph.items()}
     for middle in graph:
@@ -154,7 +162,7 @@ def test_one_door_to_private_names(name):
     path = NAMES[name]
     if path.name == "_sklearn_compat.py":
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
             names = [*module.split("."), *(a.name for a in node.names)]
@@ -171,7 +179,7 @@ def shared_lines(source: str) -> list[str]:
     """Constants of a module that share a line, so that no comment can name the unit of each."""
     return [
         ast.unparse(node.targets[0])
-        for node in ast.parse(source).body
+        for node in parsed(source).body
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Tuple)
         and isinstance(node.value, ast.Tuple)
@@ -194,7 +202,7 @@ DRAWS = {"release", "choose", "consume", "parallel"}
 def unstated_releases(source: str) -> list[str]:
     """Functions that draw from a permit and do not say in bullets what they guarantee."""
     found = []
-    tree = ast.parse(source)
+    tree = parsed(source)
     bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
     for node in (node for body in bodies for node in body):
         if isinstance(node, ast.FunctionDef):
@@ -223,7 +231,7 @@ def test_an_unstated_release_is_seen():
 
 def test_one_estimator_per_file():
     for path in set((ROOT / "estimators").glob("*.py")) - {ROOT / "estimators" / "base.py"}:
-        classes = [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)]
+        classes = [n for n in parsed(path.read_text()).body if isinstance(n, ast.ClassDef)]
         assert len([c for c in classes if c.name.endswith("Classifier")]) <= 1, path.name
 
 
@@ -233,15 +241,19 @@ PUBLIC = [
 ]  # fmt: skip
 
 
+@cache
+def words_of_tests() -> set[str]:
+    return {word for path in TESTS.rglob("*.py") for word in re.findall(r"\w+", path.read_text())}
+
+
 @pytest.mark.parametrize("package", PUBLIC)
 def test_every_public_name_has_its_tests(package):
     """What a user can import and call is used in the tests, not only in its own example."""
     module = importlib.import_module(f"dp_halfspace{package}")
-    texts = "\n".join(p.read_text() for p in TESTS.rglob("*.py"))
     values = {name: getattr(module, name) for name in module.__all__}
     # A protocol or an alias is only a type.
     called = [n for n, v in values.items() if callable(v) and not getattr(v, "_is_protocol", False)]
-    assert not [n for n in called if not re.search(rf"\b{n}\b", texts)]
+    assert not [n for n in called if n not in words_of_tests()]
 
 
 PACKAGES = [package for package in PUBLIC if package != ".datasets"]
@@ -262,38 +274,44 @@ def test_public_names_stand_in_one_table_and_are_loaded_on_first_use(package):
     assert not [n for n in module.__all__ if n in parts and package]
 
 
-def loaded_after(statement: str) -> set[str]:
-    code = f"{statement}\nimport sys; print(*sys.modules)"
+@cache
+def loaded_after(*statements: str) -> list[set[str]]:
+    """Modules that a new process has loaded after each of some statements."""
+    code = "\n".join(f"{each}\nimport sys; print(*sys.modules)" for each in statements)
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(out.stdout.split())
+    return [set(line.split()) for line in out.stdout.splitlines()]
+
+
+# One after the other in one process, as every new one loads NumPy and scikit-learn again.
+STAGES = (
+    "import dp_halfspace; dir(dp_halfspace)",
+    "model = dp_halfspace.AdaptiveMarginClassifier",
+    "model = model(data_norm=1, solver='noisy_gd', classes=[0, 1])\n"
+    "import numpy; X = numpy.eye(9); model.fit(X, [0, 1, 1] * 3).predict(X)",
+    "from dp_halfspace import OutputPerturbationClassifier",
+)
 
 
 def test_import_loads_nothing_heavy():
-    loaded = loaded_after("import dp_halfspace; dir(dp_halfspace)")
+    loaded = loaded_after(*STAGES)[0]
     assert not loaded & {"numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib"}
 
 
-def test_an_estimator_loads_no_more_than_it_needs():
-    loaded = loaded_after("from dp_halfspace import OutputPerturbationClassifier")
+def test_estimators_load_no_more_than_they_need():
+    loaded = loaded_after(*STAGES)[3]
     heavy = {"sklearn.linear_model", "sklearn.svm", "sklearn.model_selection", "matplotlib"}
     assert not loaded & heavy
 
 
-DEFAULT = "import dp_halfspace; model = dp_halfspace.AdaptiveMarginClassifier"
-
-
 def test_the_default_estimator_leaves_what_a_fit_needs_for_the_fit():
     """Who loads a model to predict loads neither plans nor noise nor optimisation."""
-    own = {name for name in loaded_after(DEFAULT) if name.startswith("dp_halfspace.")}
+    own = {name for name in loaded_after(*STAGES)[1] if name.startswith("dp_halfspace.")}
     parts = {name.split(".")[1] for name in own}
     assert not parts & {"privacy", "optim", "ledger", "projection", "preprocessing", "rows"}
 
 
 def test_a_default_fit_loads_what_it_executes():
-    rows = "import numpy; X = numpy.eye(9)"
-    engine = f"{DEFAULT}(data_norm=1, solver='noisy_gd', classes=[0, 1])"
-    fit = f"{engine}.fit(X, [0, 1, 1] * 3).predict(X)"
-    own = {name for name in loaded_after(f"{rows}; {fit}") if name.startswith("dp_halfspace.")}
+    own = {name for name in loaded_after(*STAGES)[2] if name.startswith("dp_halfspace.")}
     others = (
         "algorithms.kernel", "algorithms.label_training", "algorithms.perturbation",
         "algorithms.published", "algorithms.ranking", "algorithms.search",
@@ -319,8 +337,7 @@ def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
 )
 def test_every_part_is_an_attribute_and_loads_nothing_before(name):
     """In a process of its own: another test may have imported it."""
-    loaded = loaded_after(f"import dp_halfspace; dp_halfspace.{name}")
-    before = loaded_after("import dp_halfspace; dir(dp_halfspace)")
+    before, loaded = loaded_after(STAGES[0], f"dp_halfspace.{name}")
     assert f"dp_halfspace.{name}" in loaded - before
     assert name in dp_halfspace.__all__
 

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import dp_halfspace
 from dp_halfspace.algorithms.engine.outlook import outlook_of
 
@@ -75,22 +73,16 @@ X, y = make_halfspace(2000, 4, margin=0.2, random_state=0)
 """
 
 
-@pytest.fixture
-def package(tmp_path):
-    """A copy of the package, to be changed."""
-    shutil.copytree(ROOT, tmp_path / "dp_halfspace", ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path / "dp_halfspace"
-
-
 def edit(path, old, new):
     text = path.read_text()
     assert text.count(old) == 1, f"{path.name} has no place for it any more: {old!r}"
     path.write_text(text.replace(old, new))
 
 
-def run(package, code):
+def run(package, codes):
+    """Run the code of all additions in one process, as every new one loads NumPy again."""
     out = subprocess.run(
-        [sys.executable, "-W", "error", "-c", DATA + code],
+        [sys.executable, "-W", "error", "-c", DATA + "".join(codes)],
         cwd=package.parent, env={"PYTHONPATH": str(package.parent)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -98,25 +90,26 @@ def run(package, code):
     return out.stdout
 
 
-def test_a_loss_takes_two_places_in_the_code(package):
+def add_loss(package):
+    """Two places in the code."""
     losses = package / "optim" / "losses.py"
     fixed = next(line for line in losses.read_text().splitlines() if line.startswith("_FIXED = "))
     edit(losses, fixed + "\n", LOSS)
     estimator = package / "estimators" / "output_perturbation.py"
     edit(estimator, '_LOSSES = ("logistic", ', '_LOSSES = ("exp_tail", "logistic", ')
-    code = """
+    return """
 from dp_halfspace import OutputPerturbationClassifier as Classifier
 params = {"alpha": 0.1, "epsilon": float("inf"), "classes": [-1, 1]}
 toy, known = (Classifier(loss=loss, **params).fit(X, y) for loss in ("exp_tail", "logistic"))
 assert abs(toy.coef_ - known.coef_).max() < 1e-6
 record = Classifier(loss="exp_tail", classes=[-1, 1]).plan(X, y)
 assert dict(record.public)["loss"] == "exp_tail" and record.epsilon == 1.0
-print("fitted")
+print("a loss")
 """
-    assert run(package, code) == "fitted\n"
 
 
-def test_an_estimator_takes_two_places_in_the_code(package):
+def add_estimator(package):
+    """Two places in the code."""
     (package / "estimators" / "toy.py").write_text(ESTIMATOR)
     home = "    from dp_halfspace.exceptions import BudgetError as BudgetError\n"
     edit(
@@ -124,16 +117,15 @@ def test_an_estimator_takes_two_places_in_the_code(package):
         home,
         "    from dp_halfspace.estimators.toy import ToyClassifier as ToyClassifier\n" + home,
     )
-    code = """
+    return """
 from sklearn.base import clone
 from dp_halfspace import ToyClassifier
 ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
 model = ToyClassifier(epsilon=0.5, classes=[-1, 1], ledger=ledger)
 assert model.plan(X, y).epsilon_at(0.0) == 0.5 and ledger.spent() == 0.0
 assert clone(model).fit(X, y).score(X, y) > 0.6 and ledger.spent() == 0.5
-print("fitted")
+print("an estimator")
 """
-    assert run(package, code) == "fitted\n"
 
 
 METRIC = """METRICS["error"] = replace(
@@ -144,11 +136,12 @@ METRIC = """METRICS["error"] = replace(
 """
 
 
-def test_a_metric_takes_one_place_in_the_code(package):
+def add_metric(package):
+    """One place in the code."""
     table = package / "metrics" / "_table.py"
     text = table.read_text().replace("import dataclass\n", "import dataclass, replace\n")
     table.write_text(text + METRIC)
-    code = """
+    return """
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace._cli.arguments import parse_options
 from dp_halfspace.metrics import private_score
@@ -157,12 +150,11 @@ both = private_score(model, X, y, metric=["accuracy", "error"], epsilon=float("i
 assert abs(both[0].value + both[1].value - 1.0) < 1e-12
 words = ["evaluate", "m", "t.csv", "--epsilon", "1", "--metric", "error"]
 assert parse_options(words).metric == ["error"]
-print("scored")
+print("a metric")
 """
-    assert run(package, code) == "scored\n"
 
 
-def test_a_constant_takes_one_place_in_the_code(package):
+def add_constant(package):
     """A name with its unit beside the function that uses it, and nothing else."""
     outlook = package / "algorithms" / "engine" / "outlook.py"
     place = "@dataclass(frozen=True, slots=True)\nclass _Curve:"
@@ -170,10 +162,16 @@ def test_a_constant_takes_one_place_in_the_code(package):
     edit(outlook, place, f"{unit}_TOY = 2.0\n\n\n{place}")
     edit(outlook, "return self.factor * ", "return _TOY * self.factor * ")
     known = outlook_of(2000, 5, 2, 1.0, 1e-6).n_samples_wanted
-    code = f"""
+    return f"""
 from dp_halfspace.algorithms.engine.outlook import outlook_of
 found = outlook_of(2000, 5, 2, 1.0, 1e-6)
 assert abs(found.n_samples_wanted - 2 * {known}) <= 2
-print("planned")
+print("a constant")
 """
-    assert run(package, code) == "planned\n"
+
+
+def test_every_addition_takes_the_places_that_are_listed(tmp_path):
+    package = tmp_path / "dp_halfspace"
+    shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns("__pycache__"))
+    codes = [add(package) for add in (add_loss, add_estimator, add_metric, add_constant)]
+    assert run(package, codes).splitlines() == ["a loss", "an estimator", "a metric", "a constant"]

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
-from dp_halfspace.data.validation import check_two_dimensional, refuse_foreign_arrays
+from dp_halfspace.data.validation import (
+    check_two_dimensional,
+    is_arrow_table,
+    refuse_foreign_arrays,
+    with_readable_texts,
+)
 
 FloatArray = NDArray[np.float64]
 # Larger numbers would overflow where they are brought to the scale of their column.
@@ -64,7 +69,7 @@ class Stored:
         return [*cells, None], places
 
     def read(self, reading: Callable[[Any], Any], dtype: Any = np.float64) -> NDArray[Any]:
-        """Return what a function makes of each cell by itself, called once for equal cells."""
+        """Return the values of a function of each cell, called once for equal cells."""
         cells, places = self.distinct()
         return np.asarray(np.array([reading(cell) for cell in cells], dtype=dtype)[places])
 
@@ -121,7 +126,7 @@ def read_frame(X: Any) -> Frame:
     X = X if listed else _as_known_table(X)
     if listed:
         frame = _from_polars(X, listed)
-    elif hasattr(X, "column_names"):
+    elif is_arrow_table(X):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
     elif isinstance(X, list | tuple) and any(map(_is_row, X)):
         frame = _from_lists(X)
@@ -253,6 +258,8 @@ def _read_series(series: Any) -> Stored:
         return Stored(series.to_numpy())
     if getattr(dtype, "tz", None) is not None:
         return Stored(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+    if getattr(dtype, "storage", None) == "pyarrow":
+        return _read_arrow(series.array.__arrow_array__())
     base = getattr(dtype, "numpy_dtype", None)
     if base is not None and base.kind in "biuf":
         return Stored(series.to_numpy(dtype=base, na_value=base.type(0)), series.isna().to_numpy())
@@ -263,6 +270,7 @@ def _read_arrow(column: Any) -> Stored:
     """Read a column of Arrow; numbers and dates by what is stored, never through other types."""
     from pyarrow import types  # noqa: PLC0415 (optional dependency)
 
+    column = with_readable_texts(column)
     kind = column.type
     if types.is_dictionary(kind):
         return _read_arrow(column.cast(kind.value_type))
@@ -280,7 +288,11 @@ def _read_arrow(column: Any) -> Stored:
         steps = column.cast("int32" if types.is_time32(kind) else "int64").to_pylist()
         scale = _NANOSECONDS[kind.unit]
         return Stored(as_cells([None if k is None else _clock(k * scale) for k in steps]))
-    return Stored(as_cells(column.to_pylist()))
+    try:
+        cells = column.to_pylist()
+    except Exception:  # noqa: BLE001 - one of them has no value in Python, which is private
+        cells = list(column)
+    return Stored(as_cells(cells))
 
 
 # Nanoseconds in the units of Arrow.

@@ -165,6 +165,40 @@ def is_arrow_scalar(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py")
 
 
+def is_arrow_table(X: Any) -> bool:
+    """Tell whether a table is one of Arrow; a frame may have a column of any name as attribute."""
+    return hasattr(X, "column_names") and not hasattr(X, "iloc")
+
+
+def with_readable_texts(column: Any) -> Any:
+    """Return a column of Arrow whose texts are UTF-8, each by itself.
+
+    Arrow reads a file without a look at its texts, and later quotes one that it cannot decode.
+    """
+    import pyarrow  # noqa: PLC0415 (optional dependency)
+
+    is_dictionary = pyarrow.types.is_dictionary(column.type)
+    kind = column.type.value_type if is_dictionary else column.type
+    stored = {pyarrow.string(): pyarrow.binary(), pyarrow.large_string(): pyarrow.large_binary()}
+    if kind not in stored:
+        return column
+    try:
+        column.validate(full=True)
+    except pyarrow.ArrowInvalid:
+        cells = (column.cast(kind) if is_dictionary else column).cast(stored[kind]).to_pylist()
+        texts = [c if c is None else c.decode("utf-8", "backslashreplace") for c in cells]
+        plain = pyarrow.array(texts, kind)
+        plain = pyarrow.chunked_array([plain]) if hasattr(column, "chunks") else plain
+        return plain.dictionary_encode() if is_dictionary else plain
+    return column
+
+
+def _kind_of(X: Any) -> str:
+    """Return the kind of numbers of an array, and that of objects for any other table."""
+    # The attribute `dtype` of a frame would be its column of that name.
+    return str(getattr(None if hasattr(X, "iloc") else getattr(X, "dtype", None), "kind", "O"))
+
+
 def check_features(
     estimator: BaseEstimator,
     X: Any,
@@ -178,9 +212,12 @@ def check_features(
     No error tells the number of rows if it is hidden.
     """
     refuse_foreign_arrays("X", X)
+    if is_arrow_table(X):
+        texts = list(map(with_readable_texts, X.columns))
+        X = type(X).from_arrays(texts, names=X.column_names)
     table = check_two_dimensional(X)
     # Most rows are an array of numbers.
-    is_array_of_numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    is_array_of_numbers = _kind_of(X) in "biufc"
     speaks = not is_array_of_numbers and has_speaking_cells(X)
     if speaks and isinstance(X, list | tuple):
         X, speaks = with_nan(X), False
@@ -190,7 +227,7 @@ def check_features(
     if hides_rows and not table.shape[1]:
         raise ValueError("X has no columns: at least one is required")
     checked = None if speaks else _convert_features(estimator, X, reset=reset)
-    if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
+    if checked is None and _kind_of(X) == "O":
         checked = _convert_features(estimator, X, reset=reset, read=with_nan)
     if checked is None:
         raise _not_numeric_error(X)
@@ -226,7 +263,7 @@ def _convert_features(
     The caller raises: an exception raised here would carry that message as its context.
     """
     kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
-    is_opaque = getattr(getattr(X, "dtype", None), "kind", "O") not in "biufc"
+    is_opaque = _kind_of(X) not in "biufc"
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": kinds, "ensure_all_finite": False}
     try:
         if read is None:
@@ -250,14 +287,14 @@ def _convert_features(
 def _may_be_single(X: Any) -> bool:
     """Tell whether rows may be read in float32: a frame if all its columns are floats.
 
-    Beside float32 whole numbers and truth values are float32, but one missing cell makes float64 of
-    such a column, and would change how all rows are read.
+    In a frame with float32, whole numbers and truth values become float32, but one missing cell
+    makes float64 of such a column, and would change how all rows are read.
     """
     return all(getattr(dtype, "kind", "") == "f" for dtype in getattr(X, "dtypes", ()))
 
 
 def with_nan(X: Any) -> Any:
-    """Return objects with NaN for what is missing, but for infinity, each entry by itself.
+    """Return objects with NaN for missing entries, each entry independently; infinity is kept.
 
     What may warn when it is converted becomes an object that is no number. The result has the order
     of `X`, in which lengths of rows are summed.
@@ -303,12 +340,16 @@ def refuse_foreign_arrays(name: str, values: Any) -> None:
 def _refuse_dates(X: Any, table: Any) -> None:
     """Refuse columns of dates and durations, whose unit would decide what they mean."""
     if hasattr(X, "dtypes"):
-        bad = [j for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
+        # Types of polars have no kind, and a method for this.
+        kinds = [
+            getattr(t, "kind", "M" if getattr(t, "is_temporal", bool)() else "") for t in X.dtypes
+        ]
+        bad = [j for j, kind in enumerate(kinds) if kind in ("m", "M")]
     else:
         bad = list(range(table.shape[1])) if table.dtype.kind in "mM" else []
     if bad:
         raise ValueError(
-            f"X holds dates or durations in {_name_columns(getattr(X, 'columns', None), bad)}: "
+            f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: "
             "turn them into numbers first, for example days since a fixed date"
         )
 
@@ -360,17 +401,34 @@ def _name_columns(names: Any, columns: Iterable[int]) -> str:
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
 
 
+def _names_of(X: Any) -> Any:
+    """Return the names of columns, if any; what Arrow calls `columns` are their cells."""
+    return X.column_names if is_arrow_table(X) else getattr(X, "columns", None)
+
+
+def _columns_of(X: Any) -> list[NDArray[Any] | None]:
+    """Return columns of objects, None for one that cannot be read, which its library would quote.
+
+    What may warn when it is converted is no number.
+    """
+    if not hasattr(X, "iloc"):
+        objects = X if isinstance(X, list | tuple) else array_or_none(X)
+        return [] if objects is None else list(with_nan(objects).T)
+    arrays = [array_or_none(X.iloc[:, j]) for j in range(X.shape[1])]
+    return [None if array is None else with_nan(array) for array in arrays]
+
+
 def _not_numeric_error(X: Any) -> ValueError | TypeError:
     """Say which columns cannot be read as real numbers."""
-    dtype = getattr(X, "dtype", None)
-    if dtype is not None and np.dtype(dtype).kind == "c":
+    if _kind_of(X) == "c":
         return ValueError("Complex data not supported: X must hold real numbers")
-    names = getattr(X, "columns", None)
-    columns = list(np.asarray(with_nan(X), dtype=object).T)
-    reasons = [_conversion_error(column) for column in columns]
+    names, columns = _names_of(X), _columns_of(X)
+    reasons = [ValueError if column is None else _conversion_error(column) for column in columns]
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
-        missing = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
+        missing = [
+            j for j, each in enumerate(columns) if each is not None and any(map(is_missing, each))
+        ]
         return not_finite(names, missing)
     where = f"X is not numeric in {_name_columns(names, bad)}"
     if TypeError in reasons:
@@ -473,7 +531,7 @@ def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
 
 
 def _refuse_rounded(label_set: NDArray[Any]) -> None:
-    """Refuse labels in floats where the label set has whole numbers that floats cannot tell apart.
+    """Refuse float labels if the label set has whole numbers that floats cannot distinguish.
 
     One float among whole numbers in a list makes floats of all of them.
     """
@@ -582,7 +640,7 @@ def _name_of(owner: Any) -> Any:
         return _name_of_scalar(owner)
     is_cell = isinstance(owner, str | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
-    # Numbers too long to be written out would all have one name, and are told apart by themselves.
+    # Numbers too long to be written out would all have one name, so they are compared as numbers.
     return owner if text is None or text in _ENDLESS else text
 
 

@@ -61,6 +61,8 @@ def _mills_slope(z: FloatArray) -> FloatArray:
     """Minus the derivative of the Mills ratio, 1 - z M(z), for z > -1."""
     far = z > 30.0
     near = 1.0 - z * (_MILLS * erfcx(np.where(far, 0.0, z) / _SQRT_2))
+    if not far.any():
+        return np.asarray(near)
     w = np.where(far, z, np.inf) ** -2.0
     return np.where(far, w * np.polyval(_TAIL_SERIES, w), near)
 

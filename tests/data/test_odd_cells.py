@@ -4,17 +4,22 @@ carries the message of a library."""
 from __future__ import annotations
 
 import warnings
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from uuid import uuid4
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateTableClassifier
+from dp_halfspace._cli.tables import _read_parquet
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
+from dp_halfspace.data.cells import category_of
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import read_frame
@@ -29,6 +34,7 @@ from dp_halfspace.data.validation import (
     stand_in,
     with_nan,
 )
+from dp_halfspace.datasets import read_parquet
 from dp_halfspace.preprocessing import PrivateScaler
 
 pl = pytest.importorskip("polars")
@@ -290,3 +296,109 @@ def test_a_weight_that_would_warn_is_no_number():
     data = TrainingData(NUMBERS[:20], None, None, None)
     with pytest.raises(ValueError, match=r"^sample_weight must be one-dimensional"):
         silently(with_sample_weight, data, label_column(Loud()))
+
+
+# -- names and texts that a library would quote ------------------------------------------------
+
+
+features = partial(check_features, stand_in(AdaptiveMarginClassifier()), reset=True)
+
+
+def test_nor_is_a_cell_taken_for_the_kind_of_an_array():
+    """Both the column and the row have the names of attributes."""
+    said = []
+    for cell in ("c", "d"):
+        with pytest.raises(ValueError, match=r"^X is not numeric in column 'dtype'") as caught:
+            features(pd.DataFrame({"dtype": [cell, "b"]}, index=["kind", "b"]))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("name", ["dtype", "column_names", "columns", "kind", "iloc"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, pa.RecordBatch.from_pydict])
+def test_a_column_of_any_name_is_named_and_its_texts_are_not(make, name):
+    """An attribute of a frame may be its column of that name, and `columns` of Arrow the cells."""
+    texts = make({"age": [1.0, 2.0], name: ["8.125 private", "b"]})
+    with pytest.raises(ValueError, match=f"^X is not numeric in column '{name}'") as caught:
+        features(texts)
+    assert "8.125" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert read_frame(texts).names == ("age", name)
+    dates = make({name: [datetime(2020, 1, 1), datetime(2081, 2, 5)]})
+    with pytest.raises(ValueError, match=f"^X holds dates or durations in column '{name}'"):
+        features(dates)
+
+
+def of_bytes(cells, is_large=False):
+    """Texts of Arrow as a file may hold them: nobody looks whether they are UTF-8."""
+    stored = pa.array(cells, pa.large_binary() if is_large else pa.binary())
+    kind = pa.large_string() if is_large else pa.string()
+    return pa.Array.from_buffers(kind, len(stored), stored.buffers())
+
+
+def of_dictionary(cells):
+    codes = pa.array([None if cell is None else cells.index(cell) for cell in cells])
+    return pa.DictionaryArray.from_arrays(codes, of_bytes(cells))
+
+
+TEXTS = {
+    "strings": of_bytes,
+    "long strings": partial(of_bytes, is_large=True),
+    "chunks": lambda cells: pa.chunked_array([of_bytes(cells[:2]), of_bytes(cells[2:])]),
+    "dictionary": of_dictionary,
+    "pandas": lambda cells: pd.Series(of_bytes(cells), dtype=pd.ArrowDtype(pa.string())),
+    "texts of pandas": lambda cells: pa.table({"c": of_bytes(cells)}).to_pandas()["c"],
+    "lists": lambda cells: pa.ListArray.from_arrays([0, 1, 2, 3, 4], of_bytes(cells)),
+}
+GOOD, BAD = [b"7", b"NA", b"caf\xc3\xa9", b"b"], [b"7", b"NA", b"caf\xe9", b"b"]
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_text_that_is_no_utf_8_is_read_by_itself(kind):
+    """Arrow would quote it, in an error that comes with the conversion to Python."""
+
+    def read(cells):
+        column = frames.read_column(TEXTS[kind](cells))
+        return column.read(category_of, object).tolist()
+
+    good, bad, other = (
+        silently(read, [*BAD[:2], cell, b"b"]) for cell in (GOOD[2], BAD[2], b"caf\xff")
+    )
+    kept = [0, 1, 3]
+    assert [good[i] for i in kept] == [bad[i] for i in kept] == [other[i] for i in kept]
+    assert kind == "lists" or len({good[2], bad[2], other[2]}) == 3
+
+
+@pytest.mark.parametrize("kind", ["strings", "dictionary", "pandas", "texts of pandas"])
+def test_a_refusal_does_not_tell_whether_texts_are_utf_8(kind):
+    said = []
+    for cells in (GOOD, BAD):
+        column = TEXTS[kind](cells)
+        is_frame = isinstance(column, pd.Series)
+        with pytest.raises(ValueError, match=r"^X is not numeric in column 'c'") as caught:
+            features(column.to_frame("c") if is_frame else pa.table({"c": column}))
+        said.append(str(caught.value))
+        assert caught.value.__context__ is None
+    assert said[0] == said[1]
+
+
+def test_so_it_is_in_files(tmp_path):
+    for name, cells in (("good", GOOD), ("bad", BAD)):
+        columns = {"a": [1.0, 2.0, 3.0, 4.0], "c": of_bytes(cells), "y": of_bytes(cells)}
+        parquet.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    frames_of = {name: _read_parquet(tmp_path / f"{name}.parquet") for name in ("good", "bad")}
+    good, bad = (list(frame["c"]) for frame in frames_of.values())
+    assert [good[i] for i in (0, 1, 3)] == [bad[i] for i in (0, 1, 3)] == ["7", "NA", "b"]
+    rows, labels = read_parquet(tmp_path / "bad.parquet", label="y")
+    assert list(rows.parts[0]()["c"])[:2] == list(labels.parts[0]())[:2] == ["7", "NA"]
+
+
+def test_weights_among_objects_are_read_one_by_one():
+    data = TrainingData(NUMBERS[:20], None, None, None)
+    given = np.array([0.5] * 19 + [Decimal("0.25")], dtype=object)
+    assert with_sample_weight(data, given).weights.tolist() == [0.5] * 19 + [0.25]
+    refused = {"missing value": (None, pd.NA, np.nan), "one-dimensional": ("0.5", b"0.5")}
+    for message, odd in ((message, odd) for message, odds in refused.items() for odd in odds):
+        with pytest.raises(ValueError, match=message) as caught:
+            with_sample_weight(data, np.array([*given[:-1], odd], dtype=object))
+        assert caught.value.__context__ is None

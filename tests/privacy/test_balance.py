@@ -81,13 +81,19 @@ def interrupted(action, step, register=sys.settrace):
             raise Interrupted
         return trace
 
-    register(trace)
-    try:
-        action()
-    except (Interrupted, BudgetError):
-        pass
-    finally:
-        register(None)
+    def run():
+        register(trace)
+        try:
+            action()
+        except (Interrupted, BudgetError):
+            pass
+        finally:
+            register(None)
+        yield
+
+    # A handler of errors that is interrupted itself leaves its error with this generator: left with
+    # the thread, it would be the context of every error of later tests.
+    next(run())
     # Lines that close a connection, or leave a lock, were interrupted before they did.
     gc.collect(1)
     if register is sys.settrace:

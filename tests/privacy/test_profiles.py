@@ -172,3 +172,20 @@ def test_margins_exceed_the_rounding_errors():
         exact = float(mpmath.log(exact_delta(mu, epsilon)))
         error = abs(float(log_gdp_delta(mu, np.asarray(epsilon))) - exact)
         assert log_gdp_upper(mu, epsilon) - exact > 10 * error or exact > -1e-11
+
+
+def test_the_slope_of_the_mills_ratio_keeps_its_digits_far_out():
+    """There 1 - z M(z) would cancel to nothing, or below zero."""
+    z = np.array([0.0, 5.0, 29.9, 30.1, 1e3, 1e8, 1e20])
+    with mpmath.workdps(60):
+        ratio = [
+            mpmath.sqrt(mpmath.pi / 2) * mpmath.erfc(x / mpmath.sqrt(2))
+            for x in map(mpmath.mpf, z[:5])
+        ]
+        exact = [
+            float(1 - x * r * mpmath.exp(mpmath.mpf(x) ** 2 / 2))
+            for x, r in zip(z, ratio, strict=False)
+        ]
+    far = list(1 / z[5:] ** 2)
+    np.testing.assert_allclose(profiles._mills_slope(z), exact + far, rtol=1e-12)
+    np.testing.assert_allclose(profiles._mills_slope(z[3:]), [*exact[3:], *far], rtol=1e-12)

@@ -150,6 +150,17 @@ def test_a_longer_path_is_for_classes_of_like_size():
     assert step_factors[3] > 0.99
 
 
+def test_the_intercept_is_moved_less_the_more_records_a_rare_class_has():
+    ratios = []
+    for n, mu in ((4000, 0.001), (4000, 0.4), (4000, 0.6)):
+        rarity = rarity_of(np.array([n - 150, 150]), np.ones(2), 0.0, n, mu)
+        settings = rarity_settings(rarity, np.ones(2), STEPS)
+        ratios.append(settings.intercept_offset / settings.score_offset)
+    assert ratios[0] > 1.99
+    assert ratios == sorted(ratios, reverse=True)
+    assert 0.7 < ratios[-1] < 1.2
+
+
 @pytest.mark.parametrize(("n_classes", "clip"), [(2, 0.7), (2, 0.5), (3, 1.0)])
 def test_whatever_is_counted_the_settings_are_within_their_bounds(n_classes, clip):
     for rarity, wanted in hostile_settings(n_classes, clip):
