@@ -61,9 +61,14 @@ def _ranged(values: Any, low: float, high: float) -> Any:
 
 def _from_folder(name: str) -> Coded:
     """Read a table and the documented ranges and categories of its columns."""
+    frame = pd.read_csv(Path(os.environ["DP_HALFSPACE_DATA"]) / "tables" / f"{name}.csv.bz2")
+    return Coded(*coded_columns(name, frame), _codes(frame["target"]))
+
+
+def coded_columns(name: str, frame: pd.DataFrame) -> tuple[Any, tuple[int, ...]]:
+    """Code the columns of rows of a table by what is documented about them."""
     folder = Path(os.environ["DP_HALFSPACE_DATA"]) / "tables"
     columns = json.loads((folder / "schema.json").read_text())[name]["columns"]
-    frame = pd.read_csv(folder / f"{name}.csv.bz2")
     parts, levels = [], []
     for column, rule in columns.items():
         if isinstance(rule[0], str):
@@ -75,7 +80,7 @@ def _from_folder(name: str) -> Coded:
         else:
             parts.append(_ranged(frame[column].to_numpy(float), *rule))
             levels.append(0)
-    return Coded(np.column_stack(parts), tuple(levels), _codes(frame["target"]))
+    return np.column_stack(parts), tuple(levels)
 
 
 def _from_sklearn(load: Callable[..., Any]) -> Coded:

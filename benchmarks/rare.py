@@ -31,24 +31,32 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0)
 TREES, DEPTH, RATE, LARGEST = 100, 4, 0.3, 3.0
 
 
-def leaves(X: Any, columns: Any, cuts: Any) -> Any:
+def leaves(X: Any, columns: Any, cuts: Any, depth: int) -> Any:
     """Drop rows of [0, 1] through a complete tree; each node has a column and a cut."""
     node = np.zeros(len(X), dtype=np.intp)
-    for _ in range(DEPTH):
+    for _ in range(depth):
         node = 2 * node + 1 + (X[np.arange(len(X)), columns[node]] > cuts[node])
-    return node - (2**DEPTH - 1)
+    return node - (2**depth - 1)
 
 
-def boosted(X: Any, y: Any, Z: Any, mu: float, rng: np.random.Generator) -> Any:
+def noise_of(trees: int, mu: float) -> float:
+    """Return the deviation of the noise on the sums of every leaf, for all rounds together.
+
+    A record adds (p - y, p (1 - p)) to one leaf. Replacing it moves the sums by at most 2, which
+    two records of one leaf attain: one predicted 1 and labelled 0, the other the opposite.
+    """
+    return 2.0 * math.sqrt(trees) / mu
+
+
+def boosted(X: Any, y: Any, Z: Any, mu: float, *, trees: int = TREES, depth: int = DEPTH) -> Any:
     """Score Z by Newton steps in the leaves of random trees (after Maddock et al., 2022).
 
-    Each round releases the sums of gradients and of curvatures of every leaf. A record adds
-    at most (1, 1/4) to one leaf; replacing it moves the sums by sqrt(2) times that.
+    Each round releases the sums of gradients and of curvatures of every leaf.
     """
-    noise = math.sqrt(2.0 * (1.0 + 1.0 / 16.0) * TREES) / mu
-    fitted, scores, n_leaves = np.zeros(len(X)), np.zeros(len(Z)), 2**DEPTH
-    for _ in range(TREES):
-        tree = rng.integers(X.shape[1], size=n_leaves), rng.random(n_leaves)
+    rng, noise = np.random.default_rng(), noise_of(trees, mu)
+    fitted, scores, n_leaves = np.zeros(len(X)), np.zeros(len(Z)), 2**depth
+    for _ in range(trees):
+        tree = rng.integers(X.shape[1], size=n_leaves), rng.random(n_leaves), depth
         place, p = leaves(X, *tree), expit(fitted)
         slope, bend = (
             np.bincount(place, part, minlength=n_leaves) + noise * rng.standard_normal(n_leaves)
@@ -93,9 +101,7 @@ def areas(parts: list[Any], ranges: Any, epsilon: float) -> dict[str, float]:
         for name, model in scores.items()
     }
     unit = [np.nan_to_num((part + 1.0) / 2.0, nan=0.5) for part in (train, test)]
-    found["random trees"] = boosted(
-        unit[0], y, unit[1], gdp_mu(epsilon, delta), np.random.default_rng()
-    )
+    found["random trees"] = boosted(unit[0], y, unit[1], gdp_mu(epsilon, delta))
     return {name: roc_auc_score(t, np.ravel(score)) for name, score in found.items()}
 
 

@@ -28,6 +28,8 @@ _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
+# Pattern of the warnings of a weak guarantee.
+WEAK_GUARANTEE = r"epsilon=\S+ promises little|delta=\S+ is more than 1/n"
 BUDGET: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
     "delta": [

@@ -28,7 +28,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     -------
     load, names : callable
         ``load`` imports a public name from its home; its ``__all__`` are all public names.
-        ``names`` lists them beside what is loaded already, and imports nothing.
+        ``names`` lists them together with what is already loaded, and imports nothing.
     """
 
     @cache

@@ -181,7 +181,7 @@ _SEED = (
     "noise must be fresh: whoever knows the seed can subtract it. Set random_state by hand to "
     "reproduce a fit"
 )
-_SILENT = "progress would tell of the records"
+_SILENT = "progress would tell of the records: here verbose prints what is to be released"
 _SPEED = "it changes no result"
 _SPARSE = "every coefficient is noisy, so none is zero: the penalty is the squared norm"
 WITHOUT_COUNTERPART = {

@@ -131,8 +131,8 @@ _READS_NOTHING: dict[str, Callable[[Any], bool]] = {
 _UNKNOWN_CATEGORIES = (
     "records whose category is not stated, and its errors or warnings tell of them"
 )
-# What a step reveals of the records beside what it learns: with which parameters, what it reads,
-# and what to use instead.
+# Information that a step reveals about the records in addition to its attributes: parameters, what
+# it reads, and what to use instead.
 _REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
     "OneHotEncoder": (
         lambda step: step.handle_unknown in ("error", "warn") or step.drop is not None,

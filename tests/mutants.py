@@ -34,7 +34,10 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
 
 @lru_cache(maxsize=128)
 def _spans(source: str) -> list[tuple[str, int, int]]:
-    """Return classes, functions and methods by name, decorators included, with their places."""
+    """Return classes, functions and methods by name, decorators included, with their places.
+
+    Overloads are left out: they are types only.
+    """
     ends = [0]
     for line in source.splitlines(keepends=True):
         ends.append(ends[-1] + len(line))
@@ -42,6 +45,8 @@ def _spans(source: str) -> list[tuple[str, int, int]]:
     def within(nodes: list[ast.stmt], owner: str) -> Iterator[tuple[str, int, int]]:
         for node in nodes:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                if any(ast.unparse(each) == "overload" for each in node.decorator_list):
+                    continue
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
                 yield owner + node.name, ends[first - 1], ends[node.end_lineno or first]
             if isinstance(node, ast.ClassDef):
@@ -3270,6 +3275,16 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
+        "tests/test_common.py",
+        (
+            "PrivateClassifier.fit",
+            'print(f"{type(self).__name__} has charged and released it")',
+            "print(data.class_indices)",
+            "test_verbose_prints_the_public_record_and_nothing_else",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
         "tests/test_persons.py",
         (
             "PrivateClassifier.fit",
@@ -3318,6 +3333,12 @@ MUTANTS = [
             "rows[:, size:] = last",
             "rows[:1, size:] = last",
             "test_rows_are_those_of_float64_and_have_norm_one_at_most",
+        ),
+        (
+            "SingleFeatureRows._features",
+            "range(part[0] * step, n, part[1] * step)",
+            "range(part[0] * step * (self._matrix[300, 0] > 0), n, part[1] * step)",
+            "test_which_half_of_the_rows_a_step_reads_is_decided_by_their_numbers",
         ),
         (
             "SingleFeatureRows._features",
@@ -3695,6 +3716,104 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/search/column_rankings.py",
+        "tests/algorithms/search/test_column_rankings.py",
+        (
+            "pair_costs",
+            "wrong // (2 * len(cells))",
+            "wrong // len(cells)",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "ColumnRankingPlan.events",
+            "(self.choice.event,)",
+            "()",
+            "test_one_choice_is_released_and_nothing_else",
+        ),
+        (
+            "ColumnRankingPlan.run",
+            "np.cumsum(repeats)",
+            "np.cumsum(repeats[::-1])",
+            "test_each_candidate_ranks_by_what_was_counted",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/estimators/test_ranked_by_a_column.py",
+        (
+            "_RareTableFit.run",
+            "min(noisy, n_samples - noisy)",
+            "exact[0] + 0.0 * noisy",
+            "test_the_branch_follows_the_released_count",
+        ),
+        (
+            "_RareTableFit.run",
+            "steps.with_count(noisy)",
+            "steps.with_count(exact[0])",
+            "test_a_fit_is_a_function_of_its_releases",
+        ),
+        (
+            "_RareTableFit.run",
+            "replace(ranking, noisy=noisy)",
+            "replace(ranking, noisy=exact[0])",
+            "test_a_fit_is_a_function_of_its_releases",
+        ),
+        (
+            "PrivateTableClassifier._rare_fit",
+            "(1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN",
+            "epsilon * FAR_DOWN",
+            "test_the_record_is_the_same_whichever_follows",
+        ),
+        (
+            "_RareTableFit.events",
+            "(self.count.event, self.either)",
+            "(self.count.event,)",
+            "test_the_record_is_the_same_whichever_follows",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "contract",
+            "[(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)]",
+            "[(1.0, 0.0, event.mu)]",
+            "test_one_of_two_kinds_is_never_dearer_than_its_contract",
+        ),
+    ),
+    *of(
+        "privacy/mechanisms.py",
+        "tests/privacy/test_mechanisms.py",
+        (
+            "Permit.enter",
+            "Fraction(loss) * count",
+            "Fraction(loss)",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "total_mu(counts) <= choice.mu",
+            "total_mu(counts[:1]) <= choice.mu",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "self.consume(choice)",
+            "pass",
+            "test_one_of_two_kinds_is_released_once",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_cap.py",
+        (
+            "_as_gaussian",
+            "max(event.mu, _MU_OF_PURE * event.epsilon)",
+            "event.mu",
+            "test_an_adaptive_ledger_counts_the_dearer_kind",
+        ),
+    ),
+    *of(
         "algorithms/search/small_tables.py",
         "tests/estimators/test_small_tables.py",
         (
@@ -4052,6 +4171,12 @@ MUTANTS = [
             "test_the_more_records_of_a_rare_class_the_closer_to_the_fit_of_classes_of_like_size",
         ),
         (
+            "rarity_of",
+            ", _PER_COLUMN * n_columns",
+            ", math.inf",
+            "test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are",
+        ),
+        (
             "plan_class_counts",
             "rest.mu",
             "mu",
@@ -4073,6 +4198,38 @@ MUTANTS = [
             "weighed / weighed.min()",
             "test_whatever_is_counted_the_settings_are_within_their_bounds",
         ),
+        (
+            "rarity_settings",
+            "records / _SETTLED",
+            "_SETTLED / records",
+            "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_auc.py",
+        (
+            "rare_defaults",
+            "max(longer, 1.0)",
+            "1.0",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+        ),
+        (
+            "rare_defaults",
+            "(0.5 / share) ** (_LARGEST_STEP_POWER * rarity),",
+            "",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/estimators/test_auc.py",
+        (
+            "GradientPlan.with_step_scale",
+            "step_size=step_factor * self.descent.step_size)",
+            "step_size=step_factor * self.descent.step_size, radius=step_factor)",
+            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+        ),
     ),
     *of(
         "algorithms/engine/noisy_gd.py",
@@ -4082,6 +4239,16 @@ MUTANTS = [
             "min(settings.score_offset, LARGEST_SCORE_OFFSET)",
             "100.0 * settings.score_offset",
             "test_no_noise_follows_the_counts",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/rows/test_single_features.py",
+        (
+            "descend",
+            "rows.fused_adjoint(query, made, **half)",
+            "(1.0 + is_halved) * rows.fused_adjoint(query, made, **half)",
+            "test_a_replay_of_halved_steps_finds_nothing",
         ),
     ),
     *of(
@@ -4115,6 +4282,12 @@ MUTANTS = [
             "counts / smaller, total",
             "test_whatever_is_counted_weights_are_at_most_one",
         ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "max(n_directions, n_curved)",
+            "n_directions",
+            "test_a_row_of_many_curved_columns_is_divided_among_them",
+        ),
     ),
     *of(
         "algorithms/engine/training.py",
@@ -4124,6 +4297,16 @@ MUTANTS = [
             ">= _COUNTS_OF_MANY",
             ">= 0.0",
             "test_few_records_of_many_classes_are_not_counted",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/algorithms/engine/test_class_counts.py",
+        (
+            "LinearPlan.adapt_to_counts",
+            "n_columns=self.algorithm.descent.n_columns,",
+            "",
+            "test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are",
         ),
     ),
     *of(

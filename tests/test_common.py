@@ -487,5 +487,16 @@ def test_unknown_label_is_refused_without_naming_it(estimator, margin_data):
 @pytest.mark.sampled(30)
 @every_estimator
 def test_fit_prints_and_warns_nothing(estimator, margin_data, capsys):
-    clone(estimator).set_params(verbose=1).fit(*margin_data)
+    clone(estimator).fit(*margin_data)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.sampled(30)
+@every_estimator
+def test_verbose_prints_the_public_record_and_nothing_else(estimator, margin_data, capsys):
+    model = clone(estimator).set_params(verbose=1).fit(*margin_data)
+    name = type(model).__name__
+    assert capsys.readouterr() == (
+        f"{name} is about to release: {model.privacy_}\n{name} has charged and released it\n",
+        "",
+    )

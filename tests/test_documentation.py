@@ -412,3 +412,60 @@ def test_an_old_word_is_seen():
         "Pure $\\epsilon$",
         "learned units",
     ]
+
+
+PROOFS = {page.name: page.read_text() for page in (ROOT / "docs" / "proofs").glob("*.md")}
+HEADS = ("Claim", "For whom", "Assumes", "In the code", "Tests")
+KINDS_OF_CLAIMS = "Lemma|Theorem|Proposition|Corollary"
+
+
+def wrong_heads(text: str) -> list[str]:
+    """What the head of a proof does not say, and files that it names and that are not there."""
+    head = text.partition("\n\n")[2].partition("\n\n")[0]
+    said = dict(re.findall(r"^- \*\*(.*?)\.\*\* (.*)$", head, re.MULTILINE))
+    wrong = [title for title in HEADS if title not in said]
+    files = re.findall(
+        r"`((?:tests/)?[\w/]+\.py)`", said.get("In the code", "") + said.get("Tests", "")
+    )
+    folders = {True: ROOT, False: ROOT / "dp_halfspace"}
+    wrong += [file for file in files if not (folders[file.startswith("tests/")] / file).exists()]
+    return wrong + ["In the code"] * (not files)
+
+
+@pytest.mark.parametrize("name", sorted(PROOFS))
+def test_proofs_say_what_they_claim_for_whom_and_where(name):
+    assert wrong_heads(PROOFS[name]) == []
+
+
+def dangling_references(text: str) -> list[str]:
+    """References to sections and claims of proofs that are not there."""
+    flat = re.sub(r"\s*\n\s*#?\s*", " ", text)
+    number = r"\d+(?:\.\d+)?a?"
+    kinds = rf"sections?|{KINDS_OF_CLAIMS}|Lemmas|Theorems"
+    parts = rf"(?:,? (?:and )?(?:{kinds})? ?{number}(?: (?:and|to) {number})?)*"
+    found = []
+    for page, tail in re.findall(rf"([a-z_]+\.md)`*\)?({parts})", flat):
+        for kind, numbers in re.findall(
+            rf"(section|{KINDS_OF_CLAIMS})s? ((?:{number}(?:,? and |, | to )?)+)", tail
+        ):
+            for one in re.findall(number, numbers):
+                heading = rf"^#+ {one}[. ]" if kind == "section" else rf"\*\*{kind} {one}\b"
+                if page in PROOFS and not re.search(heading, PROOFS[page], re.MULTILINE):
+                    found.append(f"{page}, {kind} {one}")
+    found += [page for page in re.findall(r"proofs/([a-z_]+\.md)", flat) if page not in PROOFS]
+    return found
+
+
+def test_references_to_proofs_are_there():
+    for path in [*(ROOT / "dp_halfspace").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *PAGES]:
+        if path != Path(__file__):
+            assert dangling_references(path.read_text()) == [], path
+
+
+def test_a_proof_without_a_head_and_a_dangling_reference_are_seen():
+    assert wrong_heads(PROOFS["rare.md"].replace("- **Assumes.**", "Assumes")) == ["Assumes"]
+    renamed = PROOFS["rare.md"].replace("`algorithms/wrapped_plans.py`", "`algorithms/absent.py`")
+    assert wrong_heads(renamed) == ["algorithms/absent.py"]
+    text = "Proof: ``docs/proofs/rare.md``, sections 1 and 9; ``persons.md``, Lemmas 1 and 8.\n"
+    assert dangling_references(text) == ["rare.md, section 9", "persons.md, Lemma 8"]
+    assert dangling_references("``docs/proofs/absent.md``") == ["absent.md"]

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
+from dp_halfspace._budget import WEAK_GUARANTEE
 from dp_halfspace._cli import tables
 from dp_halfspace._cli.arguments import Stopped, UserError
 from dp_halfspace._cli.files import import_skops, load_model, save_model, write_out, write_whole
@@ -408,7 +409,7 @@ def _train(
     with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         # Notes of the command say the others already.
         warnings.simplefilter("ignore", PrivacyWarning)
-        warnings.filterwarnings("always", BY_COUNTS, PrivacyWarning)
+        warnings.filterwarnings("always", f"{BY_COUNTS}|{WEAK_GUARANTEE}", PrivacyWarning)
         warnings.showwarning = lambda message, *_, **__: _note(err, f"{message}.")
         try:
             model.fit(_rows_of(options, table), table.y, groups=table.groups)

@@ -1,4 +1,4 @@
-"""The demonstration: every class of the suite on a built-in table, beside what is not private."""
+"""The demonstration: every class of the package on a built-in table, and non-private models."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ PICTURE = "accuracy.png"
 _READ = {"model": "MODEL", "table": "TABLE", "schema": "--schema", "ledger": "--ledger"}
 _WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
 
-# All that a fitted model of the command consists of, beside the types of numpy and scikit-learn
+# All types that a fitted model of the command consists of, besides those of numpy and scikit-learn
 # that skops itself trusts. A name more would be a class that a file may build as it likes.
 TRUSTED = tuple(
     f"dp_halfspace.{name}"
@@ -106,7 +106,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _companions(ledger: Path) -> Iterator[Path]:
-    """List what SQLite may keep beside a ledger, under its own name and that of a link to it."""
+    """List the files that SQLite may keep next to a ledger, by its name and that of a link."""
     for place in {os.path.abspath(ledger), os.path.realpath(ledger)}:
         yield from (Path(f"{place}{end}") for end in COMPANIONS)
 

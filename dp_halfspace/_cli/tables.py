@@ -250,13 +250,19 @@ def _refuse_no_rows(path: Path, n_rows: int) -> None:
         raise UserError(f"{path} has no rows below its header")
 
 
+def _no_column(names: Sequence[str]) -> str:
+    """Say that there is no column, or are no columns, of these names."""
+    start = "there is no column" if len(names) == 1 else "there are no columns"
+    return f"{start} {', '.join(names)}"
+
+
 def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence[str]) -> Cells:
     """Name the columns of a frame, and leave out those without a name."""
     names = [str(name).strip() for name in cells.columns]
     cells.columns = names
     absent = [repr(name) for name in wanted if name not in names]
     if absent:
-        raise UserError(f"there is no column {', '.join(absent)} in line 1, the header, of {path}")
+        raise UserError(f"{_no_column(absent)} in line 1, the header, of {path}")
     kept = [j for j, name in enumerate(names) if name and not name.startswith("__index_level_")]
     for name in names:
         if name and names.count(name) > 1:
@@ -415,7 +421,7 @@ def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], 
     if header is None:
         raise UserError(f"{options.table} is empty")
     separator = options.separator or _separator(header, wanted)
-    # Beside commas a quoted 1,5 is 1.5 and 1,234 is 1234.
+    # In a file separated by commas, a quoted 1,5 is 1.5 and 1,234 is 1234.
     decimal = options.decimal or (None if separator == "," else "either")
     return fields(header, separator, options.table, 1), separator, decimal
 
@@ -497,7 +503,8 @@ def _kind_of_texts(texts: Any, decimal: str | None) -> str:
     """Return what nearly all cells of a column hold that are not missing; numbers come first.
 
     A few other cells among numbers or dates are remarks, and count as missing. Limits such as
-    ``<0.3`` are numbers only beside as many plain ones: else they are the names of groups.
+    ``<0.3`` are numbers only if there are as many plain numbers; otherwise they are names of
+    groups.
     """
     if getattr(texts.dtype, "kind", "O") == "f":
         return "number"
@@ -621,7 +628,7 @@ def read_training_table(options: Any) -> TrainingTable:
         raise UserError(f"{options.table} has no columns besides {', '.join(map(repr, roles))}")
     absent = [repr(name) for name in dropped if name not in cells.frame.columns]
     if absent:
-        raise UserError(f"--drop: there is no column {', '.join(absent)} in {options.table}")
+        raise UserError(f"--drop: {_no_column(absent)} in {options.table}")
     columns = declared_columns(features, rules)
     frame = read_typed_columns(features, columns)
     found = [column for column in columns.values() if not column.is_stated]

@@ -21,6 +21,7 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms.engine.class_counts import Rarity
@@ -101,6 +102,8 @@ class PublicFacts:
         All features, where the labels alone are private.
     prior : LinearPrior or None
         A public model of the columns as they were handed in.
+    count : DiscreteLaplaceNoise or None
+        Noise of a count of the second of two classes that is released before the fit.
     """
 
     n_privacy_units: int
@@ -119,6 +122,7 @@ class PublicFacts:
     has_weights: bool = False
     features: Any = None
     prior: LinearPrior | None = None
+    count: DiscreteLaplaceNoise | None = None
 
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with other weights of the classes, which are released numbers."""
@@ -179,11 +183,11 @@ class PublicPlan(Protocol):
 
 
 class FitPlan(PublicPlan, Protocol):
-    """Every public number of one fit; its run may do what its events pay for, and no more."""
+    """All public numbers of one fit; its run may make the releases of its events only."""
 
     @property
     def takes(self) -> frozenset[str]:
-        """What a run may be given beside rows in memory, one for each person.
+        """The kinds of rows that a run accepts in addition to rows in memory, one for each person.
 
         ``"chunks"`` if it asks for nothing but sums over rows; ``"groups"`` if a person with any
         number of rows counts like a record (``persons.md``); ``"sample_weight"`` if weights of

@@ -39,7 +39,7 @@ from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_r
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.rows.single_rows import single_feature_rows
 
-# The constant beside columns with features, relative to that beside columns alone.
+# The constant column for columns with features, relative to that for columns alone.
 _CONSTANT = 2.5
 # With so few features a preconditioner is a square matrix.
 _FEW_FEATURES = 64
@@ -87,6 +87,13 @@ class KernelPlan(FitPlan):
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
         assert isinstance(self.training, LinearPlan)
         return replace(self, training=self.training.with_class_weights(weights))
+
+    def with_count(self, second: float) -> KernelPlan:
+        """Follow a number of records of the second class that was released before."""
+        assert isinstance(self.training, LinearPlan)
+        assert self.training.counts is not None
+        counts = replace(self.training.counts, released=second)
+        return replace(self, training=replace(self.training, counts=counts))
 
     @property
     def takes(self) -> frozenset[str]:
@@ -196,6 +203,7 @@ def plan_kernel_training(
                 # Encoded rows alone have a length of their own.
                 is_table=columns.length is not None,
             )
+            defaults = replace(defaults, n_curved=columns.n_features_in - columns.n_plain)
             in_single = in_single and defaults.lead is None
             problem = replace(problem, is_single=in_single, of_features=in_single)
         return gradient_training(problem, mu, defaults=defaults, counts_classes=True)

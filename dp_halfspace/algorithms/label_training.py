@@ -290,7 +290,7 @@ def plan_labels(
 
 
 def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedResponse:
-    """Spend a budget on randomized response; a positive `delta` buys a little epsilon."""
+    """Spend a budget on randomized response; `delta` allows a slightly larger epsilon."""
     if delta > 0:
         epsilon = calibrate(
             lambda pure: (Pure(pure),), epsilon, delta, lower=epsilon, upper=epsilon + 2.0

@@ -66,7 +66,7 @@ class ScaledPlan(FitPlan):
 
 
 def _without_missing(X: Any) -> Any:
-    """Return rows with zeros in the place of missing entries; sparse rows have none."""
+    """Return rows with zeros instead of missing entries; sparse rows have none."""
     if isinstance(X, Chunks):
         return X.each(np.nan_to_num)
     return np.nan_to_num(X) if isinstance(X, np.ndarray) else X

@@ -1,8 +1,9 @@
-"""Try to break a claim: fits on two neighbouring data sets, seen from outside and from inside.
+"""Audits that try to refute a privacy claim, by fits on two neighbouring data sets.
 
-`audit` sees models alone and works with any library. `replay` looks at every release of this one.
-Neither can prove privacy; each can only find that a claim is false. Both read private data: what
-they return is for whoever holds the data.
+`audit` is a black-box audit: it compares fitted models only, and works with estimators of any
+library. `replay` is a white-box audit, which compares every release of an estimator of this
+package. An audit cannot prove privacy; it can only find that a claim is false. Both read private
+data without noise, so their results are only for people who may see the data.
 """
 
 from typing import TYPE_CHECKING

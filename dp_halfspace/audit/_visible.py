@@ -1,7 +1,7 @@
-"""What of a fit is visible: all that its objects hold, to the last bit, and what it prints.
+"""The visible results of a fit: the exact state of its objects, and its printed output.
 
-``__getstate__`` may leave out what a debugger shows, so attributes are read from ``__dict__`` and
-``__slots__``.
+``__getstate__`` may leave out attributes that a debugger shows, so attributes are read from
+``__dict__`` and ``__slots__``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from joblib import hash as pickled
 
 # Flag of a class that was defined in Python.
 _HEAP_TYPE = 1 << 9
-# Attributes of a class by which Python finds attributes and subclasses: no state of a fit.
+# Attributes of a class that Python itself maintains; they are no state of a fit.
 _OF_PYTHON = {"__dict__", "__weakref__", "_abc_impl"}
 
 
 def fingerprint(value: Any) -> bytes:
-    """Return a digest of all that a value holds, and of what that holds.
+    """Return a digest of everything that a value contains, recursively.
 
-    Of a type of C code without attributes it is the pickled state, and of one that cannot be
-    pickled the name of the type.
+    For an extension type without attributes this is the pickled state or, if it cannot be pickled,
+    the name of the type.
     """
     return _Digests().of(value)
 
@@ -48,7 +48,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
-    """Yield names and descriptors of what ``__slots__`` of a class and its bases name."""
+    """Yield names and descriptors of the ``__slots__`` of a class and its bases."""
     for base in kind.__mro__:
         names = base.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
@@ -59,7 +59,7 @@ def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
 
 
 def _holds_more(kind: type) -> bool:
-    """Tell whether values of a type have room for more than attributes: for what C code holds."""
+    """Whether values of a type have state besides attributes, in C code."""
     offsets = kind.__dictoffset__, kind.__weakrefoffset__
     pointers = sum(1 for _ in _slots(kind)) + sum(offset > 0 for offset in offsets)
     return kind.__basicsize__ > object.__basicsize__ + pointers * struct.calcsize("P")
@@ -84,10 +84,10 @@ def digest_class_attributes(*values: Any) -> dict[str, bytes]:
 
 
 class _Digests:
-    """Digests of values that hold each other, in circles too."""
+    """Digests of values that refer to each other, possibly in cycles."""
 
     def __init__(self) -> None:
-        # Values are kept: the address of one that is gone may become that of another one.
+        # Values are kept alive, because the address of a deleted one may be reused.
         self._done: dict[int, tuple[Any, bytes]] = {}
         self._open: dict[int, int] = {}
 
@@ -111,7 +111,7 @@ class _Digests:
         return whole.digest()
 
     def _parts(self, value: Any) -> Iterator[bytes]:
-        """Yield what a value is made of: its content, its attributes, and what C code holds."""
+        """Yield the parts of a value: its content, its attributes, and its state in C code."""
         content = list(self._content(value))
         yield from content
         for name, item in attributes(value).items():
@@ -124,7 +124,7 @@ class _Digests:
                 return
 
     def _content(self, value: Any) -> Iterator[bytes]:
-        """Yield what a value of a type of Python or numpy is made of beside its attributes."""
+        """Yield the content of a value of a Python or numpy type, without its attributes."""
         match value:
             case float():
                 yield struct.pack("<d", value)
@@ -151,7 +151,7 @@ class _Digests:
 
 
 def _parts_of_code(value: Any) -> Iterator[Any]:
-    """Yield what a function, or something like it, or an exception, holds."""
+    """Yield the contents of a function, a similar object, or an exception."""
     match value:
         case FunctionType():
             yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
@@ -174,7 +174,7 @@ def _parts_of_code(value: Any) -> Iterator[Any]:
 
 
 def _contents(cell: CellType) -> Any:
-    """Return what a function has taken from around it, if it is there already."""
+    """Return the value of a closure cell, if it is set."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -182,7 +182,7 @@ def _contents(cell: CellType) -> Any:
 
 
 class WatchedStream:
-    """A stream that hands on everything, and keeps what the thread that made it writes."""
+    """A stream that passes everything on, and records what the thread that made it writes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._owner = stream, threading.get_ident()
@@ -210,7 +210,7 @@ class WatchedStream:
 
 @contextmanager
 def watch_streams() -> Iterator[tuple[WatchedStream, WatchedStream]]:
-    """Keep what this thread writes to ``sys.stdout`` and ``sys.stderr``."""
+    """Record what this thread writes to ``sys.stdout`` and ``sys.stderr``."""
     output: Any = WatchedStream(sys.stdout)
     error: Any = WatchedStream(sys.stderr)
     with redirect_stdout(output), redirect_stderr(error):

@@ -1,7 +1,7 @@
-"""An audit from outside: fits on two neighbours, and how well the models are distinguished.
+"""A black-box audit: how well the models of two neighbouring data sets are distinguished.
 
-A tenth of the fits chooses statistics, four tenths choose a threshold, and the rest counts how
-often models of each neighbour are beyond it. The bounds follow from these counts.
+A tenth of the fits is used to choose test statistics, four tenths to choose a threshold, and the
+rest to count how often models of each neighbour exceed it. The bounds follow from these counts.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
 # Weight of the identity that is added to the correlation matrix of the numbers of a model.
 _SHRINKAGE = 0.1
-# Numbers are clipped at this many times the largest one of the fits that were learnt from.
+# Numbers are clipped at this many times the largest number in the fits that choose statistics.
 _CLIP = 2.0**300
-# Outcomes that are listed in a result.
+# Largest number of outcomes that are listed in a result.
 _MOST_OUTCOMES = 20
-# Numbers of a model that are looked at by themselves, beside the best direction.
+# Number of single coordinates of a model that are tested, in addition to the best direction.
 _MOST_COORDINATES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What was measured, and what was claimed.
+    """Result of an audit: what was measured, and what was claimed.
 
     Attributes
     ----------
     epsilon_low : float
         Lower bound of epsilon at `delta`, 0 if the models could not be distinguished.
     mu_low : float
-        The same for Gaussian differential privacy, which a bound is much easier to find for.
+        Lower bound of mu of Gaussian differential privacy, which is usually tighter.
     confidence : float
         Probability that both bounds hold.
     epsilon, delta : float
-        The claim.
+        The claimed guarantee.
     mu : float
-        What the claim says about mu: that of a record all of whose releases are Gaussian;
-        ``2 Phi^-1(e^epsilon / (1 + e^epsilon))`` for ``delta = 0``; else infinity, for nothing.
+        The claimed mu: that of a record all of whose releases are Gaussian; ``2 Phi^-1(e^epsilon /
+        (1 + e^epsilon))`` for ``delta = 0``; otherwise infinity, if the claim implies no mu.
     n_fits : int
         Fits on each of the two data sets.
     outcomes : tuple of str
-        What was seen beside finite numbers, and in how many fits of each of the two: exceptions,
-        another number of numbers, NaN, infinities and negative zeros. The bounds count them, too.
-        At most twenty, those first whose two counts are furthest apart.
+        Outcomes other than finite numbers, with their counts on each data set: exceptions, a
+        different number of numbers, NaN, infinities and negative zeros. The bounds include them. At
+        most twenty, sorted by the difference of their two counts.
     """
 
     epsilon_low: float
@@ -72,7 +72,7 @@ class AuditResult:
 
     @property
     def is_violated(self) -> bool:
-        """Whether a bound is above the claim."""
+        """Whether a lower bound exceeds the claim."""
         return self.epsilon_low > self.epsilon or self.mu_low > self.mu
 
 
@@ -89,28 +89,30 @@ def audit(
     claim: tuple[float, float] | None = None,
     n_jobs: int | None = None,
 ) -> AuditResult:
-    """Measure from outside how well the models of two neighbouring data sets are distinguished.
+    """Measure how well the models of two neighbouring data sets can be distinguished.
 
     Parameters
     ----------
     estimator : classifier
-        Of any library. Clones of it are fitted, without its ledger and its seed.
+        Classifier of any library. Clones of it are fitted, without its ledger and its seed.
     X, X_neighbour : array-like of shape (n_samples, n_features)
-        Neighbours: the same rows but one, at the same place.
+        Neighbouring data sets: the same rows except one, at the same position.
     y, y_neighbour : array-like of shape (n_samples,)
         Labels.
     n_fits : int
-        Fits on each of the two, at least 8. A tenth of them learns which direction distinguishes
-        models, four tenths where the line is drawn, half are counted. A fit that raises is a fit
-        whose outcome is its exception.
+        Number of fits on each of the two, at least 8. A tenth of them chooses the direction that
+        distinguishes models, four tenths choose the threshold, and half are counted. The outcome of
+        a fit that raises is its exception.
     confidence : float, default=0.95
-        Probability that both bounds hold, for any estimator: Clopper-Pearson, at one line for
-        epsilon and one for mu, on fits that chose neither.
+        Probability that both bounds hold, for any estimator: Clopper-Pearson bounds at one
+        threshold for epsilon and one for mu, on fits that chose neither.
     features : callable or None, default=None
-        Maps a fitted model to numbers. None takes ``decision_function`` at the rows that differ,
-        and ``coef_`` and ``intercept_`` where they are. One number is compared as it is.
+        Function from a fitted model to numbers. None takes ``decision_function`` at the rows that
+        differ, and ``coef_`` and ``intercept_`` if they exist. A single number is compared as it
+        is.
     claim : tuple (epsilon, delta) or None, default=None
-        None takes ``privacy_`` of a model, else the parameters `epsilon` and `delta`.
+        The claimed guarantee. None takes ``privacy_`` of a model, otherwise the parameters
+        `epsilon` and `delta`.
     n_jobs : int or None, default=None
         As in joblib.
 
@@ -124,16 +126,16 @@ def audit(
     ValueError
         If an argument is refused, or nothing is claimed.
     Exception
-        The one that all fits of both data sets raise, if they do.
+        The exception that all fits of both data sets raise, if they do.
 
     Notes
     -----
-    **Privacy.** The result is a function of the records without any noise: it is for whoever
-    holds them, and is best made of rows that are made up. A bound below the claim says little: in
-    many steps of which only the end is seen, twice the noise and half of it look alike. Not seen
-    are warnings, what is printed, attributes that `features` does not read, and running time.
-    Source: M. Jagielski, J. Ullman, A. Oprea (2020), Auditing differentially private machine
-    learning; ``docs/audit.md``.
+    **Privacy.** The result is a function of the records without any noise. It is only for people
+    who may see the records, and is best computed for synthetic rows. A bound below the claim is
+    weak evidence: with many steps of which only the last is visible, half or twice the noise can
+    hardly be detected. Warnings, printed output, attributes that `features` does not read, and
+    running time are not examined. Source: M. Jagielski, J. Ullman, A. Oprea (2020), Auditing
+    differentially private machine learning; ``docs/audit.md``.
 
     Examples
     --------
@@ -183,7 +185,7 @@ def audit(
 
 
 def clone_without_ledgers(estimator: Any, random_state: int | None = None) -> Any:
-    """Clone an estimator without its ledgers, those of estimators inside too, and seed it."""
+    """Clone an estimator without its ledgers, including those of inner estimators, and seed it."""
     model = clone(estimator)
     params = model.get_params()
     own = {name for name in params if name.rsplit("__")[-1] in ("ledger", "random_state")}
@@ -202,7 +204,7 @@ def _rows_that_differ(X: Any, other: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """What a fit shows: numbers, and a record if it has one, or an exception."""
+    """The observation of a fit: numbers, and a record if there is one, or an exception."""
 
     numbers: Matrix
     record: PrivacyRecord | None = None
@@ -252,7 +254,7 @@ def _is_negative_zero(values: Matrix) -> Any:
     return (values == 0.0) & np.signbit(values)
 
 
-# Floats that no threshold separates from others: each is an outcome of its own.
+# Special floats that no threshold separates from others; each is a separate outcome.
 _SPECIAL: dict[str, Callable[[Matrix], Any]] = {
     "NaN": np.isnan,
     "infinity": np.isposinf,
@@ -264,7 +266,7 @@ _SPECIAL: dict[str, Callable[[Matrix], Any]] = {
 def _rescale(values: Matrix, of: Matrix) -> Matrix:
     """Divide columns by a power of two that makes the largest finite number of `of` about one.
 
-    Nothing overflows then. NaN, which is an outcome of its own, becomes zero.
+    This avoids overflow. NaN, which is a separate outcome, becomes zero.
     """
     largest = np.abs(np.where(np.isfinite(of), of, 0.0)).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1]
@@ -277,7 +279,7 @@ def _rescale(values: Matrix, of: Matrix) -> Matrix:
 def _read_claim(
     model: Any, record: PrivacyRecord | None, claim: tuple[float, float] | None
 ) -> tuple[float, float, float]:
-    """Return epsilon, delta and mu that are promised."""
+    """Return the claimed epsilon, delta and mu."""
     params = model.get_params()
     if claim is None and record is None and "epsilon" not in params:
         raise ValueError("claim must be given: the estimator has no epsilon and no record")
@@ -304,13 +306,13 @@ def _lower_bounds(
 ) -> tuple[float, float]:
     """Return lower bounds on epsilon and mu that hold together with probability 1 - alpha.
 
-    `indicators` say of every fit of both whether it has an outcome that is no number.
+    `indicators` mark the fits of both data sets that have an outcome other than a number.
     """
     tenth, half = -(-len(first) // 10), len(first) // 2
     learn, choose, count = slice(0, tenth), slice(tenth, half), slice(half, None)
     of = np.vstack([first[learn], second[learn]])
     first, second = _rescale(first, of), _rescale(second, of)
-    # Outcomes that were seen before the count only: no threshold is chosen by what it counts.
+    # Only outcomes that occurred before the count: no threshold depends on the fits that it counts.
     scores = [pair for pair in indicators if np.concatenate([each[:half] for each in pair]).any()]
     scores += [
         (statistic(first), statistic(second))

@@ -1,12 +1,13 @@
-"""An audit from inside: two neighbouring data sets get the same answers to all of their queries.
+"""A white-box audit: two neighbouring data sets get the same answers to all of their queries.
 
-The first data set is fitted and its releases are kept. The second one is fitted with these
-releases in place of its own. Then the two fits may differ in the values under the noise, by as much
-as was charged for, and in nothing else: neither in their models nor in what they print.
+The first data set is fitted and its releases are kept. The second one is fitted with these releases
+instead of its own. The two fits may then differ in the exact values before noise, by at most the
+sensitivity that was charged, and in nothing else: neither in their models nor in their printed
+output.
 
-What the audit knows about every mechanism is written down here a second time: the largest distance
-of two values, whether noise has the size that it should have, and what all releases cost together.
-Nothing of it uses the accounting of `privacy`, so that a mistake there shows.
+The audit has an independent implementation of what it checks for every mechanism: the largest
+distance of two values, the size of the noise, and the total cost of all releases. It does not use
+the accounting of `privacy`, so that it can detect mistakes there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
@@ -54,19 +56,19 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Features, labels, and what else is handed in by name.
+# Features, labels, and further keyword arguments.
 DataSet: TypeAlias = tuple[Any, Any, dict[str, Any]]
 
 
 class Distortion(NamedTuple):
-    """An adversary's answer: so many times the exact value plus so many times the noise."""
+    """An adversarial answer: a multiple of the exact value plus a multiple of the noise."""
 
     of_value: float
     of_noise: float
 
 
 HONEST = Distortion(1.0, 1.0)
-# Of one history after the other: two real ones, one of each data set, then adversaries.
+# Answers of the histories in turn: two real ones, one for each data set, then adversarial ones.
 _DISTORTIONS = (
     HONEST,
     HONEST,
@@ -74,9 +76,9 @@ _DISTORTIONS = (
     Distortion(-30.0, 1.0),
     Distortion(0.0, 0.0),
 )
-# Probability with which noise of the right size looks too small.
+# Probability with which noise of the right size is judged too small.
 _FALSE_ALARM = 1e-6
-# Relative difference that two ways to compose the same releases may have.
+# Accepted relative difference between two methods of composition.
 _COMPOSITION_SLACK = 1e-6
 # Smallest probability that is computed as one minus another.
 _LEAST_COMPLEMENT = 1e-9
@@ -85,12 +87,16 @@ _LEAST_COMPLEMENT = 1e-9
 _COST_OF_STOPPED_RUNS = 3.0
 # Random bytes that identify a draw, and that both data sets read for it.
 _KEY_BYTES = 32
-# Linear terms of more coefficients are not solved for: each coefficient costs a fit.
+# Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
-# Relative error of the linear terms that are solved for; 1e-11 was seen.
+# Largest relative gap of two minimisers at which they are taken for the same.
+_SOLVED = 1e-6
+# Fits of the slower search for a linear term, at most; 400 were observed.
+_MOST_FITS = 500
+# Relative error of the linear terms that are solved for; 1e-11 was observed.
 _SOLVER_ERROR = 1e-8
 _OTHER_COUNT = "the number of releases depends on the data"
-# Warnings are settings of the whole process: one replay at a time looks at them.
+# Warning filters belong to the whole process: only one replay at a time records warnings.
 _LOCK = threading.Lock()
 
 
@@ -103,12 +109,12 @@ class ReplayedRelease:
     history : int
         Number of the history that it belongs to.
     mechanism : str
-        Class of what drew the noise or made the choice.
+        Class of the mechanism.
     distance : float
-        Of the values under the noise, in the norm of the mechanism. Of the linear term of a
-        perturbed objective: of the two terms with the same minimiser.
+        Distance of the exact values, in the norm of the mechanism. For a perturbed objective, the
+        distance of the two linear terms with the same minimiser.
     sensitivity : float
-        What was charged for; infinity for a release without noise.
+        The sensitivity that was charged; infinity for a release without noise.
     """
 
     history: int
@@ -118,27 +124,27 @@ class ReplayedRelease:
 
     @property
     def ratio(self) -> float:
-        """Distance over sensitivity; above 1 the charge was too small."""
+        """Distance divided by sensitivity; if it exceeds 1, the charge was too small."""
         return self.distance / self.sensitivity
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What a replay saw.
+    """Result of a replay.
 
     Attributes
     ----------
     releases : tuple of ReplayedRelease
-        Of all histories.
+        Releases of all histories.
     epsilon, delta : float
-        The charge; NaN, as `recomposed` is, where every fit raised.
+        The charged guarantee; NaN, like `recomposed`, if every fit raised.
     recomposed : float
-        Epsilon at `delta` of the releases that differed, composed anew from the recorded scales;
-        the largest of all histories. Of a random number of runs: of one run.
+        Epsilon at `delta` of the releases that differed, recomputed from the recorded scales; the
+        largest over all histories. For a selection with a random number of runs, that of one run.
     noise_level : float
-        Probability that right noise looks as small as the noise that was drawn.
+        Probability that correct noise is as small as the noise that was drawn.
     findings : tuple of str
-        What contradicts the charge; empty if nothing does.
+        Observations that contradict the charge; empty if there are none.
     """
 
     releases: tuple[ReplayedRelease, ...]
@@ -168,20 +174,20 @@ def replay(
     Parameters
     ----------
     estimator : estimator of this package, or function of `X`, `y` and what else is given
-        Clones of it are fitted, without its ledger, in this thread. A function (one that calls
-        ``private_score``, say) must charge no ledger and take no seed.
+        Clones of it are fitted, without its ledger, in this thread. A function (for example one
+        that calls ``private_score``) must not charge a ledger or take a seed.
     X, y : array-like
         A data set, as ``fit`` takes it.
     X_neighbour, y_neighbour : array-like
-        Its neighbour: made to hurt, if anything is to be found.
+        The neighbouring data set, chosen so that the replaced record has a large effect.
     n_histories : int, default=5
-        At least 1. Two are real, answered as in a fit, one of each data set; then answers are an
-        adversary's: thirty times the noise, the opposite of the truth, nothing but zeros, and
-        choices at random.
+        Number of histories, at least 1. The first two have the answers of real fits, one to each
+        data set. Further ones have adversarial answers: thirty times the noise, the negated value,
+        all zeros, and random choices.
     groups, groups_neighbour : array-like or None, default=None
-        Who the rows belong to; then the neighbour has another person.
+        The person to whom each row belongs; the neighbouring data set then replaces one person.
     sample_weight, sample_weight_neighbour : array-like or None, default=None
-        Weights of the records; that of the replaced record may differ.
+        Weights of the records; the weight of the replaced record may differ.
     random_state : int or None, default=None
         None draws noise from the operating system. An int repeats the replay.
 
@@ -197,14 +203,14 @@ def replay(
 
     Notes
     -----
-    **Privacy.** The result is a function of the records without any noise: it is for whoever
-    holds them. No ledger is charged and other threads draw their noise as ever. Nothing found is
-    no proof; the proofs are in ``docs/proofs``. Compared are releases, warnings, exceptions, what
-    the thread writes to ``sys.stdout`` and ``sys.stderr``, class attributes, and all that the
-    model holds in ``__dict__`` and ``__slots__``, whatever ``__getstate__`` says. Not seen: what a
-    type of C code holds and does not pickle, global variables, logs, files, descriptors, other
-    threads and processes, draws that are no releases (how many runs a selection has), and running
-    time. Source: this project, ``docs/audit.md``.
+    **Privacy.** The result is a function of the records without any noise, so it is only for people
+    who may see them. No ledger is charged, and the noise of other threads is not affected. An empty
+    list of findings is not a proof; the proofs are in ``docs/proofs``. The replay compares
+    releases, warnings, exceptions, output of the thread to ``sys.stdout`` and ``sys.stderr``, class
+    attributes, and everything in ``__dict__`` and ``__slots__`` of the model, independently of
+    ``__getstate__``. It does not see state of extension types that is not pickled, global
+    variables, logs, files, descriptors, other threads and processes, draws that are not releases
+    (the number of runs of a selection), and running time. Source: this project, ``docs/audit.md``.
 
     Examples
     --------
@@ -276,7 +282,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
 
 
 def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> float:
-    """Compose the releases that differ anew; of a random number of runs the most expensive one."""
+    """Compose the releases that differ; for a random number of runs, those of the costliest run."""
     selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
@@ -340,7 +346,7 @@ class _Outcome:
     classes: dict[str, bytes] = field(default_factory=dict)
 
     def differences(self, other: _Outcome) -> list[str]:
-        """Name what differs."""
+        """Name the differences."""
         texts = zip(("standard output", "standard error"), self.streams, other.streams, strict=True)
         names = [name for name, first, second in texts if first != second]
         if self.error or other.error:
@@ -366,7 +372,7 @@ def _digest_result(model: Any) -> dict[str, bytes]:
 
 
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
-    """Return a function that fits a data set with given answers and keeps all that is visible."""
+    """Return a function that fits a data set with given answers and records what is visible."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
         X, y, own = data
@@ -489,15 +495,10 @@ class History:
                 self.unsolved |= {*numbers, last}
                 continue
             try:
-                found = root(
-                    lambda x, solved, numbers: np.ravel(self._gap(x, solved, numbers)),
-                    np.zeros(size),
-                    args=(shifts, numbers),
-                    options={"eps": 1e-8},
-                )
+                found = _solve(partial(self._gap, solved=shifts, numbers=numbers), size)
             except _OtherPlanError:
                 break
-            shifts |= self._split_shifts(found.x, numbers)
+            shifts |= self._split_shifts(found, numbers)
         return shifts
 
     def _split_shifts(
@@ -514,7 +515,7 @@ class History:
         solved: dict[int, NDArray[np.float64]],
         numbers: Sequence[int],
     ) -> NDArray[np.float64]:
-        """Return the difference of the two minimisers over the size of the first one."""
+        """Return the differences of the two minimisers over the size of the first one."""
         last = numbers[-1] + 1
         shifts = {**solved, **self._split_shifts(x, numbers)}
         try:
@@ -522,7 +523,7 @@ class History:
         except _AlignedError:
             value = self.entries[last].value
             gap: NDArray[np.float64] = self.others[last] - value
-            return gap / max(float(np.abs(value).max()), 1e-300)
+            return np.ravel(gap) / max(float(np.abs(value).max()), 1e-300)
         raise outcome.error or _OtherPlanError(_OTHER_COUNT)
 
     def compare_releases(self) -> list[tuple[str, float, float]]:
@@ -551,6 +552,22 @@ class History:
             )
             for entry, other in zip(self.entries, self.others, strict=False)
         ]
+
+
+def _solve(
+    gap: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int
+) -> NDArray[np.float64]:
+    """Find where a gap is zero.
+
+    The minimiser of a hinge has kinks as a function of its linear term, where Newton's method may
+    stop far from the end; it is monotone, so that steps along the gap itself arrive, in more fits.
+    """
+    found = root(gap, np.zeros(size), options={"eps": 1e-8})
+    if np.abs(found.fun).max() > _SOLVED:
+        options = {"maxfev": _MOST_FITS, "fatol": 1e-12}
+        with np.errstate(all="ignore"):
+            found = root(gap, np.zeros(size), method="df-sane", options=options)
+    return np.asarray(found.x)
 
 
 def _distort(
@@ -593,7 +610,7 @@ LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
 
 
 def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]:
-    """Return how far two values are apart, as a mechanism counts it, and how far they may be."""
+    """Return the distance of two values in the norm of a mechanism, and its limit."""
     apart: Any
     change = np.abs(np.subtract(first, second, dtype=np.float64))
     match mechanism:
@@ -626,7 +643,7 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
 
 
 def utilities(choice: Any, value: Array) -> Array:
-    """Return what an exponential mechanism weighs candidates by; larger is better."""
+    """Return the utilities of an exponential mechanism; larger is better."""
     match choice:
         case ExponentialChoice() | ParallelChoice():
             return value
@@ -645,7 +662,7 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
 
 
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
-    """Return how likely right noise is to look as small as that of mechanism, value and release.
+    """Return the probability that correct noise is as small as that of this release.
 
     Squares of Gaussian noise and lengths of Laplace noise add up to a chi-square variable, one for
     each kind of mechanism. For what is discrete, or about a secret record, a likelihood ratio
@@ -720,9 +737,9 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
 
     What a choice or a perturbed objective may lose has no simple distribution. Of a choice the loss
     of a response at random with half its range is taken, of an objective that of a response with
-    the ratio of its Jacobians beside Gaussian noise for its longest vertex, of a step on a secret
-    record that of Gaussian noise with the same total variation: each is one that the contract
-    allows, so nothing right costs more than its charge.
+    the ratio of its Jacobians, together with Gaussian noise for its longest vertex, of a step on a
+    secret record that of Gaussian noise with the same total variation: each is one that the
+    contract allows, so nothing right costs more than its charge.
     """
     squares = largest = 0.0
     losses = {0.0: 1.0}
@@ -789,7 +806,7 @@ def delta_at(terms: Terms, losses: dict[float, float], epsilon: float) -> float:
 
 
 def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
-    """Return what releases cost together at `delta`."""
+    """Return the total epsilon of releases at `delta`."""
     terms, losses, largest = terms_of(mechanisms)
     if delta == 0.0:
         return largest if all(mu == 0.0 for _, _, mu in terms) else math.inf

@@ -54,7 +54,7 @@ _GROUPED_BY_DOTS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]*|(?
 # A value below or above a limit that a laboratory can measure: <0.3, > 200.
 _BEYOND_LIMIT = re.compile(r"(?:[<>]=?|[\u2264\u2265])\s*(?P<limit>[0-9+\-.,].*)")
 
-# The sign that groups digits beside a stated decimal sign, and a number with one group.
+# The sign that groups digits for a stated decimal sign, and a number with one group.
 _GROUPING = {".": ",", ",": "."}
 _ONE_GROUP = {
     ",": re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}(?:\.[0-9]*)?"),
@@ -153,7 +153,7 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
 
 
 def _read_cell(value: Any, decimal: str | None) -> Cell:
-    """Tell the types apart; texts come first, as most cells that are objects are texts."""
+    """Distinguish the types; texts come first, because most cells of type object are texts."""
     if isinstance(value, str | bytes | bytearray):
         text = value if isinstance(value, str) else bytes(value).decode("utf-8", "surrogateescape")
         return _read_text(str(text).strip(), decimal)

@@ -87,7 +87,7 @@ def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]
 
 
 def _encode_labels(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, NDArray[Any]]:
-    """Return the codes of labels, kept beside their rows, and the sorted label set."""
+    """Return the codes of labels, kept together with their rows, and the sorted label set."""
     label_set = class_indices(np.empty(0), classes)[1]
     codes = _labels_beside(rows, y).each(_label_indices, np.asarray(classes)).kept()
     found = list(codes.each(_report_labels).values())

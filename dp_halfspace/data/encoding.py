@@ -1,4 +1,4 @@
-"""Rows of numbers made from a table, each by itself, by public rules.
+"""Rows of numbers made from a table, each independently, by public rules.
 
 Numbers keep their units. Categories become a column each, texts fall into columns by a public
 hash. Whatever is missing, unseen or of another type than its column becomes NaN or zeros.
@@ -62,6 +62,20 @@ class Encoding:
         return _PLACES * max(1, min(_CHOICES, _ALL_PLACES // (_PLACES * max(n_texts, 1))))
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns that each column becomes, in the order of encoded rows: numbers come first."""
+        others = [c for c in self.columns if not (c.is_number or c.kind == "drop")]
+        return (*(1 for _ in self.numbers), *map(self._width, others))
+
+    def _width(self, column: Column) -> int:
+        """Return how many columns a column that is no number becomes."""
+        if column.kind == "text":
+            return self.n_hashes
+        if column.kind == "words":
+            return column.n_columns
+        return 1 if len(column.categories) == 2 else len(column.categories)
+
+    @property
     def length(self) -> float:
         """Root of the number of columns that are used: about the length of an encoded row."""
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
@@ -107,8 +121,9 @@ class Encoding:
         place = {name: j for j, name in enumerate(frame.names)}
         missing = [column.name for column in self.columns if column.name not in place]
         if missing:
-            names, verb = ", ".join(map(repr, missing)), "was" if len(missing) == 1 else "were"
-            raise ValueError(f"X has no column {names}, which {verb} there at the fit")
+            what, verb = ("column", "was") if len(missing) == 1 else ("columns", "were")
+            names = ", ".join(map(repr, missing))
+            raise ValueError(f"X has no {what} {names}, which {verb} there at the fit")
         return [place[column.name] for column in self.columns]
 
 
@@ -244,6 +259,16 @@ class CodedRows:
 def written_out(rows: Any) -> NDArray[Any]:
     """Return rows that may be coded as an array of the type of their numbers."""
     return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
+
+
+def write_scaled(rows: Any, factor: float, out: NDArray[Any]) -> None:
+    """Write rows that may be coded, times a number; lists of codes are never written out first."""
+    numbers = numbers_of(rows)
+    last = numbers.shape[1]
+    np.multiply(numbers, factor, out=out[:, :last])
+    for table, places in rows.blocks if isinstance(rows, CodedRows) else ():
+        first, last = last, last + table.shape[1]
+        np.multiply(table.take(places, axis=0), factor, out=out[:, first:last])
 
 
 def numbers_of(rows: Any) -> NDArray[Any]:

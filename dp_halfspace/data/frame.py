@@ -69,7 +69,7 @@ class Stored:
         return [*cells, None], places
 
     def read(self, reading: Callable[[Any], Any], dtype: Any = np.float64) -> NDArray[Any]:
-        """Return what a function makes of each cell by itself, called once for equal cells."""
+        """Return the values of a function of each cell, called once for equal cells."""
         cells, places = self.distinct()
         return np.asarray(np.array([reading(cell) for cell in cells], dtype=dtype)[places])
 

@@ -32,7 +32,7 @@ _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
     f"some of {', '.join(_FACTS)}"
 )
-# Parts of a name that say that a column tells rows or persons apart.
+# Parts of a name which indicate that a column identifies rows or persons.
 _KEYS = frozenset(
     ("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed")
 )
@@ -88,8 +88,8 @@ class Column:
 def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     """Return the rules of a schema for the columns, and its label set or None.
 
-    A schema is a mapping of columns, such a mapping under ``"columns"`` beside a ``"target"`` and
-    whatever else, or the path of a JSON file with either.
+    A schema is a mapping of columns, such a mapping under ``"columns"`` together with a
+    ``"target"`` and whatever else, or the path of a JSON file with either.
     """
     if schema is None:
         return {}, None
@@ -189,7 +189,7 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
 
 
 def looks_like_key(name: str) -> bool:
-    """Tell by the name of a column alone whether it may tell rows or persons apart."""
+    """Whether a column may identify rows or persons, by its name alone."""
     return any(part.lower() in _KEYS for part in _BORDER.split(name))
 
 

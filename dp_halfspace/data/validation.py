@@ -287,14 +287,14 @@ def _convert_features(
 def _may_be_single(X: Any) -> bool:
     """Tell whether rows may be read in float32: a frame if all its columns are floats.
 
-    Beside float32 whole numbers and truth values are float32, but one missing cell makes float64 of
-    such a column, and would change how all rows are read.
+    In a frame with float32, whole numbers and truth values become float32, but one missing cell
+    makes float64 of such a column, and would change how all rows are read.
     """
     return all(getattr(dtype, "kind", "") == "f" for dtype in getattr(X, "dtypes", ()))
 
 
 def with_nan(X: Any) -> Any:
-    """Return objects with NaN for what is missing, but for infinity, each entry by itself.
+    """Return objects with NaN for missing entries, each entry independently; infinity is kept.
 
     What may warn when it is converted becomes an object that is no number. The result has the order
     of `X`, in which lengths of rows are summed.
@@ -531,7 +531,7 @@ def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
 
 
 def _refuse_rounded(label_set: NDArray[Any]) -> None:
-    """Refuse labels in floats where the label set has whole numbers that floats cannot tell apart.
+    """Refuse float labels if the label set has whole numbers that floats cannot distinguish.
 
     One float among whole numbers in a list makes floats of all of them.
     """
@@ -640,7 +640,7 @@ def _name_of(owner: Any) -> Any:
         return _name_of_scalar(owner)
     is_cell = isinstance(owner, str | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
-    # Numbers too long to be written out would all have one name, and are told apart by themselves.
+    # Numbers too long to be written out would all have one name, so they are compared as numbers.
     return owner if text is None or text in _ENDLESS else text
 
 

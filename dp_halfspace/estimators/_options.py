@@ -80,7 +80,7 @@ def planned_attack(
 
 
 def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
-    """Warn where single records can weigh so much that the noise drowns all of them.
+    """Warn if single records can weigh so much that the noise exceeds all of them.
 
     Regulariser and risk are public, so the warning says nothing about the data.
     """

@@ -52,83 +52,87 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     margin : "auto", float or array-like of float, default="auto"
-        ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the distance of the
-        rows from the hyperplane, after they have been brought to norm one; then there is no
-        preconditioner. An array-like is the grid of `selection`.
+        ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin, the
+        distance of normalised rows from the separating hyperplane; no preconditioner is used then.
+        An array-like is the grid from which `selection` chooses.
     solver : str, default="auto"
-        ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with dense rows of at most 512
+        ``"auto"`` is ``"noisy_gd"``, except for small tables: with dense rows of at most 512
         columns, two to seven classes, every other parameter that shapes the model at its default
         and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
-        more; for pure epsilon in original units 1500), it is an exponential mechanism on listed
-        classifiers, or two of them, which spends no delta. ``"objective_perturbation"`` is one
-        noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
-        classes, ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn
-        in secret, for two classes and at most 3,000 records. There is no pure DP ``"noisy_gd"``:
-        for ``delta=0`` it stands for the exponential mechanism of `PureHalfspaceClassifier` with
-        two classes, no known margin and ``n epsilon < 1500``, and else for
-        ``"objective_perturbation"``.
+        more; for pure DP in original units 1500), it is an exponential mechanism over a public list
+        of classifiers, or two of them in sequence, which spend no delta.
+        ``"objective_perturbation"`` minimises one objective with a random linear term,
+        ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
+        the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at
+        most 3,000 records). ``"noisy_gd"`` is not available with pure DP: for ``delta=0`` the
+        exponential mechanism of `PureHalfspaceClassifier` replaces it with two classes, no known
+        margin and ``n epsilon < 1500``, and ``"objective_perturbation"`` otherwise.
     selection : str, default="none"
-        How to choose from a grid of margins: ``"exponential"`` mechanism on error counts,
-        ``"gaussian"`` noise on all error counts, ``"random_stopping"`` (best of a random
-        number of runs). With ``margin="auto"`` the grid has four margins that follow from
-        public sizes; ``docs/evidence/adaptive_margin.md`` has all beside the default.
+        How to choose from a grid of margins: by the ``"exponential"`` mechanism on error counts, by
+        ``"gaussian"`` noise on all error counts, or by ``"random_stopping"`` (best of a random
+        number of runs). With ``margin="auto"`` the grid has four margins that follow from public
+        sizes. ``docs/evidence/adaptive_margin.md`` compares all of them with the default.
     selection_score : str, default="training"
-        What `selection` counts: ``"training"`` errors, or ``"population"``, which adds a
-        public penalty for the dimension.
+        What `selection` counts: ``"training"`` errors, or training errors plus a public penalty for
+        the dimension (``"population"``).
     iterate : str, default="averaged"
-        Iterate of ``"noisy_gd"`` and ``"noisy_sgd"`` that is returned: the mean of the last ones,
-        the ``"mean"`` of all, or ``"last"``. With a known margin and two classes ``"mean"`` of
-        ``"noisy_gd"`` takes the step size of `dp_halfspace.theory.margin_risk_bound`, which then
-        covers what is returned.
+        Which iterate of ``"noisy_gd"`` and ``"noisy_sgd"`` is returned: the mean of the last ones
+        (``"averaged"``), the ``"mean"`` of all, or the ``"last"`` one. With a known margin and two
+        classes, ``"noisy_gd"`` with ``"mean"`` takes the step size of
+        `dp_halfspace.theory.margin_risk_bound`, so that this bound holds for the returned model.
     projection : str or None, default="auto"
-        Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
-        ``"auto"`` projects for pure DP only, with more than 512 columns (64 before the
-        exponential mechanism). `coef_` is mapped back. By name a `PrivacyWarning` says where no map
-        was drawn, or one with fewer than ``4 / margin^2`` components.
+        Public random projection of the columns before the fit: ``"rademacher"``, ``"hadamard"`` or
+        None. ``"auto"`` projects for pure DP only, with more than 512 columns (with the exponential
+        mechanism more than 64). `coef_` is mapped back to the columns. If a projection is named, a
+        `PrivacyWarning` says when none was drawn, or when it has fewer than ``4 / margin^2``
+        components.
     n_components : int or "auto", default="auto"
-        Dimension after a projection. ``"auto"`` follows from the margin, or is 500; for pure
-        epsilon 150, or as in `PureHalfspaceClassifier`.
+        Number of columns after the projection. ``"auto"`` follows from the margin, or is 500; for
+        pure DP it is 150, or as in `PureHalfspaceClassifier`.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it, but by the default steps, which
-        bring rows to norm one from any length. None is for columns in their original units, with
-        missing values (NaN) or not: the budget then buys a centre and a width for each column, see
-        `scaler_`; where it does not help (CSR, few records) the scale is 1. No row
-        is scaled down then.
+        PUBLIC bound on the Euclidean norm of a row. Longer rows are scaled down to it, except by
+        the default steps, which normalise rows of any length. With None the columns keep their
+        original units and may have missing values (NaN): a part of the budget then estimates a
+        centre and a scale for each column (see `scaler_`), and no row is scaled down. Where
+        estimated scales do not help (sparse rows, few records) the bound is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to the default of about a fifth of `data_norm`.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None declares the labels seen to be public.
+        PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weighs classes by
-        the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
-        ``delta > 0``; the largest weight is one, and no threshold is corrected.
+        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weights classes inversely to
+        their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
+        ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
+        for the weights.
     adversary_radius : float, default=0.0
-        Largest change of a row, in the units of the columns, against which the model is
-        trained; less than `data_norm`. For two classes, ``solver="noisy_gd"``, no margin and
-        ``delta > 0``. Rows then keep their lengths, and there is neither preconditioner nor
-        projection.
+        Largest adversarial change of a row, in the units of the columns, against which the model is
+        trained; less than `data_norm`. Only for two classes, ``solver="noisy_gd"``,
+        ``margin="auto"`` and ``delta > 0``. Rows are then not normalised, and neither a
+        preconditioner nor a projection is used.
     adversary_norm : {2, "inf"}, default=2
         Norm of that change: Euclidean, which does not raise the noise, or the largest change
         of one column.
     prior : fitted linear model, pair (coefficients, intercepts) or None, default=None
-        A PUBLIC model for the columns as they are handed in and the labels `classes`: of
-        scikit-learn (behind a `StandardScaler` or not) or of this package. It is one more
-        candidate, and counts of errors within the budget decide whether it or a fit is kept. It
-        must not have been fitted to these records, unless privately, which costs its own budget.
-        For the default margin, solver and selection; see ``docs/guide/small_tables.md``.
+        A PUBLIC model for the columns as they are passed to ``fit`` and the labels `classes`: of
+        scikit-learn (also in a pipeline after a `StandardScaler`) or of this package. It is an
+        additional candidate, and a private count of errors within the budget decides whether it or
+        the fitted model is returned. It must not have been fitted to these records, except
+        privately and with a budget of its own. Only with the default margin, solver and selection;
+        see ``docs/guide/small_tables.md``.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -139,42 +143,40 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     margin_ : float
-        Known or selected margin; otherwise the margin of normalised rows below which a record still
-        pulls at the model, a function of the released coefficients.
+        Known or selected margin; otherwise the margin of normalised rows below which the loss of a
+        record has a large slope, a function of the released coefficients.
     projection_ : LinearMap or None
-        The public map that was used.
+        The public projection that was used; None if there was none.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
     scaler_ : ReleasedScaler, CellScaler or None
-        Released column scales, None where none were learnt; of a model that was chosen for
-        a small table perhaps the public cells that it reads, whose scores are exact.
+        Released column scales; None if none were estimated. For a model that was selected for a
+        small table it may be the public `CellScaler` whose cells the model reads.
     row_lengths_ : RowLengths
-        What scores are divided by, which changes no prediction; only of a model that was chosen
-        for a small table of two classes.
+        Positive divisors of the scores, which change no prediction; only for a model that was
+        selected for a small table with two classes.
     fill_value_ : float or None
-        What stands for a missing entry, None where `X` must not have any.
+        Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
         Column names, when `X` had them.
 
-    See Also
-    --------
-    ObjectivePerturbationClassifier : The minimiser of one noisy objective.
-    PureHalfspaceClassifier : Pure DP with few records.
-    OutputPerturbationClassifier : One noisy minimiser.
-    dp_halfspace.theory.margin_risk_bound : What a margin buys, before any fit.
+    See Also -------- ObjectivePerturbationClassifier : The minimiser of one randomly perturbed
+    objective. PureHalfspaceClassifier : Pure DP with few records. OutputPerturbationClassifier :
+    The minimiser with noise added to it. dp_halfspace.theory.margin_risk_bound : A bound on the
+    error for a given margin, before any fit.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency; with the default solver exactly mu-Gaussian private. Public: the number of
-    rows, the columns, the label set and every parameter. Private: everything else. No branch
-    depends on the data. With ``selection="random_stopping"`` the running time reveals the
-    number of runs: keep it to yourself. With `groups` the unit is a person with all rows, and
-    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
+    adjacency; with the default solver it is exactly mu-GDP. Public: the number of rows, the
+    columns, the label set and every parameter. Private: everything else. No branch depends on the
+    data. With ``selection="random_stopping"`` the running time reveals the number of runs: do not
+    publish it. With `groups` the unit of privacy is a person with all rows, and the number of
+    people is public instead of the number of rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -195,7 +197,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     >>> bool(model.score(X, y) > 0.97)
     True
 
-    Against an adversary who moves every row, of norm one, by .1:
+    Robust to an adversary who moves every row, of norm one, by .1:
 
     >>> robust = AdaptiveMarginClassifier(adversary_radius=0.1, data_norm=1, classes=[-1, 1])
     >>> robust = robust.fit(X, y)

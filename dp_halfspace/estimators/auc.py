@@ -29,70 +29,74 @@ from dp_halfspace.privacy.budget import Budget
 class PrivateAUCClassifier(PrivateLinearClassifier):
     r"""Private linear ranking: positive records should score higher than negative ones.
 
-    For two classes of very different size, where accuracy says little and the area under the
-    ROC curve matters. ``decision_function`` ranks records; ``predict`` applies a private or a
-    given threshold. The number of positive records is private, and no noise scale depends on it.
+    For two classes of very different size, where accuracy says little and the area under the ROC
+    curve matters. ``decision_function`` ranks records; ``predict`` applies a private or a given
+    threshold. The number of positive records is private, and no scale of noise depends on it.
 
     Parameters
     ----------
     mechanism : str, default="auto"
-        ``"noisy_gd"``: private preconditioner and noisy gradient steps, as in
-        `AdaptiveMarginClassifier`, with the majority class weighted down, and shorter steps behind
-        a weaker preconditioner where a noisy count says that noise drowns the smaller class (for
-        pure DP one perturbed objective of the same rows). ``"mean_difference"``: difference of
-        the class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
+        ``"noisy_gd"``: a private preconditioner and noisy gradient steps, as in
+        `AdaptiveMarginClassifier`, with the majority class weighted down. Where a noisy count says
+        that the smaller class is dominated by noise, steps are shorter and the preconditioner is
+        weaker; where it says that noise is small beside that class, steps are longer. With pure DP
+        it is objective perturbation on the same rows. ``"mean_difference"``: the difference of the
+        class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
         minimiser of a loss over all pairs, with a random linear term or with noise. ``"auto"`` is
-        ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count bought or
-        given) among more than 40 columns: there, not for pure DP, it is the mean difference,
-        at the same price.
+        ``"noisy_gd"``, except for a class of less than 3 % of the records (by the noisy or public
+        count) with more than 40 columns and ``delta > 0``: there it is the mean difference, with
+        the same events.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
-        Loss of a pair's difference of scores, for ``"objective"`` (``"logistic"`` or
+        Loss of the difference of scores of a pair, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.
     alpha : float or "auto", default="auto"
-        Regulariser of ``"objective"`` and ``"output"``, which minimise
+        Strength of the regulariser of ``"objective"`` and ``"output"``, which minimise
 
         .. math:: \frac1Z \sum_{y_i=1,\,y_j=0} \ell(\langle w, x_i-x_j\rangle)
                   + \frac\alpha2 \lVert w \rVert^2
 
-        with Z the product of `class_counts` when these are public, rescaled to n records, and
-        n^2 / 4 otherwise. Only alpha Z matters. ``"auto"`` is a rule in n, d and the budget.
-        ``"objective"`` raises `alpha` to a public floor.
+        where Z is the product of `class_counts` when these are public, rescaled to n records, and
+        n^2 / 4 otherwise. The minimiser depends on alpha times Z only. ``"auto"`` is a function of
+        n, d and the budget. ``"objective"`` raises `alpha` to a public minimum.
     class_counts : "private" or (float, float), default="private"
         PUBLIC numbers of positive and negative records, of which only the ratio is used.
-        ``"private"`` buys a noisy count where one is needed.
+        ``"private"`` spends a part of the budget on a noisy count where one is needed.
     threshold : "private" or float, default="private"
-        ``"private"`` chooses the threshold with the fewest errors by the exponential
-        mechanism. A float is a PUBLIC threshold on ``X @ coef_.T``. Without an intercept it is
-        zero, and nothing is spent on it.
+        ``"private"`` chooses the threshold with the fewest errors by the exponential mechanism. A
+        float is a PUBLIC threshold on ``X @ coef_.T``. Without an intercept the threshold is zero,
+        and no budget is spent on it.
     threshold_share : float, default=0.02
         Share of the budget (of mu^2, or of epsilon for pure DP) for a private threshold.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        original units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
-        is 1. Rows of norm one are not scaled down then. ``"objective"``
-        and ``"output"`` need one within [2^-100, 2^100].
+        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
+        the columns keep their original units and may have missing values (NaN): a part of the
+        budget then estimates a centre and a scale for each column (see `scaler_`), and rows are
+        normalised without being scaled down first. Where estimated scales do not help (sparse rows,
+        few records) the bound is 1. ``"objective"`` and ``"output"`` need one within [2^-100,
+        2^100].
     fit_intercept : bool, default=True
-        Whether there is an intercept: minus the threshold. It never changes the ranking.
-        ``"noisy_gd"`` then appends a constant column to the rows, too.
+        Whether there is an intercept, which is minus the threshold. It never changes the ranking.
+        ``"noisy_gd"`` then also appends a constant column to the rows.
     intercept_scaling : float, default=1.0
-        Size of that column, relative to its default.
+        Size of the constant column, relative to its default.
     classes : array-like of two labels or None, default=None
-        PUBLIC label set; the larger label is positive. None declares those seen to be public.
+        PUBLIC label set; the larger label is positive. None declares the labels in `y` to be
+        public.
     class_weight : dict or None, default=None
         PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold alone.
         ``"balanced"`` is refused.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -103,13 +107,13 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
     scaler_ : ReleasedScaler or None
-        Released column scales, None where none were learnt.
+        Released column scales; None if none were estimated.
     fill_value_ : float or None
-        What stands for a missing entry, None where `X` must not have any.
+        Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -122,10 +126,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency. Public: the number of rows, the columns, the label set and every parameter.
-    Private: everything else, class counts included, unless they are passed. An empty class
-    gives noise, not an error. With `groups` the unit is a person with all rows, and the number
-    of people is public instead of that of rows (``docs/proofs/persons.md``).
+    adjacency. Public: the number of rows, the columns, the label set and every parameter. Private:
+    everything else, class counts included unless they are passed. An empty class causes no error;
+    the coefficients are then noise. With `groups` the unit of privacy is a person with all rows,
+    and the number of people is public instead of the number of rows (``docs/proofs/persons.md``).
 
     References
     ----------

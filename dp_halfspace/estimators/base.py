@@ -97,10 +97,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         y : array-like of shape (n_samples,), or in chunks
             Labels from `classes`.
         groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. ``docs/privacy_model.md`` lists the estimators
-            and parameters that protect people.
+            The person to whom each row belongs, as any hashable values. The unit of privacy is then
+            a person with all rows, each of which weighs one over their number; the number of people
+            is public, the number of rows of each person is not. ``docs/privacy_model.md`` lists the
+            estimators and parameters that protect people.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             PRIVATE weight of each record in [0, 1], a part of the record. Whatever the weights, the
             noise is the same, so small ones cost accuracy: the largest should be near 1. From 20
@@ -115,7 +115,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         Raises
         ------
         ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
+            If parameters, data or budget are refused. Nothing was spent or changed.
 
         Notes
         -----
@@ -132,9 +132,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_of_weak_guarantee(record)
         is_said = self._warn_of_a_poor_outlook(data, rarity_is_released_later=self._releases_rarity)
         ledger = opened_ledger(self.ledger, type(self).__name__)
+        if self.verbose:
+            print(f"{type(self).__name__} is about to release: {record}")
         permit = authorise(record, noise_source(self.random_state), ledger)
         fitted = plan.run(data, permit)
         self._set_fitted(fitted, data, record)
+        if self.verbose:
+            print(f"{type(self).__name__} has charged and released it")
         if self._releases_rarity:
             self._rarer_share, self._said_of_rarer = self._count_rarer(fitted, data, record)
             if self._said_of_rarer and not is_said:
@@ -154,7 +158,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         y : array-like of shape (n_samples,)
             Labels; only the label set matters, where `classes` does not state it.
         groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to, where ``fit`` takes that; only the number of people matters.
+            The person to whom each row belongs, if ``fit`` accepts `groups`; only the number of
+            people matters.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights, where ``fit`` takes them; only that they are given and valid matters.
 
@@ -171,7 +176,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
         Notes
         -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
+        **Privacy.** A function of public quantities, so calling it uses no budget.
         """
         data = self._validate(X, y, groups)
         if sample_weight is not None:
@@ -444,8 +449,8 @@ class PrivateLinearClassifier(PrivateClassifier):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
 
-        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)`` in the place of `X` where
-        there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first. With
+        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)`` instead of `X` if there is a
+        `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first. With
         `row_lengths_`, for a table of few rows, scores are divided by these.
 
         Parameters

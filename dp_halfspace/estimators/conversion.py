@@ -79,7 +79,7 @@ def from_sklearn(
     ledger: Any = None,
     return_report: bool = False,
 ) -> Any:
-    """Return the private estimator that stands in the place of one of scikit-learn.
+    """Return the private estimator that replaces one of scikit-learn.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def from_sklearn(
     epsilon : float, default=1.0
         Budget of one fit.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None declares the labels seen to be public, with a warning at the fit.
+        PUBLIC label set. None declares the labels in `y` to be public, with a warning at the fit.
     data_norm : float or None, default=None
         PUBLIC scale of a row; None is for columns in their original units.
     n_samples : int or None, default=None

@@ -65,79 +65,84 @@ _MEGABYTE = 2**20
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
-    By default the features are the columns themselves and, as far as the table sizes and the
-    budget allow, decaying cosines of each column and Fourier features of all columns. Each row is
-    mapped by itself, with public randomness, and scaled to norm one. If column scales are
-    estimated, a small noisy release whitens the columns for the Fourier features. A fifth of the
-    budget is spent on a private preconditioner, and the rest on accelerated noisy gradient steps.
+    By default the features are the columns themselves and, as far as the table size and the budget
+    allow, cosines of each column with decaying weights and random Fourier features of all columns.
+    Each row is mapped by itself, with public randomness, and scaled to norm one. If column scales
+    are estimated, a small noisy release whitens the columns for the Fourier features. A fifth of
+    the budget is spent on a private preconditioner, and the rest on accelerated noisy gradient
+    steps.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        For tables, ``"auto"`` or ``"additive"``. ``"additive"`` is the columns and cosines of
-        each: the score is a sum of curves (:class:`~dp_halfspace.inspection.AdditiveDisplay`).
-        ``"auto"`` adds Fourier features of all columns where they help, and takes the columns
-        alone where nothing else does. Random features alone are those of ``"rbf"``,
-        ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
-        ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
+        For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
+        each column: the score is then a sum of one curve for each column
+        (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of all
+        columns if they help, and uses the columns alone if no features help. The other kernels use
+        random features alone: ``"rbf"``, ``"laplacian"``, ``"matern"`` (see
+        :class:`~dp_halfspace.projection.Spectrum`) or ``"polynomial"``, ``(<x, z> / length_scale^2
+        + coef0)^degree``.
     length_scale : float or "auto", default="auto"
-        PUBLIC length scale in the units of the data, of random features alone. ``"auto"`` is a
-        mixture: ``.7 data_norm`` and, with a share that falls with the numbers of records and of
-        classes, .04 to .35 `data_norm` (`data_norm` alone for ``"polynomial"``).
+        PUBLIC length scale of the kernel, in the units of the data; only for random features alone.
+        ``"auto"`` is a mixture of ``.7 data_norm`` and of .04 to .35 `data_norm`, the latter with a
+        share that decreases with the numbers of records and of classes (for ``"polynomial"`` it is
+        `data_norm`).
     n_components : int or "auto", default="auto"
-        Largest number of features of ``"auto"`` and ``"additive"``, not below the number of
-        columns; ``"auto"`` are 511. With ``"additive"`` the number per column is what fits. Of
-        random features alone the number itself; an odd one is raised to the next even one, since
-        Fourier features come in pairs; ``"auto"`` is about the number of records times mu, within
-        [64, 600]. Beyond 2048 there is no preconditioner.
+        For ``"auto"`` and ``"additive"`` the largest number of features, at least the number of
+        columns; ``"auto"`` is 511. With ``"additive"`` each column gets as many cosines as fit. For
+        random features alone the number of features; an odd number is raised to the next even one,
+        since Fourier features come in pairs, and ``"auto"`` is about the number of records times
+        mu, within [64, 600]. With more than 2048 features no preconditioner is used.
     degree : int, default=3
-        Of ``"polynomial"``.
+        Degree of the ``"polynomial"`` kernel.
     coef0 : float, default=1.0
-        Of ``"polynomial"``, not negative.
+        Constant term of the ``"polynomial"`` kernel, not negative.
     nu : float, default=1.5
-        Smoothness of ``"matern"``.
+        Smoothness of the ``"matern"`` kernel.
     margin : "auto", "select" or float, default="auto"
-        ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin among
-        features of norm one. ``"select"`` chooses one privately by the loss that it costs,
-        then trains once (two classes, ``delta > 0``, noisy or proximal steps).
+        ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin of
+        normalised feature rows. ``"select"`` chooses a margin privately by its hinge loss and then
+        trains once (two classes, ``delta > 0``, noisy or proximal steps).
     solver : str, default="noisy_gd"
-        ``"noisy_gd"``, ``"objective_perturbation"`` (one noisy objective, exactly minimised;
-        the only one for ``delta=0``) or ``"phased_prox"`` (one pass of proximal steps for one
-        margin, two classes), as in `AdaptiveMarginClassifier`.
+        ``"noisy_gd"``, ``"objective_perturbation"`` (the minimiser of an objective with a random
+        linear term; the only solver for ``delta=0``) or ``"phased_prox"`` (one pass of proximal
+        steps for one margin, two classes), as in `AdaptiveMarginClassifier`.
     projection : str or None, default=None
-        Random projection behind the features: ``"rademacher"`` or ``"hadamard"``.
-        Part of the published algorithms.
+        Random projection of the features: ``"rademacher"`` or ``"hadamard"``. It is part of the
+        published algorithms.
     cache_size : float, default=256.0
-        Features that are kept between passes, in MB of float32. Those that do not fit are made
-        again at every pass.
-        ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
+        Memory for features that are kept between passes over the data, in MB. Features that do not
+        fit are computed again at every pass. ``margin="select"`` makes hundreds of passes and keeps
+        at least 34 MB.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP, by a perturbed objective
-        on at most 150 features, also where `solver` is the default.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP, by objective perturbation on at most
+        150 features, also if `solver` is the default.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        original units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
-        is 1.
+        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
+        the columns keep their original units and may have missing values (NaN): a part of the
+        budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
+        scales do not help (sparse rows, few records) the bound is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None declares the labels seen to be public.
+        PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weighs classes by
-        the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
-        ``delta > 0``; the largest weight is one, and no threshold is corrected.
+        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weights classes inversely to
+        their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
+        ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
+        for the weights.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -148,23 +153,24 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     feature_map_ : FeatureMap
-        The map, public or released; ``feature_map_.apply(X / data_norm_)`` are the features.
+        The feature map, public or released; ``feature_map_.apply(X / data_norm_)`` computes the
+        features.
     n_components_ : int
         Number of features.
     margin_ : float
-        Known or selected margin; otherwise the margin of normalised rows below which a record
-        still pulls at the model, a function of the released coefficients.
+        Known or selected margin; otherwise the margin of normalised rows below which the loss of a
+        record has a large slope, a function of the released coefficients.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
     scaler_ : ReleasedScaler or None
-        Released column scales, None where none were learnt.
+        Released column scales; None if none were estimated.
     fill_value_ : float or None
-        What stands for a missing entry, None where `X` must not have any.
+        Value that replaces a missing entry; None if `X` must not have missing entries.
     monotone_ : tuple
-        Of a copy by `with_monotone` alone: position, values in column scales and effects of each
-        column that is monotone.
+        Only for a copy made by `with_monotone`: position, values (on the column scales) and effects
+        of each monotone column.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -178,18 +184,18 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency; with the default margin exactly mu-Gaussian private. Public: the number of
-    rows, the columns, the label set, every parameter and the feature map, which is drawn
-    without the data, or, where the record says ``private_whitening``, follows a noisy second
-    moment within the budget. Private: everything else. No branch depends on the data, but
-    for the time that ``margin="select"`` takes. With `groups` the unit is a person with all rows,
-    and the number of people is public instead of that of rows (``docs/proofs/persons.md``).
+    adjacency; with the default margin it is exactly mu-GDP. Public: the number of rows, the
+    columns, the label set, every parameter and the feature map, which is drawn without the data,
+    or, if the record says ``private_whitening``, depends on a noisy second moment within the
+    budget. Private: everything else. No branch depends on the data, except that the running time of
+    ``margin="select"`` does so. With `groups` the unit of privacy is a person with all rows, and
+    the number of people is public instead of the number of rows (``docs/proofs/persons.md``).
 
     References
     ----------
-    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
-    Guarantees", 2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a
-    computable selection. Proofs: ``docs/proofs/kernel.md``, ``preconditioner.md``,
+    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin Guarantees",
+    2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a selection that
+    can be computed. Proofs: ``docs/proofs/kernel.md``, ``preconditioner.md``,
     ``noisy_gradient.md``, ``phased_prox.md``. Constants: ``docs/defaults.md``.
 
     Examples
@@ -248,6 +254,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
+            count=facts.count,
         )
         whitened = self._plan_whitened(problem, facts, budget, seed)
         if whitened is None:

@@ -1,7 +1,7 @@
 """Privacy for labels alone: a logistic model of public features.
 
-Feature maps here look at all features and at no label. That is allowed under label adjacency, and
-under no other.
+Feature maps in this module read all features and no label. This is allowed under label adjacency
+only.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Records that bandwidth and moments are computed from.
+# Number of records from which bandwidth and moments are computed.
 _FITTED_ROWS = 5000
 # Pairs of records for the bandwidth.
 _PAIRS = 2000
-# Linear features beyond so many are randomly projected first.
+# Above this number of linear features they are randomly projected first.
 _MOST_COLUMNS = 1024
 _BLOCK_ROWS = 2048
 _SMALLEST = 1e-300
 _LARGEST = 1e100
-# Directions with less than this share of the largest variance are dropped.
+# Principal components with less than this share of the largest variance are dropped.
 _RANK = 1e-10
 
 
@@ -281,53 +281,58 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     mechanism : {"statistic", "randomized_response", "net"}, default="statistic"
-        ``"statistic"`` adds noise to the sum. ``"randomized_response"`` flips labels by chance
-        and corrects the sum for it; pure DP for every `delta`, and nobody but the owners
-        of the labels needs to see them. ``"net"`` chooses among random linear classifiers by
-        their errors, with the exponential mechanism.
+        ``"statistic"`` adds noise to the sum. ``"randomized_response"`` replaces labels at random
+        and corrects the sum for it; this is pure DP for every `delta`, and only the owners of the
+        labels need to see them. ``"net"`` chooses among random linear classifiers by their errors,
+        with the exponential mechanism.
     kernel : {"rbf", "linear"}, default="rbf"
-        Random Fourier features of the Gaussian kernel, or the columns as they are.
+        Random Fourier features of the Gaussian kernel (``"rbf"``), or the columns as they are
+        (``"linear"``).
     length_scale : float or "median", default="median"
-        Of the Gaussian kernel; ``"median"`` is half the median distance of the features.
+        Length scale of the Gaussian kernel; ``"median"`` is half the median distance between
+        feature vectors.
     n_fourier : int, default=1500
-        Number of random Fourier features; an odd one is raised by one.
+        Number of random Fourier features; an odd number is raised by one.
     n_components : int, "auto" or None, default="auto"
-        Principal directions that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)`` within
+        Number of principal components that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)`` within
         [8, 150], for ``"net"`` within [8, 12]; None keeps all.
     whitening : float, default=0.75
-        In [0, 1]: 0 leaves the principal components as they are, 1 divides them by their
-        standard deviation.
+        Degree of whitening in [0, 1]: 0 leaves the principal components as they are, 1 divides them
+        by their standard deviation.
     alpha : float or "auto", default="auto"
-        Ridge, on the scale of the sum of losses of normalised rows. ``"auto"`` balances it against
-        the noise. Ignored by ``"net"``.
+        Strength of the ridge penalty, on the scale of the sum of losses of normalised rows.
+        ``"auto"`` balances it against the noise. Ignored by ``"net"``.
     n_candidates : int, default=2000
-        Of ``"net"``, per stage; at most 10^6.
+        Number of candidates of ``"net"`` in each stage; at most 10^6.
     margin : float or None, default=None
-        Of ``"net"`` with two classes, in (0, 1]: the PUBLIC margin of normalised rows of which half
-        is asked, so that records with less count as errors, as published. None counts errors.
+        For ``"net"`` with two classes: a PUBLIC margin of normalised rows, in (0, 1]. Records with
+        less than half of it count as errors, as published. None counts errors.
     epsilon : float, default=1.0
-        Budget of one label, in [1e-9, 1e6]; infinity means no noise and no guarantee.
+        Budget of one fit, for a single label, in [1e-9, 1e6]; infinity means no noise and no
+        guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        Longer rows are scaled down to it. None leaves the rows as they are: no privacy
-        depends on their norms.
+        Longer rows are scaled down to this norm. None leaves the rows as they are; privacy does not
+        depend on their norms.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None declares the labels seen to be public.
+        PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label in [1e-50, 1e50]. Scores are shifted by its logarithm, which
-        costs nothing; ``"net"`` weights errors, too. ``"balanced"`` is refused.
+        uses no budget; ``"net"`` also weights errors. ``"balanced"`` is refused.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn. A ledger of whole records refuses this class.
+        Privacy ledger that is charged before any noise is drawn. A ledger of whole records refuses
+        this class.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -336,13 +341,14 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
         Released coefficients of the normalised rows, of which the last column is constant.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Shift by class weights, otherwise zero.
+        Shift by the logarithms of the class weights, otherwise zero.
     feature_map_ : LabelFeatures
-        The map from rows to normalised rows. It is made from the features, and shows them.
+        The map from rows to normalised feature rows. It is computed from the features of the
+        training records and reveals them.
     n_components_ : int
         Number of columns of the normalised rows.
     alpha_ : float
-        The ridge that was used; not with ``"net"``.
+        The ridge penalty that was used; not with ``"net"``.
     data_norm_ : float
         The `data_norm` of the fit, infinite for None.
     privacy_ : PrivacyRecord
@@ -360,9 +366,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one-label
-    adjacency ONLY. Public: all features, the number of rows, the label set and every
-    parameter. Private: the label of each record. Labels that follow from the features are
-    not hidden by anything.
+    adjacency ONLY. Public: all features, the number of rows, the label set and every parameter.
+    Private: the label of each record. A label that the features determine is not protected.
 
     References
     ----------

@@ -46,7 +46,7 @@ _SCORE_GUESS = 1.5
 class _ObjectiveFit(WrappedPlan):
     """A perturbed objective, of rows of norm one or of rows `is_clipped` to a public norm.
 
-    `constant_column` is the value of the constant column beside these rows.
+    `constant_column` is the value of the constant column for these rows.
     """
 
     plan: PreconditionedObjectivePlan
@@ -118,55 +118,63 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
         more, the logistic ones are multinomial; any other is one class against the rest.
     alpha : float or "auto", default="auto"
-        Strength of the regulariser. ``"auto"`` is a rule in n, d, the number of classes and
-        the budget. Raised to a public floor: with two classes and no preconditioner ``max(c) beta
-        r^2 / (n (exp(epsilon / 2) - 1))``, where r bounds the rows and beta the second derivative
-        of the loss (1/4 for the logistic ones, else 1), and never below ``1e-8 r^2``.
+        Strength of the regulariser. ``"auto"`` is a function of n, d, the number of classes and the
+        budget. Smaller values are raised to a public minimum: with two classes and no
+        preconditioner ``max(c) beta r^2 / (n (exp(epsilon / 2) - 1))``, where c are the class
+        weights, r bounds the norms of rows and beta the second derivative of the loss (1/4 for the
+        logistic losses, else 1), and at least ``1e-8 r^2``.
     margin_offset : float or "auto", default="auto"
         Margin at which ``log(1 + exp(margin_offset - t))``, the ``"shifted_logistic"`` loss, has
-        half its slope; from 0 to 100. Ignored by the other losses. A positive margin offset keeps
-        records near the separator pulling.
+        half of its largest slope; from 0 to 100. Ignored by the other losses. With a positive
+        margin offset, correctly classified records near the separating hyperplane still have a
+        large slope.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        original units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
-        is 1. Rows of norm one are not scaled down then.
+        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
+        the columns keep their original units and may have missing values (NaN): a part of the
+        budget then estimates a centre and a scale for each column (see `scaler_`), and rows are
+        normalised without being scaled down first. Where estimated scales do not help (sparse rows,
+        few records) the bound is 1.
     rows : {"normalised", "clipped"}, default="normalised"
-        ``"normalised"`` brings every clipped row, together with the constant column, to norm one;
-        no halfspace changes by that. ``"clipped"`` leaves shorter rows as they are: then
+        ``"normalised"`` scales every clipped row, together with the constant column, to norm one,
+        which changes no halfspace. ``"clipped"`` leaves shorter rows as they are: then
         ``loss="logistic"`` is the usual logistic model and has probabilities.
     preconditioner : bool or "auto", default="auto"
         Whether to release a private preconditioner of the normalised rows first. ``"auto"`` does so
-        for at most 512 columns where the noise leaves something of it; True insists.
+        for at most 512 columns, unless noise would dominate it; True requires one.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
-        Public random map of the columns to fewer, for normalised rows. ``"auto"``: random signs
-        for pure DP with more than 512 columns, else none.
+        Public random projection of normalised rows to fewer columns. ``"auto"`` uses random signs
+        for pure DP with more than 512 columns, and otherwise no projection.
     n_components : int or "auto", default="auto"
-        Columns after the projection; ``"auto"`` is 150. Never to as many as there are.
+        Number of columns after the projection; ``"auto"`` is 150. No projection is made to as many
+        columns as there are, or more.
     fit_intercept : bool, default=True
-        Whether to append a constant column. It is inside the norm and inside the regulariser.
+        Whether to append a constant column. It is part of the norm of a row, and its coefficient is
+        regularised.
     intercept_scaling : float, default=1.0
-        Size of the constant column: its value with ``rows="clipped"``; otherwise relative to
-        a quarter of `data_norm` (another fraction for more than 512 columns).
+        Size of the constant column: its value with ``rows="clipped"``; otherwise a multiple of a
+        quarter of `data_norm` (of another fraction for more than 512 columns).
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None declares the labels seen to be public.
+        PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]; the largest is charged. ``"balanced"``
-        weighs classes by the inverse of their sizes, from noisy counts within the budget (2 to 3 %
-        of mu^2), for ``delta > 0``; the largest weight is one, and no threshold is corrected.
+        PUBLIC weight of each label, in [1e-50, 1e50]; the noise is proportional to the largest.
+        ``"balanced"`` weights classes inversely to their sizes, which noisy counts within the
+        budget (2 to 3 % of mu^2) estimate; it needs ``delta > 0``. The largest weight is then one,
+        and the decision threshold is not corrected for the weights.
     optimizer : str or callable, default="auto"
-        As in `OutputPerturbationClassifier`: trusted only as far as the certificate goes.
+        As in `OutputPerturbationClassifier`; its result is used only if it satisfies the
+        certificate.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -179,13 +187,13 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
     scaler_ : ReleasedScaler or None
-        Released column scales, None where none were learnt.
+        Released column scales; None if none were estimated.
     fill_value_ : float or None
-        What stands for a missing entry, None where `X` must not have any.
+        Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -193,25 +201,25 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    AdaptiveMarginClassifier : Noisy gradient steps; usually ahead for ``delta > 0``.
+    AdaptiveMarginClassifier : Noisy gradient steps; usually more accurate for ``delta > 0``.
     OutputPerturbationClassifier : Adds the noise to the minimiser instead.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
     adjacency. Public: the number of rows, the columns, the label set, every parameter and the
-    projection. Private: everything else, class counts and norms included. The guarantee covers
-    the attributes above; running time is not hidden.
+    projection. Private: everything else, class counts and norms included. The guarantee covers the
+    attributes above; the running time is not protected.
 
     References
     ----------
     P. Wang, Z. Yang, Y. Lei, Y. Ying and H. Zhang, "Differentially private empirical risk
-    minimization for AUC maximization", 2021, Algorithm 3; K. Chaudhuri, C. Monteleoni and
-    A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR 2011; D. Kifer,
-    A. Smith and A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional
-    Regression", COLT 2012; R. Iyengar, J. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang,
-    "Towards Practical Differentially Private Convex Optimization", 2019. Proofs for the code
-    as it is: ``docs/proofs/objective_perturbation.md``, ``preconditioner.md``, ``certificate.md``,
+    minimization for AUC maximization", 2021, Algorithm 3; K. Chaudhuri, C. Monteleoni and A.
+    Sarwate, "Differentially Private Empirical Risk Minimization", JMLR 2011; D. Kifer, A. Smith and
+    A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional Regression", COLT
+    2012; R. Iyengar, J. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards Practical
+    Differentially Private Convex Optimization", 2019. Proofs for the code:
+    ``docs/proofs/objective_perturbation.md``, ``preconditioner.md``, ``certificate.md``,
     ``noise.md``, ``accounting.md``.
 
     Examples
@@ -254,7 +262,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """Fix the public numbers of a fit."""
         n_samples, n_features = facts.n_privacy_units, facts.n_features
         intercept = self._constant_column()
-        # By the columns of the data: how much a projection drowns is what the rules weigh.
+        # By the number of columns of the data, because the rules account for the effect of a
+        # projection.
         columns = n_features + (intercept is not None)
         defaults = objective_defaults(
             n_samples, columns, facts.n_classes, budget.epsilon, budget.delta

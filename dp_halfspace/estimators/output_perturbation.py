@@ -39,10 +39,10 @@ from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import clipped_rows, normalised_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
-# Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
+# Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
-# Usual rows are no longer than this, in units of the public scale.
+# Typical rows are at most this long, in units of the public scale.
 _LONGEST = 4.0
 
 
@@ -55,8 +55,9 @@ def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
 class _OutputFit(WrappedPlan):
     """One noisy minimiser of the risk of rows that are scaled down to a public norm.
 
-    Or, behind a preconditioner, a released map, and one of mapped rows of norm one: there
-    `constant_column` is the value of the constant column beside rows divided by their public scale.
+    Or a released preconditioner, and one noisy minimiser for preconditioned rows of norm one: there
+    `constant_column` is the value of the constant column next to rows divided by their public
+    scale.
     """
 
     plan: OutputPlan | PreconditionedOutputPlan
@@ -97,7 +98,7 @@ class _OutputFit(WrappedPlan):
             back, clips = (self.intercept, self.intercept, 1.0), True
             output, kept, scale = self.plan, None, 1.0
         else:
-            # Longer rows would leave nothing of the constant.
+            # In longer rows the constant column would be negligible.
             clips = self.facts.is_scale_stated
             rows = normalised_rows(data.X, norm, constant, clips=clips)
             released, transform = self.plan.run(rows, classes, weights, permit)
@@ -112,7 +113,7 @@ class _OutputFit(WrappedPlan):
             attributes={
                 "alpha_": output.ridge,
                 "one_vs_rest_": output.risk.n_stacked > 1,
-                # The map is of rows with a one.
+                # The matrix is for rows with a one appended.
                 "preconditioner_": kept,
                 "probability_scale_": scale,
             },
@@ -144,87 +145,91 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
               + \frac{\alpha}{2} \lVert w \rVert^2
 
     to a tolerance that is fixed in advance and certified on every data set, and releases the
-    minimiser with Gaussian noise (``delta > 0``) or noise of density
-    ``exp(-||z|| / scale)`` (``delta = 0``). By default the rows are mapped by a private
-    preconditioner, which takes a fifth of the budget, and have norm one before and after it; see
-    `preconditioner`. Without one they are clipped to `data_norm`, as published. With `tilt` the
-    mean of the losses becomes ``log(mean(exp(tilt * loss))) / tilt``, between the mean and the
-    largest loss; with `adversary_radius` each loss is that of the worst row within this distance.
+    minimiser with Gaussian noise (``delta > 0``) or noise of density ``exp(-||z|| / scale)``
+    (``delta = 0``). By default the rows are mapped by a private preconditioner, which takes a fifth
+    of the budget, and have norm one before and after it; see `preconditioner`. Without one they are
+    clipped to `data_norm`, as published. With `tilt` the mean of the losses becomes
+    ``log(mean(exp(tilt * loss))) / tilt``, which lies between the mean and the largest loss. With
+    `adversary_radius` each loss is the worst-case loss over rows within this distance.
 
     Parameters
     ----------
     loss : str, default="logistic"
-        Convex loss of the signed margin: ``"logistic"``, ``"huber_hinge"``,
-        ``"smoothed_hinge"``, ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three
-        classes or more, ``"logistic"`` is multinomial, any other is one class against the rest.
-        ``"hinge"`` is the Huber hinge of half-width .001: at most .00025 above the hinge, with
-        the noise of the hinge. Behind a preconditioner the ``"logistic"`` of two classes is
-        ``log(1 + exp(2 - t))``.
+        Convex loss of the signed margin: ``"logistic"``, ``"huber_hinge"``, ``"smoothed_hinge"``,
+        ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three classes or more,
+        ``"logistic"`` is multinomial, any other is one class against the rest. ``"hinge"`` is the
+        Huber hinge of half-width .001: at most .00025 above the hinge loss, with the noise of the
+        hinge loss. With a preconditioner and two classes ``"logistic"`` is ``log(1 + exp(2 - t))``.
     alpha : float or "auto", default="auto"
-        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the number of
-        classes, the budget and `data_norm` alone. A float is raised to
-        ``1e-8 (data_norm^2 + intercept_scaling^2)`` times the largest class weight, with 1 for the
-        sum of squares behind a preconditioner.
+        Strength of the regulariser. ``"auto"`` balances bias and noise as a function of n, d, the
+        number of classes, the budget and `data_norm` alone. A float below ``1e-8 (data_norm^2 +
+        intercept_scaling^2)`` times the largest class weight is raised to that value; with a
+        preconditioner the sum of squares is replaced by 1.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        original units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
-        is 1.
+        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
+        the columns keep their original units and may have missing values (NaN): a part of the
+        budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
+        scales do not help (sparse rows, few records) the bound is 1.
     fit_intercept : bool, default=True
-        Whether to append a constant column. It is inside the norm and inside the regulariser.
+        Whether to append a constant column. It is part of the norm of a row, and its coefficient is
+        regularised.
     intercept_scaling : float, default=1.0
-        Size of the constant column: its value; behind a preconditioner relative to
-        .15 `data_norm`, or to four columns in learnt column scales.
+        Size of the constant column: its value without a preconditioner; with one, a multiple of .15
+        `data_norm`, or of the length of four columns on estimated column scales.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None declares the labels seen to be public.
+        PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weighs classes by
-        the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
-        ``delta > 0``; the largest weight is one, and no threshold is corrected.
+        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weights classes inversely to
+        their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
+        ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
+        for the weights.
     preconditioner : bool or "auto", default="auto"
-        Whether to release the second moment of the normalised rows first, map the rows to where it
-        is flat and bring them back to norm one. False is the published method, on clipped rows.
-        ``"auto"`` is True for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, neither tilt
-        nor adversary, and at most 512 columns, where the noise leaves something of the moment; a
-        number for `alpha`, or an adversary, is in the units of the columns. True insists, for every
-        loss and `alpha`; not with a tilt, an adversary or ``delta=0``. Rows in chunks need False.
+        Whether to release the second moment of the normalised rows first, whiten the rows with it
+        and normalise them again. False is the published method, on clipped rows. ``"auto"`` is True
+        for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, no tilt, no adversary and at most
+        512 columns, unless noise would dominate the moment; a number for `alpha`, or an adversary,
+        refers to the units of the columns and therefore excludes it. True requires a
+        preconditioner, for every loss and `alpha`, but not with a tilt, an adversary or
+        ``delta=0``. Rows in chunks need False.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"``, without
         a tilt ``"sgd"`` or ``"katyusha"``, or a callable ``(F, start) -> w``, with `F` a
-        :class:`~dp_halfspace.optim.FiniteSum`. What it returns is trusted only as far as the
-        certificate goes, and improved where it falls short; what it warns, prints in Python or
-        raises is dropped. It must not print from compiled code, write files, end the process or
-        keep what it was given.
+        :class:`~dp_halfspace.optim.FiniteSum`. Its result is used only if it satisfies the
+        certificate, and is improved otherwise. Warnings, output printed from Python and exceptions
+        of a callable are suppressed. It must not print from compiled code, write files, end the
+        process or keep its arguments.
     project : bool or "auto", default="auto"
-        Whether noisy coefficients are brought back to the ball that holds the minimisers of all
-        data sets, as published. ``"auto"`` does so with a tilt or an adversary only: elsewhere
-        noise that is not cut off is easier to check from outside, and predictions are the same.
+        Whether noisy coefficients are projected to the ball that contains the minimisers of all
+        data sets, as published. ``"auto"`` does so only with a tilt or an adversary. Without
+        projection the distribution of the noise is easier to audit, and predictions are the same.
     tilt : float, default=0.0
-        Not negative. Larger values weigh large losses more: for groups that are served badly.
-        The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1: a
-        `PrivacyWarning` says when one record can outweigh a tenth of the others. Each of three
-        classes or more is then fitted against the rest for every loss.
+        Tilt of the risk, not negative. Larger values give more weight to large losses, for example
+        for groups that are predicted badly. The noise grows with ``exp(tilt * range of the loss)``,
+        so keep the tilt near 1: a `PrivacyWarning` says when one record can have more weight than a
+        tenth of the others. Three classes or more are then fitted one against the rest for every
+        loss.
     adversary_radius : float, default=0.0
-        Largest change of a row, in the units of the columns, against which the model is
-        trained; less than `data_norm`. The constant column is out of reach. Not for
-        ``loss="squared"``. Three classes or more as with `tilt`.
+        Largest adversarial change of a row, in the units of the columns, against which the model is
+        trained; less than `data_norm`. The adversary cannot change the constant column. Not
+        available with ``loss="squared"``. Three classes or more are fitted as with `tilt`.
     adversary_norm : {2, "inf"}, default=2
         Norm of that change: Euclidean, which hardly raises the noise, or the largest change of
         one column.
     adversary_smoothing : float, default=1e-3
-        Width by which the kink of the dual norm of the coefficients is rounded, in units of
-        ``1 / data_norm``, in [1e-9, 1].
+        Width over which the kink of the dual norm of the coefficients is smoothed, in units of ``1
+        / data_norm``, in [1e-9, 1].
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -237,21 +242,21 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
     preconditioner_ : ndarray of shape (k, k) or None
-        Released map of rows, with a one behind them if there is an intercept; None where there is
-        none. A row in the units of `scaler_` counts with its image, brought to norm one.
+        Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
+        intercept) to preconditioned rows, which are then normalised; None without a preconditioner.
     probability_scale_ : float
-        What `predict_proba` multiplies scores by: one over the usual length of the image of a row,
-        as `preconditioner_` tells it; 1 without one.
+        Factor of the scores in `predict_proba`: one over the typical length of a preconditioned
+        row, a function of `preconditioner_`; 1 without one.
     scaler_ : ReleasedScaler or None
-        Released column scales, None where none were learnt.
+        Released column scales; None if none were estimated.
     fill_value_ : float or None
-        What stands for a missing entry, None where `X` must not have any.
+        Value that replaces a missing entry; None if `X` must not have missing entries.
     one_vs_rest_ : bool
-        Whether each of three classes or more was set apart from the rest by a model of its own.
+        Whether three classes or more were fitted one against the rest.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -264,20 +269,20 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency. Public: the number of rows, the columns, the label set and every parameter.
-    Private: everything else, class counts and norms included. The guarantee covers the
-    attributes above; running time is not hidden.
+    adjacency. Public: the number of rows, the columns, the label set and every parameter. Private:
+    everything else, class counts and norms included. The guarantee covers the attributes above; the
+    running time is not protected.
 
-    Bringing the noisy coefficients back to the ball that holds the minimisers of all data sets is
-    post-processing: it leaves predictions as they were, but not the scale of the scores.
+    Projecting the noisy coefficients to the ball that contains the minimisers of all data sets is
+    post-processing: it changes no prediction, but it changes the scale of the scores.
 
     References
     ----------
-    A. Lowy and M. Razaviyayn, "Output Perturbation for Differentially Private Convex
-    Optimization: Faster and More General", 2021 (section 5: tilt and adversary); K. Chaudhuri,
-    C. Monteleoni and A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR
-    2011. Proofs for the code as it is: ``docs/proofs/stability.md``, ``preconditioner.md``,
-    ``robust.md``, ``certificate.md``, ``noise.md``, ``accounting.md``.
+    A. Lowy and M. Razaviyayn, "Output Perturbation for Differentially Private Convex Optimization:
+    Faster and More General", 2021 (section 5: tilt and adversary); K. Chaudhuri, C. Monteleoni and
+    A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR 2011. Proofs for the
+    code: ``docs/proofs/stability.md``, ``preconditioner.md``, ``robust.md``, ``certificate.md``,
+    ``noise.md``, ``accounting.md``.
 
     Examples
     --------
@@ -290,7 +295,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     >>> model.privacy_.epsilon
     1.0
 
-    Against an adversary who moves every row, of norm one, by .1:
+    Robust to an adversary who moves every row, of norm one, by .1:
 
     >>> robust = OutputPerturbationClassifier(adversary_radius=0.1, data_norm=1, classes=[-1, 1])
     >>> robust = robust.fit(X, y)

@@ -1,4 +1,4 @@
-"""The exponential mechanism over directions that do not depend on the data."""
+"""The exponential mechanism over hyperplanes that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -35,50 +35,53 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     directions : str, default="random"
-        ``"random"``: most look at few columns, or at all in the same sense; uniform on the sphere
-        after a projection. ``"lattice"``: the directions of all points of an integer lattice, for
-        few columns, in the first stage.
+        How the normal vectors of the candidate hyperplanes are drawn. ``"random"``: most have few
+        non-zero coefficients, or coefficients of one sign; after a projection they are uniform on
+        the sphere. ``"lattice"``: in the first stage the directions of all points of an integer
+        lattice; for few columns.
     n_directions : int or "auto", default="auto"
-        Candidates of each stage, at most 1000000; a lattice may have fewer. ``"auto"`` is 50000,
-        fewer with more than 20000 rows.
+        Number of candidates in each stage, at most 1000000; a lattice may have fewer. ``"auto"`` is
+        50000, and fewer with more than 20000 rows.
     n_stages : int or "auto", default="auto"
-        Number of rounds; each spends an equal part of epsilon and halves the cone. ``"auto"`` is
-        ``n epsilon / 350``, within 1 and 8.
+        Number of stages; each spends an equal part of epsilon and halves the width of the cone
+        around the last choice. ``"auto"`` is ``n epsilon / 350``, within 1 and 8.
     margin : float or None, default=None
-        None counts errors. A float in [1e-9, 1] is a PUBLIC guess of the margin of rows of norm
-        one; then records with a margin below a tenth of it count like errors.
+        None counts errors. A float in [1e-9, 1] is a PUBLIC guess of the margin of normalised rows;
+        records with a margin below a tenth of it then count as errors.
     projection : str or None, default="auto"
-        Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
-        ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
+        Public random projection of the columns before the fit: ``"rademacher"``, ``"hadamard"`` or
+        None. ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
     n_components : int or "auto", default="auto"
-        Dimension after a projection. ``"auto"`` is the power of two next to ``sqrt(n epsilon)``, at
-        least 32; 500 where a map is named for 64 columns or fewer.
+        Number of columns after the projection. ``"auto"`` is the power of two next to ``sqrt(n
+        epsilon)``, at least 32; it is 500 where a projection is named for 64 columns or fewer.
     epsilon : float, default=1.0
-        Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
+        Budget of one fit, in [1e-9, 1e6]; infinity takes the best candidate, without any guarantee.
     delta : float, default=0.0
-        Only 0: the guarantee is pure.
+        Only 0: the guarantee is pure DP.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        original units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
-        is 1. Rows of norm one are not scaled down then.
+        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
+        the columns keep their original units and may have missing values (NaN): a part of the
+        budget then estimates a centre and a scale for each column (see `scaler_`), and rows are
+        normalised without being scaled down first. Where estimated scales do not help (sparse rows,
+        few records) the bound is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
-        Size of the constant column, relative to the default, which is half of `data_norm` (once
-        with more than 64 columns, twice with more than 512).
+        Size of the constant column, relative to the default, which is half of `data_norm`
+        (`data_norm` with more than 64 columns, twice `data_norm` with more than 512).
     classes : array-like of labels or None, default=None
-        PUBLIC label set, of two labels. None declares those seen to be public.
+        PUBLIC label set, of two labels. None declares the labels in `y` to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters, to a part in
         65536. ``"balanced"`` is refused.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can repeat the choice.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can repeat the choice.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -89,19 +92,19 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,)
         Released intercept; zero when ``fit_intercept=False``.
     projection_ : LinearMap or None
-        The public map that was used.
+        The public projection that was used; None if there was none.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
     scaler_ : ReleasedScaler, CellScaler or None
-        Released column scales, None where none were learnt; of a model that was chosen for
-        a small table perhaps the public cells that it reads, whose scores are exact.
+        Released column scales; None if none were estimated. For a model that was selected for a
+        small table it may be the public `CellScaler` whose cells the model reads.
     row_lengths_ : RowLengths
-        What scores are divided by, which changes no prediction; only of a model that was chosen
-        for a small table.
+        Positive divisors of the scores, which change no prediction; only for a model that was
+        selected for a small table.
     fill_value_ : float or None
-        What stands for a missing entry, None where `X` must not have any.
+        Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -109,7 +112,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    AdaptiveMarginClassifier : Takes this mechanism for pure DP where it is the better one.
+    AdaptiveMarginClassifier : Uses this mechanism for pure DP where it is more accurate.
     ObjectivePerturbationClassifier : Pure DP with many records, or many classes.
     dp_halfspace.theory.pure_lower_bound : How many records any pure DP method needs.
 
@@ -117,11 +120,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     -----
     **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors, or
     margins that are too small, are counted in exact integers and the mechanism is sampled exactly.
-    Public: the number of rows, the columns, the label set, every parameter, and all directions but
-    the number of the chosen one.
+    Public: the number of rows, the columns, the label set, every parameter, and the list of
+    candidate hyperplanes. Released: the index of the chosen one.
 
-    Beyond the data, memory grows by a few bytes for each direction. Time is at most proportional
-    to rows, columns and directions.
+    Memory in addition to the data is a few bytes for each candidate. The running time is at most
+    proportional to rows, columns and candidates.
 
     References
     ----------

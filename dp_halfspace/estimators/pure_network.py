@@ -82,63 +82,65 @@ class _NetworkFit(WrappedPlan):
 class PureNetworkClassifier(PrivateLinearClassifier):
     """Small neural network by a private choice among networks fixed without the data: pure DP.
 
-    The networks have tanh units behind a random projection, by default in one hidden layer. Every
-    network of a public random stream is scored by the number of records that it misclassifies, and
-    the exponential mechanism chooses one, and then again among networks near it. It can learn
+    The networks have tanh units after a random projection, by default in one hidden layer. Every
+    network of a public random stream is scored by the number of records that it misclassifies. The
+    exponential mechanism chooses one, and then chooses again among networks near it. It can learn
     nonlinear boundaries from few columns and about a thousand records. For much smaller tables, or
     many informative columns, `PrivateKernelClassifier` is the better choice.
 
     Parameters
     ----------
     n_hidden : int or array-like of int, default=6
-        Number of hidden units; a list has those of each hidden layer, the first one first, as
-        `hidden_layer_sizes` of scikit-learn's MLPClassifier. All parameters together must not be
-        more than 256.
+        Number of hidden units. A list gives the number for each hidden layer, the first layer
+        first, like `hidden_layer_sizes` of scikit-learn's MLPClassifier. The network must not have
+        more than 256 parameters in all.
     n_candidates : int or "auto", default="auto"
-        Networks of each stage, at most 1000000. ``"auto"`` is ``8e6 / n`` within
-        [500, 4000].
+        Number of networks in each stage, at most 1000000. ``"auto"`` is ``8e6 / n`` within [500,
+        4000].
     n_stages : int or "auto", default="auto"
-        Number of rounds; each spends an equal part of epsilon. ``"auto"`` is
-        ``n epsilon / 250`` within [1, 8].
+        Number of stages; each spends an equal part of epsilon. ``"auto"`` is ``n epsilon / 250``
+        within [1, 8].
     projection : str or None, default="auto"
-        Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
-        ``"auto"`` projects more than 12 columns.
+        Public random projection of the columns before the fit: ``"rademacher"``, ``"hadamard"`` or
+        None. ``"auto"`` projects more than 12 columns.
     n_components : int or "auto", default="auto"
-        Dimension after a projection; ``"auto"`` is 12.
+        Number of inputs after the projection; ``"auto"`` is 12.
     epsilon : float, default=1.0
-        Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
-        Records times epsilon must be 18.5 or more: below, a choice of a hundred is guessing.
+        Budget of one fit, in [1e-9, 1e6]; infinity takes the best candidate, without any guarantee.
+        The number of records times epsilon must be 18.5 or more: below that a choice among a
+        hundred networks is random guessing.
     delta : float, default=0.0
-        Only 0: the guarantee is pure.
+        Only 0: the guarantee is pure DP.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        original units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
-        is 1.
+        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
+        the columns keep their original units and may have missing values (NaN): a part of the
+        budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
+        scales do not help (sparse rows, few records) the bound is 1.
     fit_intercept : bool, default=True
         Whether units and output have biases. Without them the network is an odd function.
     intercept_scaling : float, default=1.0
         Size of the biases, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set, of two labels. None declares those seen to be public.
+        PUBLIC label set, of two labels. None declares the labels in `y` to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can repeat the choice.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can repeat the choice.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         The public label set.
     coef_ : ndarray of shape (1, n_neurons)
-        Released weights out of the ``n_hidden_`` units of the last hidden layer.
+        Released output weights of the ``n_hidden_`` units of the last hidden layer.
     intercept_ : ndarray of shape (1,)
-        Released bias of the score.
+        Released bias of the output.
     hidden_coef_ : ndarray of shape (n_neurons, n_inputs), or list of them
         Released weights of the inputs: the clipped rows, divided by `data_norm` and projected.
         A list, with the weights of each hidden layer, if `n_hidden` is one.
@@ -147,15 +149,15 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     n_hidden_ : int
         Number of hidden units, of the last layer.
     projection_ : LinearMap or None
-        The public map that was used.
+        The public projection that was used; None if there was none.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
     scaler_ : ReleasedScaler or None
-        Released column scales, None where none were learnt.
+        Released column scales; None if none were estimated.
     fill_value_ : float or None
-        What stands for a missing entry, None where `X` must not have any.
+        Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -163,17 +165,19 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    PureHalfspaceClassifier : The same for halfspaces.
+    PureHalfspaceClassifier : The same for linear classifiers.
     PrivateKernelClassifier : Nonlinear, for larger tables and (epsilon, delta).
 
     Notes
     -----
     **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency, rounding
     included, and the mechanism is sampled exactly. Public: the number of rows, the columns, the
-    label set, every parameter, and all networks but the number of the chosen one.
+    label set, every parameter, and the list of candidate networks. Released: the index of the
+    chosen one.
 
-    Candidates are a sample of the cover of all networks that the theory asks for (10^11 of them
-    for the default on two columns): no accuracy is guaranteed, and privacy does not depend on it.
+    The candidates are a small sample of the cover of all networks that the theory requires (10^11
+    networks for the default on two columns). Accuracy is therefore not guaranteed; privacy does not
+    depend on it.
 
     References
     ----------

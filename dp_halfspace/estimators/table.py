@@ -1,4 +1,4 @@
-"""A private classifier of tables as they come: texts, categories, dates, numbers in any units."""
+"""A private classifier for tables with strings, categories, dates and numbers in any units."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._params import explains_foreign_parameters, resolved_delta
+from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
     TARGETS,
@@ -33,9 +34,12 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
+from dp_halfspace.algorithms.engine.defaults import RARE_COUNT_SHARE, rare_class_limit
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.kernel_training import KernelPlan
+from dp_halfspace.algorithms.search.column_rankings import plan_column_ranking
 from dp_halfspace.data.chunked_data import (
     as_chunks,
     by_chunks,
@@ -60,14 +64,20 @@ from dp_halfspace.data.validation import (
     sort_training_data,
 )
 from dp_halfspace.estimators._options import read_directions
-from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
+from dp_halfspace.estimators._small_tables import (
+    ColumnRankingFit,
+    SmallTableFit,
+    plan_small_fit,
+)
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Either, Event
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.rows.single_rows import single_feature_rows
@@ -75,11 +85,11 @@ from dp_halfspace.rows.single_rows import single_feature_rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
+# Bytes of encoded rows in chunks that are kept between passes: encoding takes longer than a step.
 _KEPT = 2**28
-# Half the range of a column in the scale that its cosines are made for.
+# Half the range of a column on the scale for which its cosines are made.
 _HALF_RANGE = 1.5
-# From this n mu / sqrt(columns) on column scales are learnt within stated ranges, too.
+# From this n mu / sqrt(columns) on, column scales are also learned within stated ranges.
 _RANGES_LEARN = 150.0
 
 
@@ -87,12 +97,14 @@ _RANGES_LEARN = 150.0
 class _Engine(PrivateKernelClassifier):
     """The engine of encoded rows: their first `n_curved` columns have more than two values.
 
-    These are in public ranges if it `is_ranged`: rows may crowd near an end.
+    `is_ranged` says that these columns have public ranges: values may be concentrated near an end.
+    `count` is the noise of a count of the second class that is released before the fit.
     """
 
     n_curved: int = 0
     is_linear: bool = False
     is_ranged: bool = False
+    count: DiscreteLaplaceNoise | None = None
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         # Columns with stated ranges are brought to the same scale as columns with learnt ones.
@@ -102,6 +114,7 @@ class _Engine(PrivateKernelClassifier):
             is_scale_stated=False,
             in_column_scales=True,
             is_single=facts.copies_are_single,
+            count=self.count,
         )
 
     def _drawn_map(
@@ -144,8 +157,8 @@ class _EncodedTable(TrainingData):
 class _TableFit(FitPlan):
     """Learn column scales, run the inner plan on encoded rows, and calibrate the scores.
 
-    `learnt` tells of which columns of numbers the scales are learnt. The inner plan is that of the
-    `model`; the record shows `parameters`. `threshold` is a target and the value wanted of it.
+    `learnt` marks the numeric columns whose scales are estimated. The inner plan is that of the
+    `model`; the record shows `parameters`. `threshold` is a target and its value.
     """
 
     encoding: Encoding
@@ -184,7 +197,7 @@ class _TableFit(FitPlan):
         return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Return the fitted attributes of the table beside those of the inner model."""
+        """Return the fitted attributes of the table in addition to those of the inner model."""
         scales = self._released_scales(data, permit)
         as_is = _as_they_are(self.encoding, self.model)
         rows = replace(data, X=self._in_scales(data.X, scales, as_is))
@@ -218,7 +231,7 @@ class _TableFit(FitPlan):
     def _in_scales(self, X: Any, scales: ColumnScales, as_is: NDArray[np.bool_]) -> Any:
         """Bring rows to scales, in the precision that the inner plan counted.
 
-        In float32 they are few numbers beside their features, and kept where they are.
+        In float32 they are few numbers compared with their features, and are not copied.
         """
         if not self.inner.is_single:
             return apply_to_chunks(_rows_in_scales, X, scales, as_is)
@@ -243,6 +256,56 @@ class _TableFit(FitPlan):
         return scales
 
 
+@dataclass(frozen=True, slots=True)
+class _RareTableFit(FitPlan):
+    """Count the classes, then let a column rank if one of them is rare, else run the steps.
+
+    A column ranks where the released share of the rarer class is at most `limit`.
+    """
+
+    count: DiscreteLaplaceNoise
+    limit: float
+    either: Either
+    ranking: _TableFit
+    steps: _TableFit
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases: the count, and one of two kinds of releases that it decides."""
+        return (self.count.event, self.either)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        listed = self.ranking.inner.public
+        return {**self.steps.public, **listed, "ranked_by_a_column_up_to": self.limit}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Return the fitted attributes of the table.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: a noisy count of the second class, and what the one or the other plan releases.
+        - Sensitivity: 1 of the count, an integer.
+        - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
+        """
+        exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
+        noisy = float(permit.release(exact, self.count)[0])
+        n_samples = len(data.class_indices)
+        is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
+        ranking, steps = self.ranking.inner, self.steps.inner
+        assert isinstance(ranking, ColumnRankingFit)
+        assert isinstance(steps, KernelPlan)
+        plan = replace(self.steps, inner=steps.with_count(noisy))
+        if is_rare:
+            plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
+        permit.enter(self.either, plan.events)
+        return plan.run(data, permit)
+
+
 @explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(PrivateClassifier):
@@ -252,51 +315,57 @@ class PrivateTableClassifier(PrivateClassifier):
     columns are stated, or estimated within the budget. The encoded rows are fitted like those of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores calibrate the
     probabilities. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, or
-    below 300 with three to seven classes; at most 512 encoded columns and seven classes), the
-    model is a pure DP selection among listed classifiers.
+    below 300 with three to seven classes; at most 512 encoded columns and seven classes), the model
+    is selected from a public list of classifiers by a pure DP mechanism. With two classes and
+    ``n epsilon`` from 600 to 3500, a noisy count of the classes comes first; if one class is rare,
+    the model is one column that is selected to rank it.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the list ``"target"`` of `schema`, else it declares the labels
-        seen to be public.
+        PUBLIC label set. None takes the list ``"target"`` of `schema`; without one it declares the
+        labels in `y` to be public.
     schema : dict, str, path or None, default=None
-        PUBLIC facts about columns, or the path of a JSON file with them. For each column that is
-        named ``[low, high]`` (values beyond are brought to the nearer end), a list of categories,
-        a word (``"number"``, ``"date"``, ``"boolean"``, ``"text"``, ``"words"``, ``"drop"``),
-        or a mapping with some of ``kind``, ``range``, ``categories``, ``decimal``, ``format`` and
-        ``columns`` (how many the words of texts are counted in). What a
-        column that is not named holds is taken from its dtype and declared public, with a
-        `PrivacyWarning`. The mapping may stand under ``"columns"``, beside ``"target"``, a list
-        of labels.
+        PUBLIC facts about columns, or the path of a JSON file with them. It maps the name of a
+        column to ``[low, high]`` (values outside are clipped to this range), to a list of
+        categories, to a kind (``"number"``, ``"date"``, ``"boolean"``, ``"text"``, ``"words"``,
+        ``"drop"``), or to a mapping with some of ``kind``, ``range``, ``categories``, ``decimal``,
+        ``format`` and ``columns`` (the number of columns in which the words of a text are counted).
+        The kind of a column that is not named follows from its dtype and is declared public, with a
+        `PrivacyWarning`. The mapping may also be the value of ``"columns"``, next to ``"target"``,
+        a list of labels.
     features : {"auto", "additive", "linear"}, default="auto"
-        What is made of columns: themselves (``"linear"``), also decaying cosines or polynomials of
-        each column of numbers (``"additive"``), also features of all columns where they help
-        (``"auto"``).
+        The features of the model: the columns themselves (``"linear"``); in addition cosines or
+        polynomials of each numeric column with decaying weights (``"additive"``); in addition
+        features of all columns where they help (``"auto"``).
     probability : bool, default=True
-        Whether 4 % of the budget (a tenth in pure DP) calibrate scores where that helps. For few
-        rows ``20 / (n epsilon)`` of it, within .05 and .25, counts errors.
+        Whether to calibrate probabilities. Noisy counts of scores then take 4 % of the budget (a
+        tenth with pure DP) where that helps. In small tables a noisy count of errors takes a share
+        of ``20 / (n epsilon)`` instead, within .05 and .25.
     threshold : dict or None, default=None
-        Of two classes, where `predict` divides them: ``{"recall": .9}``, ``{"precision": .5}`` or
-        ``{"false_positive_rate": .1}`` (also ``"fpr"``), a PUBLIC number in (0, 1), for the second
-        label. The threshold comes from the counts that calibrate the scores and costs nothing more,
-        so it needs ``probability=True`` and a table that is not small. None takes the likelier
+        A target for the decision threshold of `predict` with two classes: ``{"recall": .9}``,
+        ``{"precision": .5}`` or ``{"false_positive_rate": .1}`` (also ``"fpr"``), where the value
+        is a PUBLIC number in (0, 1) and the second label is the positive one. The threshold is
+        computed from the counts that calibrate the scores and uses no additional budget, so it
+        needs ``probability=True`` and a table that is not small. None predicts the more probable
         label.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. Probabilities of two classes are those of a
-        population with these weights. ``"balanced"`` weighs classes by the inverse of their sizes,
-        from noisy counts within the budget, for ``delta > 0``; the largest weight is one.
+        population with these weights. ``"balanced"`` weights classes inversely to their sizes,
+        which noisy counts within the budget estimate; it needs ``delta > 0``. The largest weight is
+        then one.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
-        Accepted for uniformity; there is nothing to report that would be free.
+        If above 0, `fit` prints its public privacy record before it releases anything, and a line
+        when it has finished. Nothing that is printed depends on private data.
 
     Attributes
     ----------
@@ -305,18 +374,19 @@ class PrivateTableClassifier(PrivateClassifier):
     encoding_ : Encoding
         The public rules by which rows become numbers.
     column_scales_ : ColumnScales
-        ``center`` and ``scale`` of every column of numbers, stated or released. Columns without a
-        range are used as they are in a table of few rows.
+        ``center`` and ``scale`` of every numeric column, stated or released. In a small table
+        numeric columns without a range are used unscaled.
     model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
-        The released model of encoded rows; the latter for a table of few rows.
+        The released model of encoded rows; the latter for a small table, or if one column is
+        selected to rank a rare class.
     calibration_ : CalibrationCurve
-        Released curve that turns scores into log odds. For a table of few rows the slope
-        is the log odds of a right answer, by a noisy count of errors.
+        Released curve that maps scores to log odds. For a small table its slope is the log odds of
+        a correct prediction, by a noisy count of errors.
     threshold_ : OperatingPoint or None
-        Released threshold on `decision_function`, what it is expected to reach, and a 90 %
-        interval for that; None where no target was given.
+        Released threshold on `decision_function`, the expected value of the target metric, and a 90
+        % interval for that value; None if no target was given.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
         Number of columns of the table.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -324,19 +394,19 @@ class PrivateTableClassifier(PrivateClassifier):
 
     See Also
     --------
-    PrivateKernelClassifier : The same engine for numbers.
-    AdaptiveMarginClassifier : The linear default for numbers.
+    PrivateKernelClassifier : The same method for numeric arrays.
+    AdaptiveMarginClassifier : The linear default for numeric arrays.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency.
-    Public: the number of rows, names and kinds of columns, the label set, every parameter.
-    Private: everything else. A missing entry, an unseen category, a number beyond its range or a
-    text among numbers raises nothing and changes no shape; a wrong schema costs accuracy only.
-    What becomes of a row is a function of its own cells and of `schema`: the dtype that a reader
-    has inferred for a column that `schema` names plays no part. With `groups` a person with all
-    rows is protected, and the number of people is public instead of that of rows
-    (``docs/proofs/persons.md``).
+    Public: the number of rows, names and kinds of columns, the label set, every parameter. Private:
+    everything else. A missing entry, an unseen category, a number outside its range or a string in
+    a numeric column causes no error and changes no shape; a wrong schema costs accuracy only. The
+    encoded row is a function of its own cells and of `schema`: the dtype that a file reader has
+    inferred for a column plays no part if `schema` names the column. With `groups` the unit of
+    privacy is a person with all rows, and the number of people is public instead of the number of
+    rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -405,8 +475,8 @@ class PrivateTableClassifier(PrivateClassifier):
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
-        sizes = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(sum(sizes), 1), False, Table(n_encoded)
+        facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
+        return max(len(facts), 1), False, Table(n_encoded, n_facts=max(sum(facts), 1))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""
@@ -414,6 +484,9 @@ class PrivateTableClassifier(PrivateClassifier):
         delta = resolved_delta(self.delta, data.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
         threshold = self._checked_threshold(data)
+        rare = self._rare_fit(data, budget)
+        if rare is not None:
+            return rare
         plan = self._small_fit(data, budget) or self._engine_fit(data, budget)
         if threshold is not None and plan.calibration is None:
             raise ValueError(
@@ -430,14 +503,18 @@ class PrivateTableClassifier(PrivateClassifier):
             raise ValueError("threshold needs two classes and probability=True")
         return _target(self.threshold)
 
-    def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
-        """Plan one selection for a table of few rows; by what is public alone."""
-        model = AdaptiveMarginClassifier(
+    def _selected_model(self, data: _EncodedTable) -> AdaptiveMarginClassifier:
+        """Return the model, not fitted, that holds what is selected from a list."""
+        return AdaptiveMarginClassifier(
             delta=self.delta,
             classes=data.stated_classes,
             class_weight=self.class_weight,
             random_state=self.random_state,
         )
+
+    def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
+        """Plan one selection for a table of few rows; by what is public alone."""
+        model = self._selected_model(data)
         # Of a population with other weights nothing is counted.
         counts = self.probability and self.class_weight is None
         facts, seed = model._facts(data), self.random_state
@@ -449,7 +526,29 @@ class PrivateTableClassifier(PrivateClassifier):
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
         return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
 
-    def _engine_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit:
+    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
+        """Plan a count of two classes, and what follows it; by what is public alone."""
+        limit, epsilon = rare_class_limit(data.n_privacy_units, budget.epsilon), budget.epsilon
+        asks_for_steps = self.features != "auto" or not self.probability
+        asks_for_steps |= self.class_weight is not None or self.threshold is not None
+        if limit is None or asks_for_steps or budget.is_pure or len(data.classes) != 2:
+            return None
+        model = self._selected_model(data)
+        facts = model._facts(data)
+        if facts.is_chunked or facts.has_people or facts.has_weights:
+            return None
+        count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
+        left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
+        mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
+        steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
+        ranking = ColumnRankingFit(facts, plan_column_ranking(data.encoding.widths, left), count)
+        nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
+        made = data.encoding, model, ranking, model._public_parameters(data), nothing
+        return _RareTableFit(count, limit, Either(left, mu), _TableFit(*made), steps)
+
+    def _engine_fit(
+        self, data: _EncodedTable, budget: Budget, count: DiscreteLaplaceNoise | None = None
+    ) -> _TableFit:
         """Divide the budget between calibration, column scales and model."""
         n_samples, numbers = data.n_privacy_units, data.encoding.numbers
         calibration, scales, left = None, None, budget
@@ -472,6 +571,7 @@ class PrivateTableClassifier(PrivateClassifier):
             n_curved=len(numbers),
             is_linear=self.features == "linear",
             is_ranged=not (learnt.any() or budget.is_pure),
+            count=count,
         )
         facts = model._facts(data)
         plan_fit = model._plan_balanced if facts.balances_classes else model._plan

@@ -1,8 +1,8 @@
-"""Look at a private model before and after it is made.
+"""Inspection of private models, before and after the fit.
 
-A plan of accuracy against the budget, pictures of a model, a check of pipelines, and a text of
-what a fitted estimator spent. The functions of theorems are in :mod:`dp_halfspace.theory`; their
-names can be imported from here, too.
+Planning of the accuracy for a budget, displays of a model, a check of units, and a report of what a
+fitted estimator spent. The functions of the theorems are in :mod:`dp_halfspace.theory`; they can be
+imported from here as well.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What accuracy to expect of a budget, before any of it is spent.
+"""Expected accuracy for a budget, before any of it is spent.
 
 Tables of the stated size are simulated so that a linear classifier without privacy gets the stated
 accuracy, and the estimator is run on them with its real noise. Nothing private is read.
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Degrees of freedom of records, which are multivariate t around the mean of their class: most are
-# far from the boundary and a few are not. The j-th direction of a table has variance 1/j, and the
-# classes differ the more along it.
+# far from the boundary and a few are not. The j-th direction of a table has variance 1/j, and class
+# means differ more in directions of larger variance.
 _FREEDOM = 5.0
-# Rms error of plans of shared tables: docs/planning.md. It is part of every spread.
+# Root mean square error of plans on public tables: docs/planning.md. It is part of every spread.
 _MISFIT = 0.01
-# Rows that are simulated at most: so many, or so many for each column, whichever is more. In place
-# of further rows the noise is made smaller.
+# Largest number of simulated rows: the first number, or the second times the number of columns if
+# that is more. Instead of simulating further rows, the noise is reduced.
 _ROWS = 4000
 _ROWS_PER_COLUMN = 40
-# Rows on which an accuracy is measured, and columns of a simulated table at most.
+# Number of rows on which an accuracy is measured, and largest number of simulated columns.
 _TEST_ROWS = 4000
 _MOST_COLUMNS = 3000
 # Range and accuracy of the logarithm of the distance between the means of the classes.
@@ -51,13 +51,13 @@ _LOG_DISTANCE_TOLERANCE = 0.01
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AccuracyPlan:
-    """Accuracy to expect on fresh records, against epsilon; prints as a table.
+    """Expected accuracy on fresh records for several epsilon; prints as a table.
 
     Attributes
     ----------
     epsilons, accuracy, spread : tuple of float
-        Budgets, mean accuracies, and standard deviations of what one fit on one table gets, the
-        error of the simulation included.
+        Budgets, mean accuracies, and standard deviations of the accuracy of one fit on one table,
+        including the error of the simulation.
     delta : float
         Of every fit.
     reference : float or None
@@ -109,10 +109,10 @@ def outlook(
     *,
     is_scale_stated: bool = False,
 ) -> Outlook:
-    """Say at once what a budget can buy for a table of this size.
+    """Estimate quickly how useful a fit with this budget is on a table of this size.
 
-    Every fit asks this beforehand and warns where the answer is poor. `plan_accuracy` simulates,
-    takes seconds, and tells accuracies instead of a share.
+    Every fit calls this first and warns if little accuracy is to be expected. `plan_accuracy` runs
+    simulations, takes seconds, and estimates accuracies instead of a share.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def outlook(
     epsilon : float, default=1.0
         Budget of the fit, positive.
     delta : float or "auto", default="auto"
-        Of the fit; "auto" is ``1/n_samples**2``, 0 asks for pure differential privacy.
+        Of the fit; "auto" is ``1/n_samples**2``, 0 requests pure DP.
     is_scale_stated : bool, default=False
         Whether the fit is given a public `data_norm`, or a schema; it matters for three to seven
         classes.
@@ -140,7 +140,7 @@ def outlook(
 
     Notes
     -----
-    **Privacy.** Reads sizes alone, which are public.
+    **Privacy.** Reads sizes only, which are public.
 
     Classes of about equal size are assumed. The error of the curves, fitted to simulated tables, is
     in ``docs/planning.md``.
@@ -193,7 +193,7 @@ def plan_accuracy(
         ``1/n_classes``.
     majority : float or None, default=None
         Public guess of the share of the largest class, at most `reference`. None takes classes of
-        equal size, which differ as much as `reference` says.
+        equal size, separated so that the accuracy is `reference`.
     delta : float or "auto", default="auto"
         Of every fit; "auto" is ``1/n_samples**2``.
     estimator : estimator object or None, default=None
@@ -201,12 +201,12 @@ def plan_accuracy(
         budget, label set, seed and ledger are replaced. Simulated columns are centred and of
         variance about one.
     X, y : array-like of shape (n_public, n_features) and (n_public,), or None
-        PUBLIC data of your own, like the private ones, in the place of simulated tables;
+        PUBLIC data that resemble the private data, to be used instead of simulated tables;
         `reference` and `majority` are then not used.
     n_repeats : int, default=12
         Tables, or splits of the public data, to average over; at least 2.
     random_state : int or None, default=None
-        Makes the plan reproducible; there is nothing to protect.
+        Seed that makes the plan reproducible; no private data are involved.
 
     Returns
     -------
@@ -224,8 +224,8 @@ def plan_accuracy(
     are public. Within .02 of what is measured on most of 13 shared tables; ``docs/planning.md``
     has the errors, and what is simulated.
 
-    Where there are many rows, fewer are drawn with as much less noise: accuracy depends on the
-    product of rows and mu.
+    If there are many rows, fewer are drawn and the noise is reduced in proportion: accuracy depends
+    on the product of the number of rows and mu.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def plan_accuracy(
     budgets = [float(epsilon) for epsilon in epsilons]
     if not budgets or not all(0.0 < epsilon <= LARGEST_EPSILON for epsilon in budgets):
         raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
-    checked_size("n_repeats", n_repeats, least=2)  # to tell a spread
+    checked_size("n_repeats", n_repeats, least=2)  # to estimate a spread
     n_samples = checked_size("n_samples", n_samples)
     at = resolved_delta(delta, n_samples)
     require("in [0, 1/2)", delta=at)
@@ -284,7 +284,7 @@ class _TableDistribution:
 def _checked_distribution(
     n_features: int | None, n_classes: int | None, reference: float, majority: float | None
 ) -> _TableDistribution:
-    """Refuse sizes that cannot be simulated, and accuracies that nobody has."""
+    """Refuse sizes that cannot be simulated, and impossible accuracies."""
     if n_features is None or n_classes is None:
         raise ValueError("n_features and n_classes are needed, or public data X and y")
     d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
@@ -360,7 +360,7 @@ def _distance(
 def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     model: Any, table: _Table, n_samples: int, epsilon: float, delta: float, seeds: Any
 ) -> float:
-    """Fit once, with noise that is to this table as the real one is to `n_samples` rows."""
+    """Fit once, with the noise relative to this table that a fit to `n_samples` rows has."""
     times = n_samples / len(table.y)
     if times > 1.0:
         # The noise of an exponential mechanism depends on n epsilon, that of noisy sums on n mu.
@@ -373,13 +373,13 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     seed = None if seeds is None else int(seeds.integers(2**31))
     fit = clone(model).set_params(**budget, ledger=None, random_state=seed)
     with warnings.catch_warnings():
-        # Seeds are harmless here: nothing private is released.
+        # Seeds are allowed here: nothing private is released.
         warnings.simplefilter("ignore", PrivacyWarning)
         return float(fit.fit(table.X, table.y).score(table.X_test, table.y_test))
 
 
 def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:
-    """Tell whether the planned fit is one exponential mechanism: see `small_table_rule`."""
+    """Whether the planned fit is one exponential mechanism: see `small_table_rule`."""
     return getattr(model, "solver", None) == "auto" and small_table_rule(
         n_samples=n_samples,
         n_features=table.X.shape[1],

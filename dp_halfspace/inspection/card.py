@@ -1,8 +1,8 @@
 """The card of a model, and the text about its privacy.
 
-A card is one HTML file for people, without scripts and without the data. Everything on it is
-public: parameters, the record of the fit, functions of released numbers, and what its author
-states. `privacy_report` says in words what a fit spent and what it took as public.
+A model card is one HTML file for human readers, without scripts and without data. Everything on it
+is public: parameters, the record of the fit, functions of released numbers, and what its author
+states. `privacy_report` describes in words what a fit spent and what it assumed to be public.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
+from dp_halfspace.algorithms.engine.calibration import OperatingPoint
 from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
@@ -38,10 +39,10 @@ from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 
-# Columns whose effects are shown, those of the largest effects first, and pictures in one row.
+# Number of columns whose effects are shown, largest effects first, and of plots in one row.
 _MOST_CURVES = 24
 _CURVES_IN_A_ROW = 3
-# Fits to simulated tables that tell the noise in an effect.
+# Fits to simulated tables that estimate the noise in an effect.
 NOISE_FITS = 8
 _PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
 _NOT_MEASURED = (
@@ -53,7 +54,7 @@ _NOT_MEASURED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardTexts:
-    """What the author of a card states; empty texts are left out."""
+    """Statements of the author of a card; empty texts are left out."""
 
     purpose: str = ""
     population: str = ""
@@ -79,25 +80,26 @@ def model_card(
     Parameters
     ----------
     model : fitted estimator of the package, or a pipeline that ends in one
-        What is described.
+        Model to describe.
     path : path or None, default=None
-        Where the page goes; an older one is replaced. None only returns it.
+        File to write the page to; an existing page is replaced. None only returns it.
     title : str or None, default=None
-        What the page is about; None is the class of the model.
+        Title of the page; None is the class of the model.
     purpose, population, limits, contact : str, default=""
-        PUBLIC texts: what the model is for, whose rows it was made of, what it must not be used
-        for, and who answers questions. Empty ones are left out.
+        PUBLIC texts: the purpose of the model, the population of its training rows, what it must
+        not be used for, and whom to ask. Empty texts are left out.
     groups : str or None, default=None
-        PUBLIC name of the column of persons, if the fit had `groups`.
+        PUBLIC name of the column that identifies persons, if the fit had `groups`.
     ledger : PrivacyLedger or None, default=None
-        The account that was charged; the page tells what it has left.
+        The ledger that was charged; the page states its remaining budget.
     n_noise_fits : int, default=8
-        Fits to simulated tables that tell the noise in the curves of a table; 0 for none.
+        Number of fits to simulated tables that estimate the noise in the curves of a table; 0 for
+        none.
 
     Returns
     -------
     str
-        The page: without scripts and external resources, all texts escaped.
+        The page, without scripts and external resources, with all texts escaped.
 
     Raises
     ------
@@ -109,8 +111,8 @@ def model_card(
     Notes
     -----
     **Privacy.** Every line is a parameter, a text of the author, part of the record, or a function
-    of released numbers, so the page may be published with the model. With `ledger`, also what its
-    other releases cost.
+    of released numbers, so the page may be published with the model. With `ledger` it also shows
+    what the other releases cost.
 
     Examples
     --------
@@ -141,7 +143,7 @@ def card_page(
     sections = {
         "About": _about(texts or CardTexts()),
         "What is promised": _promise(inner.privacy_, groups) + _paragraphs(uncovered),
-        "What to expect": _expectation(inner),
+        "What to expect": _expectation(inner) + _operating_point(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
         "How good it is": _NOT_MEASURED,
@@ -154,7 +156,7 @@ def card_page(
 
 
 def outlook_for(model: Any) -> Outlook | None:
-    """Say what to expect of a fitted model by public numbers, None where nothing is known."""
+    """Return the expected quality of a fitted model by public numbers, None if nothing is known."""
     record = model.privacy_
     n_samples = int(dict(record.public)["n_samples"])
     judged = model._judged_as(n_samples) if isinstance(model, PrivateClassifier) else None
@@ -184,7 +186,7 @@ def _paragraphs(texts: Sequence[str]) -> str:
 
 
 def _promise(record: PrivacyRecord, groups: str | None) -> str:
-    """Say the guarantee, the unit of privacy and what an attack can gain, in plain words."""
+    """State the guarantee, the unit of privacy and what an attack can gain, in plain words."""
     unit = {
         "replace-one": "one row of the table, its features and its label",
         "replace-one-person": "one person with all rows",
@@ -218,7 +220,7 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
 
 
 def _expectation(model: Any) -> str:
-    """Say what public numbers let expect."""
+    """State the quality that public numbers let expect."""
     found = outlook_for(model)
     if found is None:
         return ""
@@ -240,8 +242,22 @@ def _expectation(model: Any) -> str:
     )
 
 
+def _operating_point(model: Any) -> str:
+    """Say which threshold a target has led to, and what the released counts expect of it."""
+    point = getattr(model, "threshold_", None)
+    if not isinstance(point, OperatingPoint):
+        return ""
+    name, label = point.target.replace("_", " "), escape(printable(model.classes_[1]))
+    low, high = point.interval
+    return (
+        f"\n<p>The label {label} is predicted where its log odds are above {point.log_odds:.2f}. "
+        f"Asked for was a {name} of {point.wanted:g}; the released counts expect "
+        f"{point.estimate:.2f}, from {low:.2f} to {high:.2f} with a confidence of 90 %.</p>"
+    )
+
+
 def _public(model: Any, groups: str | None) -> str:
-    """List what the promise does not cover."""
+    """List what the guarantee does not cover."""
     facts = dict(model.privacy_.public)
     is_seen = "seen" in str(facts.get("classes_source", ""))
     source = "found in the table and declared public" if is_seen else "stated"
@@ -265,7 +281,7 @@ def _public(model: Any, groups: str | None) -> str:
 
 
 def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
-    """Say what the fit cost, and what is left of the ledger, all at one delta."""
+    """State the cost of the fit and the rest of the ledger, all at one delta."""
     pure = []
     if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
         pure = [("Of that δ", "nothing is spent: the guarantee of this fit is pure ε")]
@@ -286,7 +302,7 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
 
 
 def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
-    """Show what every column does: curves of a table, coefficients of a linear model."""
+    """Show the effect of every column: curves for a table, coefficients for a linear model."""
     if hasattr(inner, "encoding_"):
         return _curves(TableEffectsDisplay.from_estimator(inner, n_noise_fits=n_noise_fits), inner)
     try:
@@ -318,7 +334,7 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
 
 
 def _curves(display: AdditiveDisplay, model: Any) -> str:
-    """Draw the effect of every column, if matplotlib is there."""
+    """Draw the effect of every column, if matplotlib is installed."""
     try:
         from matplotlib import rc_context  # noqa: PLC0415 (optional dependency)
         from matplotlib.figure import Figure  # noqa: PLC0415
@@ -344,14 +360,15 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     odds = "log odds" if getattr(model, "probability", False) else "score"
     return (
         f"<p>{left}What the value of one column adds to the {odds}{of}, beside a row in which "
-        f"everything else is missing. {_noise_note(display.columns)} Drawn from released numbers, "
+        f"everything else is missing. {_noise_note(display.columns)} {_explained_note(display)} "
+        "Drawn from released numbers, "
         "over stated ranges or round the released scales, so it shows no row. Texts without a list "
         f"of categories are left out.</p>\n<figure>{drawing}</figure>"
     )
 
 
 def _noise_note(columns: Sequence[ColumnEffect]) -> str:
-    """Say what the band is, or that there is none."""
+    """Describe the band, or state that there is none."""
     if columns[0].deviations is None:
         return "How much of it is noise is not known."
     hidden = [column.name for column in columns if column.is_noise.all()]
@@ -359,6 +376,16 @@ def _noise_note(columns: Sequence[ColumnEffect]) -> str:
     return (
         "Grey is what the noise alone may have made: the band has two standard deviations on both "
         f"sides.{escape(names)}"
+    )
+
+
+def _explained_note(display: AdditiveDisplay) -> str:
+    """Say how much of the scores the curves are."""
+    shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
+    return (
+        f"The sum of the effects of all columns has a squared correlation of {', '.join(shares)} "
+        "with the score over made-up rows, in which columns are independent and take all values "
+        "that are shown equally often; what is missing to 1 are interactions."
     )
 
 
@@ -373,9 +400,10 @@ def _made_by() -> str:
     return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))
 
 
-# A reader who knows the seed can subtract the noise, and a ledger belongs to the curator.
+# A reader who knows the seed can subtract the noise, and the ledger is internal to the data
+# curator.
 _WITHHELD = frozenset({"ledger", "random_state"})
-# Of what a search is given, not used: the search has a budget of its own.
+# Parameters of the estimator in a search that are not used: the search has its own budget.
 _UNUSED = frozenset({"epsilon", "delta", *_WITHHELD})
 
 
@@ -426,7 +454,7 @@ def privacy_report(estimator: BaseEstimator) -> str:
 
 
 def _parameter_text(value: Any) -> str:
-    """Write a parameter; of an estimator what a search uses of it."""
+    """Write a parameter; for an estimator, what a search uses of it."""
     if not hasattr(value, "get_params"):
         return repr(value)
     params = {
@@ -439,7 +467,7 @@ def _parameter_text(value: Any) -> str:
 
 
 def private_part(estimator: Any) -> tuple[Any, list[str]]:
-    """Find the estimator that has a record, and list what around it the record leaves out."""
+    """Find the estimator that has a record, and list the parts that the record leaves out."""
     if hasattr(estimator, "privacy_"):
         return estimator, []
     if isinstance(estimator, Pipeline) and estimator.steps:

@@ -1,7 +1,7 @@
-"""Linear models in the units of the columns: coefficients, importances, and rows in other units.
+"""Linear models in the units of the columns: coefficients, importances, and checks of units.
 
-`check_units` compares new rows with the released scales of a model: a column that has come in
-another unit stands out.
+`check_units` compares new rows with the released scales of a model: a column that has arrived in
+another unit is reported.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class NaturalCoefficients:
     Attributes
     ----------
     names : tuple of str
-        Of the columns.
+        Names of the columns.
     coefficients : ndarray of shape (1, n_features) or (n_classes, n_features)
         Change of the score for one unit of the column.
     intercepts : ndarray of shape (1,) or (n_classes,)
         Scores of a row of zeros.
     widths : ndarray of shape (n_features,) or None
-        Public or released width of each column, None where the model knows none.
+        Public or released width of each column, None if the model has none.
     classes : tuple
-        Of the scores: the second label only, for two classes.
+        Labels of the scores: the second label only, for two classes.
     """
 
     names: tuple[str, ...]
@@ -47,10 +47,10 @@ class NaturalCoefficients:
 
     @property
     def importances(self) -> dict[str, float]:
-        """Width times coefficient by the name of the column, the largest first.
+        """Width times coefficient by the name of the column, largest first.
 
-        Of more than two classes the largest difference of two coefficients. A model without
-        widths, whose columns are of one scale as stated, has the coefficients themselves.
+        With more than two classes, the largest difference of two coefficients. A model without
+        widths, whose columns are declared to have one scale, uses the coefficients themselves.
         """
         sizes = np.abs(self.coefficients[0])
         if len(self.coefficients) > 1:
@@ -64,7 +64,8 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     """Return the coefficients of a fitted linear model in the units of its columns.
 
     ``coef_`` of a model that has learnt the scales of its columns is for ``scaler_.transform(X)``;
-    an explainer that multiplies it by the columns is wrong by the ratio of the units.
+    an explanation tool that multiplies it by the unscaled columns is wrong by the factor of the
+    scales.
 
     Parameters
     ----------
@@ -85,11 +86,11 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
 
     See Also
     --------
-    AdditiveDisplay, TableEffectsDisplay : Effects of models that are not linear.
+    AdditiveDisplay, TableEffectsDisplay : Effects of columns in models that are not linear.
 
     Notes
     -----
-    **Privacy.** A function of what was released and of public parameters: it costs nothing.
+    **Privacy.** A function of what was released and of public parameters: it uses no budget.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
 
 @dataclass(frozen=True, slots=True)
 class LinearParts:
-    """A linear model as it predicts: scalers one after another, then a linear score."""
+    """A linear model as it predicts: a sequence of scalers, then a linear score."""
 
     names: tuple[str, ...]
     scalers: tuple[ColumnScaler, ...]
@@ -132,7 +133,7 @@ class LinearParts:
 
 
 def linear_parts(model: Any, asked: str) -> LinearParts:
-    """Take a fitted linear model apart, or a pipeline of scalers that ends in one.
+    """Decompose a fitted linear model, or a pipeline of scalers that ends in one.
 
     Refusals name the function that was `asked` for it.
     """
@@ -173,11 +174,11 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
     return np.asarray(coefficients, dtype=np.float64), np.atleast_1d(model.intercept_)
 
 
-# Widths of a column between its centre and a median that is no longer plausible: more than half
-# of the rows of the fit lay within about one.
+# A median further than this many widths from the centre of its column is not plausible: more than
+# half of the rows of the fit lie within about one width.
 _FAR = 5.0
-# Times that new rows may be smaller: in mg/dl instead of umol/l they lie near zero, which may be
-# within five widths. Most rows are below their size, which counts from so many rows on.
+# Factor by which new rows may be smaller. A column in mg/dl instead of umol/l is close to zero,
+# which may be within five widths. Its size is a quantile, and is used from this many rows on.
 _SMALL = 8.0
 _SIZE = 0.9
 _LEAST_ROWS = 20
@@ -190,15 +191,15 @@ class UnitFinding:
     Attributes
     ----------
     column : str
-        Its name, or its position.
+        Name or position of the column.
     median : float
-        Of the new rows, in their own unit: it is private if these rows are.
+        Median of the new rows, in their own unit. It is private if these rows are.
     expected : tuple of float
-        Where a median would be plausible, in the units of the fit.
+        Range in which a median would be plausible, in the units of the fit.
     size : float or None, default=None
-        What nine of ten new entries are below in size, where that is far below `expected_size`.
+        The 90 % quantile of the absolute values of new entries, if it is far below `expected_size`.
     expected_size : float or None, default=None
-        Root mean square of the column by what was released, where `size` is given.
+        Root mean square of the column according to the release, if `size` is given.
     """
 
     column: str
@@ -222,7 +223,7 @@ class UnitFinding:
 
 
 def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
-    """Name the columns of new rows that may be in other units than those of the fit.
+    """Report columns of new rows that may be in other units than in the fit.
 
     Parameters
     ----------
@@ -230,26 +231,27 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
         A fitted classifier with learnt or stated column scales: a `PrivateTableClassifier`, or a
         classifier of numbers with a ``scaler_``.
     X : data frame or array-like of shape (n_samples, n_features)
-        New rows of your own, as for ``predict``. Missing values do not count.
+        New rows, as for ``predict``. Missing values are ignored.
 
     Returns
     -------
     tuple of UnitFinding
-        A column with a range is named if the median of its new rows is beyond an end; another one
-        if it is more than five widths from the released centre. From 20 rows on a column in learnt
-        scales is named, too, if nine of ten new entries are less than an eighth of the size of
-        those of the fit, and most are not zero. Empty if all are plausible.
+        A column with a stated range is reported if the median of its new rows is outside the range,
+        and any other column if the median is more than five widths from the released centre. From
+        20 rows on, a column with learnt scales is also reported if nine of ten new entries are
+        smaller in absolute value than an eighth of the released size of the column, and most are
+        not zero. Empty if all columns are plausible.
 
     Raises
     ------
     ValueError
-        If the model has no scales of columns to compare with.
+        If the model has no column scales to compare with.
 
     Notes
     -----
-    **Privacy.** Of the training rows only what was released or stated is used, so nothing is
-    spent. The result is computed without noise from the new rows: it is **not private for them**,
-    and is for whoever may see these rows.
+    **Privacy.** Only released or stated numbers are used of the training rows, so nothing is spent.
+    The result is computed without noise from the new rows: it is **not private for them**, and only
+    for people who may see these rows.
 
     Examples
     --------
@@ -283,13 +285,13 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
 
 
 def _size(known: FloatArray) -> float:
-    """Return the size that most numbers are below; NaN of few, and where most are zero."""
+    """Return a high quantile of the absolute values; NaN if there are few or most are zero."""
     if len(known) < _LEAST_ROWS or np.median(np.abs(known)) == 0.0:
         return math.nan
     return float(np.quantile(np.abs(known), _SIZE))
 
 
-# Names, values, ends between which a median is plausible, and sizes, NaN where none was learnt.
+# Names, values, limits of a plausible median, and sizes (NaN if none was learnt).
 _Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray, FloatArray]
 
 
@@ -303,7 +305,7 @@ def _of_table(model: Any, X: Any) -> _Columns:
     values = [
         read_numbers(read_column(frame.columns[place[column.name]]), column) for column in columns
     ]
-    # The ends of a column without a range are infinite, and stay so where nothing was learnt.
+    # The limits of a column without a range are infinite, unless its scale was learnt.
     low, high = (np.array([getattr(c, end) for c in columns]) for end in ("low", "high"))
     is_learnt = np.array([c.name in learnt for c in columns], dtype=bool)
     is_far = is_learnt & np.array([not c.has_range for c in columns], dtype=bool)

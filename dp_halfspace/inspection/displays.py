@@ -1,4 +1,4 @@
-"""Pictures: accuracy against the privacy budget, and the effects of single columns.
+"""Displays: accuracy against the privacy budget, and the effects of single columns.
 
 A display holds numbers; matplotlib is imported only when it is asked to draw.
 """
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-# How much of an effect is noise: fits to simulated tables that look like the released model. Rows
-# have the public schema and the released scales, labels the released probabilities, so fits read
-# no private row and cost nothing. They differ from each other in their noise alone, and so do the
-# effects of a column between them.
-# Rows of a simulated table at most: of more, the noise in a mean is that of a larger epsilon.
+# The noise in an effect is estimated by fits to simulated tables that resemble the released model.
+# Rows follow the public schema and the released scales, labels the released probabilities, so these
+# fits read no private row and use no budget. They differ from each other by their noise only, and
+# so do the effects of a column. Largest number of rows of a simulated table; for more rows, a
+# larger epsilon gives the same noise in a mean. It is also the number of simulated rows on which
+# the sum of all effects is compared with the score.
 _MOST_ROWS = 4000
 # Words of a simulated column of texts.
 _N_WORDS = 1000
@@ -45,15 +46,15 @@ def noise_deviations(
 ) -> list[FloatArray] | None:
     """Return the standard deviation of the noise in every number of `curves` of a model.
 
-    None where nothing is known of it: without noise, without probabilities, and of a model that
-    was chosen from a list, whose effects are those of one of its classifiers or of another.
+    None if it is not known: without noise, without probabilities, and for a model that was chosen
+    from a list, because repeated fits may choose different classifiers.
     """
     known = math.isfinite(model.epsilon) and hasattr(model, "predict_proba")
     if n_fits == 0 or not known or hasattr(model.model_, "row_lengths_"):
         return None
     found = []
     with warnings.catch_warnings(), single_blas_thread():
-        # What a fit says of a simulated table is not about the model.
+        # Warnings of fits to simulated tables do not concern the model.
         warnings.simplefilter("ignore", PrivacyWarning)
         X, y, terms = _simulated_table(model)
         for seed in range(n_fits):
@@ -65,7 +66,7 @@ def noise_deviations(
             other.column_scales_, other.calibration_ = model.column_scales_, model.calibration_
             found.append(curves(other))
     size, sizes = _size(curves(model)), map(_size, found)
-    # How steep a model is as a whole says nothing about single columns.
+    # The steepness of a model as a whole is not an effect of single columns.
     scaled = [
         [size / own * part for part in parts]
         for parts, own in zip(found, sizes, strict=True)
@@ -135,19 +136,19 @@ _COLORS = (
 )
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p", "<")
 _DASHES = ((6, 2), (2, 2), (6, 2, 1, 2), (1, 1))
-# Panels beside each other.
+# Number of panels in one row.
 _COLUMNS = 3
 # Points of a curve of one column.
 _POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
 HALF_WIDTH = 2.5
-# Letters of all labels of an axis that fit beside each other.
+# Number of letters of all labels of an axis that fit in one line.
 _MOST_LETTERS = 24
-# Ticks of an axis of numbers or dates at most.
+# Largest number of ticks of an axis of numbers or dates.
 _MOST_TICKS = 4
-# Letters of a label at most.
+# Largest number of letters of a label.
 _LONGEST_LABEL = 18
-# Labels of one axis at most.
+# Largest number of labels of one axis.
 _MOST_LABELS = 20
 # Standard deviations of the noise that a band covers on both sides.
 BAND = 2.0
@@ -200,8 +201,8 @@ class EpsilonAccuracyDisplay:
 
     Notes
     -----
-    Privacy: test accuracies are exact functions of the test records. A picture of
-    them is for whoever holds the data; publishing it is a release of its own.
+    Privacy: test accuracies are exact functions of the test records. A plot of them is only for
+    people who may see these records; publishing it is a release that no budget covers.
 
     Examples
     --------
@@ -265,7 +266,7 @@ class EpsilonAccuracyDisplay:
         estimator : estimator with a parameter `epsilon`
             Cloned for every fit; its `epsilon` is not used.
         X : array-like of shape (n_samples, n_features)
-            Rows of any kind that it takes: a public table, or one of your own.
+            Rows of any type that the estimator accepts: a public table, or your own.
         y : array-like of shape (n_samples,)
             Labels.
         epsilons : sequence of float, default=(0.1, 0.3, 1.0, 3.0)
@@ -277,7 +278,7 @@ class EpsilonAccuracyDisplay:
         name : str or None, default=None
             Title of the panel; None is the class of the estimator.
         random_state : int or None, default=None
-            Of the splits alone: the noise is drawn as the estimator says.
+            Seed of the splits only; the noise is drawn as the estimator specifies.
 
         Returns
         -------
@@ -292,8 +293,8 @@ class EpsilonAccuracyDisplay:
         Notes
         -----
         **Privacy.** Every fit is charged to the ledger of the estimator, if it has one:
-        ``len(epsilons) * n_repeats`` fits. The accuracies are exact functions of the rows,
-        and for whoever holds them.
+        ``len(epsilons) * n_repeats`` fits. The accuracies are exact functions of the rows, so they
+        are only for people who may see these rows.
 
         Examples
         --------
@@ -392,7 +393,7 @@ def _panel(title: str, scores: Mapping[str, Mapping[Any, list[float]]]) -> Accur
 def _axes(
     count: int, what: str, ax: Axes | Sequence[Axes] | None, figure: Figure | None
 ) -> list[Axes]:
-    """Return the given axes, if there are as many, or new ones in rows of at most three."""
+    """Return the given axes, if their number is right, or new ones in rows of at most three."""
     if ax is not None:
         axes = list(np.ravel(np.asarray(ax, dtype=object)))
         if len(axes) != count:
@@ -440,23 +441,25 @@ def _draw(axis: Axes, panel: AccuracyPanel, styles: Mapping[str, tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ColumnEffect:
-    """What one column adds to the scores, the others being in the middle of their ranges.
+    """Effect of one column on the scores, with the others in the middle of their ranges.
 
     Attributes
     ----------
     name : str
-        Of the column.
+        Name of the column.
     values : ndarray of shape (n_points,)
-        Of the column, in the units of the data; positions of `labels`, where there are any.
+        Values of the column, in the units of the data, or positions of `labels`.
     effects : ndarray of shape (n_points, n_scores)
-        Scores less those of the middle of all ranges: one column of them for two classes, else
+        Scores minus the scores in the middle of all ranges: one column for two classes, otherwise
         one for each class.
     labels : tuple of str
         Categories or texts of the column, empty for numbers.
     deviations : ndarray of shape (n_points, n_scores) or None
-        Standard deviations of the noise in `effects`, where that is known.
+        Standard deviations of the noise in `effects`, if known.
     is_date : bool, default=False
         Whether `values` are days since 1970.
+    explained : ndarray of shape (n_scores,) or None
+        Squared correlation of the effect with each score, as in `AdditiveDisplay`.
     """
 
     name: str
@@ -465,10 +468,11 @@ class ColumnEffect:
     labels: tuple[str, ...] = ()
     deviations: NDArray[np.float64] | None = None
     is_date: bool = False
+    explained: NDArray[np.float64] | None = None
 
     @property
     def importance(self) -> float:
-        """Difference of the largest and the smallest effect, of the score where it is largest."""
+        """Difference of the largest and the smallest effect, for the score where it is largest."""
         return float(np.ptp(self.effects, axis=0).max())
 
     @property
@@ -487,7 +491,9 @@ class AdditiveDisplay:
     columns : sequence of ColumnEffect
         The numbers to draw.
     classes : array-like of labels
-        Of the scores: the second label only, for two classes.
+        Labels of the scores: the second label only, for two classes.
+    explained : ndarray of shape (n_scores,) or None, default=None
+        Share of the variance of each score that the sum of all curves explains.
 
     Attributes
     ----------
@@ -495,6 +501,10 @@ class AdditiveDisplay:
         The numbers.
     classes : tuple
         Labels of the curves.
+    explained : ndarray of shape (n_scores,) or None
+        Squared correlation of each score with the sum of its curves, over made-up rows: every
+        column takes the values that are shown of it, all equally often and independently of the
+        others. It is one of a sum of curves, and the rest is due to interactions.
     ax_ : ndarray of matplotlib Axes of shape (n_columns,)
         The axes drawn into; set by `plot`.
     figure_ : matplotlib Figure
@@ -506,9 +516,12 @@ class AdditiveDisplay:
 
     Notes
     -----
-    Privacy: curves are functions of released coefficients and of public ranges, so they cost
-    nothing and may be published. A model with ``kernel="additive"`` is the sum of its curves;
-    of other models they show single columns while the others are in the middle.
+    Privacy: curves are functions of released coefficients and of public ranges, so they use no
+    budget and may be published. A model with ``kernel="additive"`` is the sum of its curves; for
+    other models they show single columns with the others in the middle of their ranges, and
+    `explained` says how much of the score the curves account for. That share refers to simulated
+    rows with independent columns. It may differ on the rows of the data, whose columns depend on
+    each other; a figure of private rows would be a release.
 
     Examples
     --------
@@ -522,11 +535,19 @@ class AdditiveDisplay:
     >>> first, second = (column.effects for column in display.columns)
     >>> bool(np.ptp(first) > 2 * np.ptp(second))
     True
+    >>> display.explained.round(3).tolist()
+    [1.0]
     """
 
-    def __init__(self, columns: Sequence[ColumnEffect], classes: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[ColumnEffect],
+        classes: Sequence[Any],
+        explained: NDArray[np.float64] | None = None,
+    ) -> None:
         self.columns = tuple(columns)
         self.classes = tuple(classes)
+        self.explained = explained
 
     @classmethod
     def from_estimator(cls, model: Any, ranges: ArrayLike) -> AdditiveDisplay:
@@ -537,13 +558,13 @@ class AdditiveDisplay:
         model : classifier
             Fitted, with a ``decision_function``.
         ranges : array-like of shape (n_features, 2)
-            PUBLIC lower and upper end of what is shown of each column. Never the extremes of
-            the data.
+            PUBLIC lower and upper end of the range that is shown of each column, never the extremes
+            of the data.
 
         Returns
         -------
         AdditiveDisplay
-            A display with one curve, or one for each class, to a column.
+            A display with one curve, or one curve for each class, for every column.
 
         Raises
         ------
@@ -557,14 +578,18 @@ class AdditiveDisplay:
             raise ValueError(f"ranges must be {n_features} pairs of finite numbers")
         names = column_names(model)
         middle = ends.mean(axis=1)
-        centre = _scores(model, middle[None, :])
-        columns = []
+        grids = _Grids([], [], [], middle[None, :])
+        centre = _scores(model, grids.empty)
         for j, name in enumerate(names):
             values = np.linspace(float(ends[j, 0]), float(ends[j, 1]), _POINTS)
             rows = np.tile(middle, (_POINTS, 1))
             rows[:, j] = values
-            columns.append(ColumnEffect(str(name), values, _scores(model, rows) - centre))
-        return cls(columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_)
+            effects = _scores(model, rows) - centre
+            grids.add(ColumnEffect(str(name), values, effects), rows, j)
+        columns, explained = _explained(model, grids, grids.columns)
+        return cls(
+            columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained
+        )
 
     @property
     def importances(self) -> dict[str, float]:
@@ -575,7 +600,7 @@ class AdditiveDisplay:
     def plot(
         self, ax: Axes | Sequence[Axes] | None = None, *, figure: Figure | None = None
     ) -> AdditiveDisplay:
-        """Draw every curve, on one scale; what the band of the noise covers is grey.
+        """Draw every curve on one scale; effects within the noise band are grey.
 
         Parameters
         ----------
@@ -622,7 +647,7 @@ class TableEffectsDisplay(AdditiveDisplay):
     columns : sequence of ColumnEffect
         The numbers to draw: curves of numbers, dots of categories and texts.
     classes : array-like of labels
-        Of the scores: the second label only, for two classes.
+        Labels of the scores: the second label only, for two classes.
 
     See Also
     --------
@@ -630,14 +655,15 @@ class TableEffectsDisplay(AdditiveDisplay):
 
     Notes
     -----
-    Privacy: effects are functions of released numbers and of the public schema, so they cost
-    nothing. An effect is the log odds of a row with this entry alone less those of an empty row.
-    With ``features="additive"`` or ``"linear"`` the score before its calibration, an increasing
-    curve for two classes, is a sum of curves, one for each column.
+    Privacy: effects are functions of released numbers and of the public schema, so they use no
+    budget. An effect is the log odds of a row with this entry alone minus the log odds of an empty
+    row. With ``features="additive"`` or ``"linear"`` the score before its calibration, an
+    increasing curve for two classes, is a sum of curves, one for each column.
 
-    The band is that of the noise alone, at two standard deviations of single points, and not of who
-    happened to be in the table. It comes from fits to simulated tables with independent columns:
-    of 8 columns its width is .8 to 1 of that of repeated fits in the mean, .6 to 1.5 of a column.
+    The band shows two standard deviations of the privacy noise at single points. It does not
+    include the variation from sampling the records. It comes from fits to simulated tables with
+    independent columns. For 8 columns its width was .8 to 1 times that of repeated fits on average,
+    and .6 to 1.5 times for single columns.
 
     Examples
     --------
@@ -665,22 +691,22 @@ class TableEffectsDisplay(AdditiveDisplay):
             Fitted.
         ranges : dict or None, default=None
             PUBLIC ``[low, high]`` of columns of numbers, and lists of texts of columns of texts, by
-            name. Columns of numbers that are not named are shown on their stated range or round
+            name. Columns of numbers that are not named are shown on their stated range or around
             their released centre; columns of texts that are not named are left out.
         n_noise_fits : int, default=0
-            Fits to simulated tables that tell the noise in every effect, 8 or more for bands; 0 for
-            none. There are none of a model of a small table, without probabilities, or without
-            noise.
+            Number of fits to simulated tables that estimate the noise in every effect, 8 or more
+            for bands; 0 for none. There are no bands for a model of a small table, without
+            probabilities, or without noise.
 
         Returns
         -------
         TableEffectsDisplay
-            A display with one curve, or one for each class, to a column.
+            A display with one curve, or one curve for each class, for every column.
 
         Raises
         ------
         AttributeError
-            If the model is none of tables.
+            If the model is not a classifier of tables.
         """
         check_is_fitted(model)
         if isinstance(n_noise_fits, bool) or n_noise_fits < 0 or n_noise_fits == 1:
@@ -693,33 +719,70 @@ class TableEffectsDisplay(AdditiveDisplay):
 
         found = noise_deviations(model, curves, n_noise_fits)
         deviations: Sequence[Any] = [None] * len(grids.rows) if found is None else found
-        effects = [
+        columns = [
             replace(column, effects=scores, deviations=deviation)
             for column, scores, deviation in zip(
                 grids.columns, curves(model), deviations, strict=True
             )
         ]
+        columns, explained = _explained(model, grids, columns)
         is_binary = len(model.classes_) == 2
-        return cls(effects, model.classes_[1:] if is_binary else model.classes_)
+        return cls(columns, model.classes_[1:] if is_binary else model.classes_, explained)
 
 
 @dataclass(frozen=True, slots=True)
 class _Grids:
-    """Rows in which one column of a table takes its values, an empty row, and these columns."""
+    """Columns, rows in which one of them takes its values, its places, and the row without."""
 
     columns: list[ColumnEffect]
     rows: list[NDArray[Any]]
+    places: list[int]
     empty: NDArray[Any]
+
+    def add(self, column: ColumnEffect, rows: NDArray[Any], place: int) -> None:
+        """Take one more column, which is the one at `place` in `rows`."""
+        self.columns.append(column)
+        self.rows.append(rows)
+        self.places.append(place)
+
+
+def _explained(
+    model: Any, grids: _Grids, columns: Sequence[ColumnEffect]
+) -> tuple[list[ColumnEffect], FloatArray]:
+    """Tell how much of the scores the effects of columns explain, each and all of them together.
+
+    Over made-up rows, in which columns take the values that are shown of them, independently of
+    each other and all equally often: no row is read, and no effect has to be interpolated.
+    """
+    rng = np.random.default_rng(0)
+    rows, parts = np.repeat(grids.empty, _MOST_ROWS, axis=0), []
+    for column, shown, place in zip(columns, grids.rows, grids.places, strict=True):
+        picked = rng.integers(len(shown), size=_MOST_ROWS)
+        rows[:, place] = shown[picked, place]
+        parts.append(column.effects[picked])
+    scores = _scores(model, rows)
+    found = [
+        replace(column, explained=_squared_correlation(part, scores))
+        for column, part in zip(columns, parts, strict=True)
+    ]
+    return found, _squared_correlation(sum(parts, np.zeros_like(scores)), scores)
+
+
+def _squared_correlation(part: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return the squared correlation of each column of one with that of the other, or zero."""
+    part, scores = part - part.mean(axis=0), scores - scores.mean(axis=0)
+    squares = np.square(part).sum(axis=0) * np.square(scores).sum(axis=0)
+    return np.asarray(np.square((part * scores).sum(axis=0)) / np.maximum(squares, 1e-300))
 
 
 def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
-    """Return what a display of a table asks of its model; `shown` are public ranges and texts."""
+    """Return the rows that a display of a table evaluates; `shown` are public ranges and texts."""
     columns, scales = model.encoding_.columns, model.column_scales_
     numbers = zip(model.encoding_.numbers, scales.center, scales.scale, strict=True)
     for column, centre, scale in numbers:
         around = (centre - HALF_WIDTH * scale, centre + HALF_WIDTH * scale)
         shown.setdefault(column.name, (column.low, column.high) if column.has_range else around)
-    grids = _Grids([], [], np.full((1, len(columns)), None, dtype=object))
+    grids = _Grids([], [], [], np.full((1, len(columns)), None, dtype=object))
     for j, column in enumerate(columns):
         labels = () if column.is_number else tuple(shown.get(column.name, column.categories))
         values, is_date = np.arange(float(len(labels))), column.kind == "date"
@@ -734,18 +797,17 @@ def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
         effect = ColumnEffect(
             column.name, values, nothing, tuple(map(str, labels)), is_date=is_date
         )
-        grids.columns.append(effect)
-        grids.rows.append(rows)
+        grids.add(effect, rows, j)
     return grids
 
 
 def _dates(days: NDArray[np.float64]) -> list[Any]:
-    """Return dates, which a column reads in whatever format it has."""
+    """Return dates, which a column reads in any format."""
     return list(np.rint(days * _SECONDS_OF_A_DAY).astype("datetime64[s]"))
 
 
 def _draw_effect(axis: Axes, column: ColumnEffect, score: int, color: str, label: str) -> None:
-    """Draw the effects on one score: grey what the band of the noise covers."""
+    """Draw the effects on one score; effects within the noise band are grey."""
     style, effects = "o" if column.labels else "-", column.effects[:, score]
     values = _dates(column.values) if column.is_date else column.values
     line: dict[str, Any] = {"color": color, "label": label}
@@ -783,7 +845,7 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
 
 
 def _shorten_label(label: str) -> str:
-    """Return a label that leaves room for the picture."""
+    """Return a label short enough to leave room for the plot."""
     return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}\u2026"
 
 

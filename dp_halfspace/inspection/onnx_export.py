@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace.inspection.coefficients import linear_parts
 
-# Of the operators; sums of several axes as inputs are in it.
+# Version of the operators; it allows axes of sums as inputs.
 _OPSET = 17
 
 
@@ -25,9 +25,9 @@ def to_onnx(model: Any) -> Any:
     Returns
     -------
     onnx.ModelProto
-        With the input ``X``, of shape (n_samples, n_features) in float32, in which NaN stands for a
-        missing entry, and the outputs ``label`` and ``scores``, which are those of ``predict`` and
-        ``decision_function`` for rows in float32. ``onnx.save`` writes it.
+        With the input ``X``, of shape (n_samples, n_features) in float32, in which NaN marks a
+        missing entry, and the outputs ``label`` and ``scores``, which equal those of ``predict``
+        and ``decision_function`` for rows in float32. ``onnx.save`` writes it.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def to_onnx(model: Any) -> Any:
 
     Notes
     -----
-    **Privacy.** A function of what was released and of public parameters: it costs nothing.
+    **Privacy.** A function of what was released and of public parameters: it uses no budget.
 
     Computed in double precision inside, so that columns far from zero keep their digits.
     """
@@ -108,7 +108,7 @@ def to_onnx(model: Any) -> Any:
         constants,
     )
     opset = [helper.make_opsetid("", _OPSET)]
-    # The oldest format that knows these operators: any newer reader knows it, too.
+    # The oldest format with these operators, which newer readers can read as well.
     made = helper.make_model(graph, opset_imports=opset, ir_version=8)
     checker.check_model(made)
     return made

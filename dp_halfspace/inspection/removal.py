@@ -1,4 +1,4 @@
-"""How the margin of a table grows as its most difficult records are removed."""
+"""Growth of the margin of a table as its most difficult records are removed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class RemovalCurve:
     Attributes
     ----------
     shares : ndarray of shape (n_removals + 1,)
-        Share of the records that is gone, from 0 up.
+        Share of the records that was removed, from 0 up.
     margins : ndarray of shape (n_removals + 1,)
-        Smallest normalised margin of the records that are left, 0 where one is on the wrong side.
+        Smallest normalised margin of the remaining records, 0 if one is misclassified.
     """
 
     shares: NDArray[np.float64]
@@ -63,12 +63,12 @@ def removal_curve(
     n_removals: int = 48,
     penalty: float = 100.0,
 ) -> RemovalCurve:
-    r"""Remove the records of the smallest margin again and again, and follow the margin.
+    r"""Remove the records of the smallest margin repeatedly, and record the margin.
 
     A linear support vector machine through the origin is fitted; the records of the smallest
-    normalised margin :math:`y\langle w,x\rangle/(\lVert w\rVert\lVert x\rVert)` are removed, wrong
-    ones first; and again. The bounds of the published algorithms rest on this curve: a margin for
-    a number of outliers.
+    normalised margin :math:`y\langle w,x\rangle/(\lVert w\rVert\lVert x\rVert)` are removed,
+    misclassified ones first; then this is repeated. The error bounds of the published algorithms
+    depend on this curve: the margin as a function of the number of outliers.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ def removal_curve(
     share : float, default=0.0025
         Share of all records that is removed at a time, in (0, 1); at least one record.
     n_removals : int, default=48
-        How often; it ends earlier where a class would be left without records.
+        Number of removals; they stop early if a class would have no records left.
     penalty : float, default=100.0
-        Cost ``C`` of a record on the wrong side.
+        Penalty ``C`` of the support vector machine.
 
     Returns
     -------
@@ -94,15 +94,15 @@ def removal_curve(
 
     Notes
     -----
-    **Not private.** The curve shows exact facts of the table, down to single records. It is for
-    whoever may see the data, or for public data; do not release it, and do not choose the
+    **Not private.** The curve is an exact function of the table and can depend on single records.
+    Use it for public data, or if you may see the data; do not release it, and do not choose the
     parameters of a private fit by it.
 
     References
     ----------
     E. Wang, Y. Zhu and Y.-X. Wang, "Adapting to Linear Separable Subsets with Large-Margin in
-    Differentially Private Learning", 2025, Figures 2 and 3, Definition N.1 (equation 32). The
-    paper has pretrained features of CIFAR-10.
+    Differentially Private Learning", 2025, Figures 2 and 3, Definition N.1 (equation 32). The paper
+    uses pretrained features of CIFAR-10.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""The account that fits are charged to: a durable store, its pages and its cap."""
+"""The privacy ledger that fits are charged to: a durable store, its reports and its cap."""

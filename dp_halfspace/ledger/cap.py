@@ -1,10 +1,10 @@
-"""What a ledger accepts: a cap, and the rule by which entries are added up against it.
+"""What a ledger accepts: a cap on the total privacy loss, and the rule that composes entries.
 
-`Cap` is the rule for one list of events, `Account` for all that one record may have taken part in.
-The plain rule composes exact profiles, for budgets that were fixed beforehand; the adaptive one is
-a filter for budgets that earlier results decide on. ``docs/proofs/accounting.md``, section 9.
-`Parts` says what one record can have taken part in where releases are about disjoint parts of the
-data set (section 10).
+`Cap` is the rule for one list of events, `Account` the rule for every list of releases that one
+record can have taken part in. The plain rule composes exact privacy profiles, for budgets that are
+fixed in advance. The adaptive rule is a privacy filter, for budgets that may depend on earlier
+results. ``docs/proofs/accounting.md``, section 9. `Parts` says what one record can have taken part
+in where releases are about disjoint parts of the data set (section 10).
 """
 
 from __future__ import annotations
@@ -21,16 +21,24 @@ from dp_halfspace._rounding import UP
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.entries import Part
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated, single_runs
+from dp_halfspace.privacy.events import (
+    Either,
+    Event,
+    Exponential,
+    Gaussian,
+    Pure,
+    Repeated,
+    single_runs,
+)
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
-# A cap of 1 holds ten times .1, although the floats add up to a little more. Far below what
-# anybody means by an epsilon, and above the rounding of every record.
+# A cap of 1 admits ten releases of .1, although the floats add up to slightly more. The tolerance
+# is far below any meaningful difference of epsilon, and above the rounding error of a record.
 _EPSILON_SLACK = 2.0**-40
 _DELTA_SLACK = 2.0**-37
-# A pure DP release of size e is no worse than Gaussian noise of mu = sqrt(pi / 2) e, an
-# exponential mechanism than half of it; rounded up. Section 9, lemma 6.
+# A pure DP release of size e costs at most as much as Gaussian noise of mu = sqrt(pi / 2) e, an
+# exponential mechanism at most as much as half of it; rounded up. Section 9, lemma 6.
 _MU_OF_PURE = math.sqrt(0.5 * math.pi) * UP
 _MU_OF_EXPONENTIAL = 0.5 * _MU_OF_PURE
 # More fits of one size than this are not counted.
@@ -42,7 +50,7 @@ _LARGEST_COUNT = 2.0**600
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The most that may be spent; `adaptive` if earlier results may decide on later budgets."""
+    """The total budget; `adaptive` if later budgets may depend on earlier results."""
 
     epsilon: float
     delta: float
@@ -102,10 +110,10 @@ class Cap:
         return bisect_left(refused, True, lo=most // 2 + 1, key=lambda n: not fits(n)) - 1
 
     def _events_to_compare(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return what is compared with the cap: events that are no better than those given."""
+        """Return the events to compare with the cap, which cost at least as much as those given."""
         if not self.adaptive:
             return events
-        # Within the cap by its sum alone, a pure DP list can take no part in delta.
+        # A pure DP list whose sum is within the cap uses nothing of delta.
         pure = _as_pure(events)
         if pure <= self.epsilon * (1.0 + _EPSILON_SLACK):
             return [Pure(pure)]
@@ -114,10 +122,11 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A cap, and all that one replaced record may have taken part in: every case is within it.
+    """A cap, and every list of releases that one replaced record may have taken part in.
 
-    A case is a list of events that add up. There are several only where releases are about disjoint
-    parts of the data set: ``docs/proofs/accounting.md``, section 10.
+    A case is a list of events that are composed; each case must be within the cap. There are
+    several cases only if releases are about disjoint parts of the data set:
+    ``docs/proofs/accounting.md``, section 10.
     """
 
     cap: Cap
@@ -132,7 +141,8 @@ class Account:
         most = 0.0
         for case in self._costliest_first():
             total = [*case, *events]
-            # A case that is known to cost no more needs one evaluation, no search for its epsilon.
+            # A case that is known to cost no more needs one evaluation instead of a search for its
+            # epsilon.
             if self.cap.adaptive or accounting.delta(total, most) > delta:
                 most = max(most, self.cap.spent(total, delta))
         return most
@@ -141,13 +151,13 @@ class Account:
         """Largest epsilon of one further fit, Gaussian or for delta = 0 pure, that is accepted."""
         left = math.inf
         for case in self._costliest_first():
-            # A case that accepts as much needs no search for what it has left.
+            # A case that accepts as much needs no search for its remaining budget.
             if left == math.inf or not self._accepts(case, left, delta):
                 left = min(left, self.cap.remaining(case, delta, rtol=rtol))
         return left
 
     def _costliest_first(self) -> Sequence[Sequence[Event]]:
-        """Order the cases, roughly; it decides how long others take, and nothing else."""
+        """Order the cases roughly by cost; the order affects the running time only."""
         if len(self.cases) == 1:
             return self.cases
         return sorted(self.cases, key=lambda case: -accounting.delta(case, 0.0))
@@ -164,8 +174,8 @@ class Account:
         return min(self.cap.count(case, events) for case in self.cases)
 
     def refusal(self, record: PrivacyRecord) -> str:
-        """Return the text of a refusal: in public numbers what was asked for, spent and left."""
-        # Less is left for a Gaussian release than for a pure one: name what is left for this kind.
+        """Return the text of a refusal: requested, spent and remaining budget."""
+        # The remaining budget differs between Gaussian and pure releases: state it for this kind.
         cap, is_pure = self.cap, math.isfinite(_as_pure(record.events))
         kind = 0.0 if is_pure else cap.delta
         at = 0.0 if is_pure else record.delta or cap.delta
@@ -196,13 +206,15 @@ def _as_pure(events: Sequence[Event]) -> float:
 
 
 def _as_gaussian(events: Sequence[Event]) -> float:
-    """Mu of one Gaussian release that is no better than all events, in any adaptive order."""
+    """Mu of one Gaussian release that costs at least as much as all events, in any order."""
     total = 0.0
     for event, count in single_runs(events).items():
         if isinstance(event, Gaussian):
             mu = event.mu
         elif isinstance(event, Pure | Exponential):
             mu = (_MU_OF_PURE if isinstance(event, Pure) else _MU_OF_EXPONENTIAL) * event.epsilon
+        elif isinstance(event, Either):
+            mu = max(event.mu, _MU_OF_PURE * event.epsilon)
         else:
             return math.inf
         mu = max(mu, _SMALLEST_MU) if mu else 0.0
@@ -212,18 +224,18 @@ def _as_gaussian(events: Sequence[Event]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """All events of a ledger: those of releases about the whole data set, and of each part.
+    """All events of a ledger, those about the whole data set and those about each part.
 
-    Never changed after it was made.
+    It is immutable.
     """
 
     whole: Counter[Event] = field(default_factory=Counter)
     parts: Mapping[str, Counter[Event]] = field(default_factory=dict)
-    # The first part that was charged: all others have its rule.
+    # The first part that was charged; all others must have its rule.
     example: Part | None = None
 
     def after(self, releases: Iterable[tuple[Iterable[Event], Part | None]]) -> Spending:
-        """Add the events of releases, each about a part, or about the whole data set."""
+        """Add the events of releases, each about a part or about the whole data set."""
         whole, example = self.whole.copy(), self.example
         parts = {name: own.copy() for name, own in self.parts.items()}
         for events, part in releases:
@@ -236,7 +248,7 @@ class Spending:
         return Spending(whole, parts, example)
 
     def cases(self, part: Part | None = None) -> list[list[Event]]:
-        """List what one replaced record may have taken part in: events that add up, in each case.
+        """List, for each case, the events that one replaced record may have taken part in.
 
         With a `part`, only cases in which the record belongs to it, before or after.
         """
@@ -251,15 +263,15 @@ class Spending:
         cases = []
         for chosen in combinations(others, count):
             total = self.whole.copy()
-            # In one order, whichever part was asked for: then what it costs is known.
+            # In one order for every requested part, so that the cached cost can be used.
             for name in sorted((*fixed, *chosen)):
                 total.update(self.parts.get(name, {}))
             cases.append(total)
-        # Many parts often hold the same events.
+        # Many parts often have the same events.
         return [_list_events(case) for case in {frozenset(c.items()): c for c in cases}.values()]
 
     def describe(self) -> str:
-        """Say in a sentence how parts are added up; empty if there are none."""
+        """Describe in a sentence how parts are composed; empty if there are none."""
         if self.example is None:
             return ""
         if self.example.fixed_by is not None:
@@ -276,7 +288,7 @@ class Spending:
 
 
 def _costliest(names: list[str], parts: Mapping[str, Counter[Event]], count: int) -> list[str]:
-    """Leave out parts that cost no more than `count` others that are kept, whatever is added."""
+    """Leave out parts that never cost more than `count` others that are kept."""
     runs = {name: single_runs(_list_events(parts[name])) for name in names}
     kept: list[str] = []
     for name in sorted(names, key=lambda name: -_squares(runs[name])):
@@ -286,12 +298,12 @@ def _costliest(names: list[str], parts: Mapping[str, Counter[Event]], count: int
 
 
 def _squares(runs: Counter[Event]) -> float:
-    """Mu^2 of all Gaussian releases together, which says all that they cost."""
+    """Sum of mu^2 of all Gaussian releases, which determines their cost."""
     return math.fsum(e.mu**2 * n for e, n in runs.items() if isinstance(e, Gaussian))
 
 
 def _is_no_costlier(one: Counter[Event], other: Counter[Event]) -> bool:
-    """Whether each release of one list has its own in the other that costs as much, or more.
+    """Whether each release of one list is matched by one in the other that costs at least as much.
 
     The k-th largest are compared, of pure releases and of choices; others are to be equal.
     """
@@ -309,7 +321,7 @@ def _is_no_costlier(one: Counter[Event], other: Counter[Event]) -> bool:
 
 
 def _check_rule(example: Part | None, part: Part) -> None:
-    """Refuse a part that may share records with those charged before."""
+    """Refuse a part that may share records with parts charged earlier."""
     if example is not None and example.rule != part.rule:
         raise BudgetError(
             f"the part {part.name!r} may share records with the part {example.name!r}: this ledger "
@@ -319,7 +331,7 @@ def _check_rule(example: Part | None, part: Part) -> None:
 
 
 def _describe_rule(part: Part) -> str:
-    """Say how records are divided."""
+    """Describe how records are divided."""
     if part.fixed_by is not None:
         return f"the public fact {part.fixed_by!r}"
     return f"the cells of each of {part.n_records} records"

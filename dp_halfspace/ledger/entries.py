@@ -1,6 +1,6 @@
-"""What an entry of a ledger says: what was released, by which estimator, what for and for whom.
+"""Ledger entries: what was released, by which estimator, for which purpose, and who is responsible.
 
-An entry is stored as one text, the record of the release with the annotation beside it, so the
+An entry is stored as one text that contains the record of the release and the annotation, so the
 chain of digests covers both. Entries of earlier versions have no annotation.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Field of the stored text beside those of the record.
+# Field of the stored text in addition to those of the record.
 _ABOUT = "about"
 
 
@@ -22,8 +22,9 @@ _ABOUT = "about"
 class Part:
     """A part of the data set that shares no record with any other part of the same ledger.
 
-    Either a public fact fixes to which part a record belongs (`fixed_by` names it), or the cells of
-    the record do, and every release about the part reads all `n_records` records of the data set.
+    Either a public fact determines to which part a record belongs (`fixed_by` names it), or the
+    cells of the record do, and then every release about the part reads all `n_records` records of
+    the data set.
     """
 
     name: str
@@ -52,13 +53,13 @@ class Part:
 
     @property
     def n_touched(self) -> int:
-        """How many parts one replaced record can change: 1 if a public fact fixes its part."""
+        """Number of parts that one replaced record can change: 1 if its part is a public fact."""
         return 2 if self.fixed_by is None else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What is stated of a release beside its record: public texts, and the part it is about."""
+    """Statements about a release: public texts, and the part that it is about."""
 
     estimator: str | None = None
     purpose: str | None = None
@@ -108,7 +109,7 @@ class LedgerEntry:
     estimator : str or None
         Class or function that made the release.
     purpose, responsible : str or None
-        As the handle states them that was charged.
+        As stated by the handle that was charged.
     part : str or None
         Part of the data set that the release is about; None is the whole.
     """
@@ -134,7 +135,7 @@ class LedgerEntry:
 
 
 def entry_of(number: int, time: str, record: PrivacyRecord, about: Annotation) -> LedgerEntry:
-    """Return an entry as people read it."""
+    """Return an entry in readable form."""
     part = None if about.part is None else about.part.name
     return LedgerEntry(
         number, time, record, about.estimator, about.purpose, about.responsible, part
@@ -142,7 +143,7 @@ def entry_of(number: int, time: str, record: PrivacyRecord, about: Annotation) -
 
 
 def text_of(record: PrivacyRecord, about: Annotation) -> str:
-    """Write a record and what is stated beside it, as an entry stores them."""
+    """Write a record and its annotation, as an entry stores them."""
     if about == Annotation():
         return record.to_json()
     stated = json.loads(about.to_json())
@@ -157,6 +158,6 @@ def parse_text(text: str) -> tuple[PrivacyRecord, Annotation]:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise unless a value is a text that says something."""
+    """Raise unless a value is a non-empty text."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} must be a text that is not empty, got {value!r}")

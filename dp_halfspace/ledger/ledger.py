@@ -1,8 +1,8 @@
-"""A budget for one data set that outlives fits, copies, processes and crashes.
+"""A privacy ledger: the total budget of one data set, kept across fits, copies and processes.
 
-`PrivacyLedger` is a handle on the account, and `Balance` the sum of the entries that it has
-checked. What may be charged is decided in ``cap`` and ``parts``, what an entry says in ``entries``,
-how people read it in ``statement``, and where it is kept in ``store``.
+`PrivacyLedger` is a handle on the account, and `Balance` is the sum of the entries that it has
+checked. The module ``cap`` decides what may be charged, ``entries`` defines the content of an
+entry, ``statement`` writes reports, and ``store`` keeps the entries.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from dp_halfspace.privacy.profiles import check_delta, check_nonnegative, gdp_mu
 from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord, rounded_text
 
 Asked: TypeAlias = "PrivacyRecord | float | tuple[float, float]"
-# Sizes of releases of which `plan` counts how many fit, where none is asked for.
+# Epsilons of the releases that `plan` counts by default.
 _PLANNED_EPSILONS = (0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """A release of one size: how many fit, and epsilon of all at the delta of the cap after one."""
+    """A planned release: how many are accepted, and the total epsilon after one."""
 
     name: str
     epsilon: float
@@ -101,7 +101,7 @@ class LedgerPlan:
 
 
 def _plan_releases(account: Account, asked: Mapping[str, Asked]) -> LedgerPlan:
-    """Count how many releases of each size fit beside what has been spent."""
+    """Count how many releases of each size are accepted after what has been spent."""
     cap = account.cap
     sizes = {name: _events_of(name, what, cap.delta) for name, what in asked.items()}
     releases = tuple(
@@ -130,8 +130,8 @@ def _events_of(name: str, what: Asked, delta: float) -> tuple[float, float, Sequ
 class Balance:
     """The sum of all entries up to one of them, which has the number `last` and the digest.
 
-    It is made whole or not at all. A handle that replaces one by the next in a single step can
-    be interrupted anywhere, and has never read an entry without having counted it.
+    It is immutable. A handle replaces one balance by the next in a single step, so it can be
+    interrupted anywhere without having read an entry that it did not count.
     """
 
     digest: str
@@ -139,14 +139,14 @@ class Balance:
     spent: Spending = field(default_factory=Spending)
 
     def after(self, rows: Sequence[Row], handle: str) -> Balance:
-        """Add the rows that follow, and check that none of them was changed."""
+        """Add the rows that follow, and check that none of them was modified."""
         last, digest, releases = self.last, self.digest, []
         for row in rows:
             last, digest = last + 1, digest_of(digest, row)
             if (row.number, row.digest) != (last, digest):
                 raise ValueError(f"the ledger {handle} is damaged at entry {last}")
             record, about = parse_text(row.record)
-            # Seeded noise, as files may hold it, has no guarantee.
+            # Entries with seeded noise, which a file may contain, have no guarantee.
             events = (Pure(math.inf),) if record.noise == "seeded" else record.events
             releases.append((events, about.part))
         return Balance(digest, last, self.spent.after(releases))
@@ -154,7 +154,7 @@ class Balance:
 
 @dataclass(slots=True)
 class _Reading:
-    """A store and what has been read of it; shared by handles that state different purposes."""
+    """A store and the entries read from it; shared by handles with different annotations."""
 
     store: Store
     balance: Balance
@@ -166,12 +166,12 @@ class PrivacyLedger:
     Parameters
     ----------
     path : str, path or None, default=None
-        File that holds the ledger, for any number of processes. None keeps it in the memory of
+        File that stores the ledger, for any number of processes. None keeps it in the memory of
         this process; other processes are then refused.
     epsilon, delta : float
-        The cap. Not needed to reopen a file, which keeps its own.
+        The cap: the total budget. Not needed to reopen a file, which stores its own.
     dataset : str, default="data"
-        A name for people.
+        A name for human readers.
     adjacency : {"replace-one", "replace-one-label", "replace-one-person"}, default="replace-one"
         What the cap protects. A ledger of whole records refuses fits that protect labels only, and
         one of people with all their rows refuses fits that protect single records, too.
@@ -198,14 +198,15 @@ class PrivacyLedger:
     made from the same data set and charged here, and their budgets were chosen without looking at
     earlier results; entries are composed by their exact profiles. Budgets may be chosen by earlier
     results in three cases: with ``adaptive=True``, with a cap of ``delta=0``, or if every release
-    that is ever charged is Gaussian. Otherwise a choice on the way can exceed `delta`.
+    that is ever charged is Gaussian. Otherwise budgets that depend on earlier results can exceed
+    `delta`.
 
     An entry is durable before noise is drawn, and there are no refunds. Entries hold public numbers
-    only. Seeded noise is refused: who knows the seed can subtract it. A copy, a pickle and the text
-    that ``get_params`` shows in its place are further handles on the same account. A file must
-    be on a local disk: locks of network file systems are not reliable. Releases about disjoint
-    parts of the data set need not add up: `part`.
-    Proof: ``docs/proofs/accounting.md``, sections 9 and 10.
+    only. Seeded noise is refused: anyone who knows the seed can subtract it. A copy, a pickle and
+    the text that ``get_params`` shows for a ledger are further handles on the same account. A file
+    must be on a local disk: locks of network file systems are not reliable. Releases about disjoint
+    parts of the data set need not add up, see `part`. Proof: ``docs/proofs/accounting.md``,
+    sections 9 and 10.
 
     Every epsilon is stated at a delta, by default that of the cap. The same noise has a larger
     epsilon at a smaller delta, so ``remaining(delta)`` may exceed the cap's epsilon there.
@@ -270,19 +271,19 @@ class PrivacyLedger:
     def annotated(
         self, *, purpose: str | None = None, responsible: str | None = None
     ) -> PrivacyLedger:
-        """Return a handle on the same account whose entries say what a release is for.
+        """Return a handle on the same account whose entries state purpose and responsibility.
 
         Parameters
         ----------
         purpose : str or None, default=None
-            What the release is for: a public text. None keeps that of this handle.
+            Purpose of the release, a public text. None keeps the purpose of this handle.
         responsible : str or None, default=None
-            Who answers for it: a public text. None keeps that of this handle.
+            Person responsible for it, a public text. None keeps that of this handle.
 
         Returns
         -------
         PrivacyLedger
-            Pass it to an estimator in place of this one, which stays as it is. The text that
+            Pass it to an estimator instead of this one, which is unchanged. The text that
             ``get_params`` shows for either is the same, and states no purpose.
 
         Raises
@@ -327,30 +328,31 @@ class PrivacyLedger:
     ) -> PrivacyLedger:
         """Return a handle for releases about one of several disjoint parts of the data set.
 
-        What is charged through it concerns the records of this part only. Releases about other
-        parts do not add to it, and releases about the whole data set add to every part.
+        Releases that are charged through it concern the records of this part only. Releases about
+        other parts do not add to it, and releases about the whole data set add to every part.
 
         Parameters
         ----------
         name : str
-            Of the part; the same name is the same part.
+            Name of the part; the same name means the same part.
         fixed_by : str or None, default=None
-            The public fact that decides to which part a record belongs, and that stays when the
-            record is replaced: the hospital whose table it stands in, the year of collection, the
-            position in the table. How many records each part has is public then, and a fit reads
-            the records of its part. Parts cost the **maximum**.
+            The public fact that determines to which part a record belongs, and that does not change
+            when the record is replaced: the hospital whose table contains it, the year of
+            collection, the position in the table. The number of records of each part is then
+            public, and a fit reads the records of its part. Together, the parts cost the
+            **maximum** over the parts.
         n_records : int or None, default=None
             Number of all records (of all persons, if persons are protected), if the cells of a
-            record decide to which part it belongs: a replaced record may then leave one part and
-            enter another. A release about a part must read all `n_records`, those of other parts
-            as one fixed record or with weight zero, since how many belong to a part is private.
-            Parts cost the sum of the **two** costliest.
+            record determine to which part it belongs. A replaced record may then leave one part and
+            enter another. A release about a part must read all `n_records` records, those of other
+            parts as one fixed record or with weight zero, because the number of records of a part
+            is private. Together, the parts cost the sum of the **two** costliest parts.
 
         Returns
         -------
         PrivacyLedger
-            `spent`, `remaining` and `plan` of it answer for the records of this part; `entries`
-            and the exports show all.
+            A handle whose `spent`, `remaining` and `plan` refer to the records of this part;
+            `entries` and the exports show all.
 
         Raises
         ------
@@ -359,11 +361,11 @@ class PrivacyLedger:
 
         Notes
         -----
-        **Privacy.** The ledger cannot see which records a fit reads: that the parts of one ledger
-        share no record, and how records come to them, is stated here and on the page of the
-        ledger. It refuses parts by two rules, and, with `n_records`, a record of another number.
-        A person with all rows must be in one part where persons are protected.
-        Proof: ``docs/proofs/accounting.md``, section 10.
+        **Privacy.** The ledger cannot see which records a fit reads. The user states here that the
+        parts of one ledger share no record and how records are assigned to them, and the statement
+        appears on the report of the ledger. A ledger refuses parts with different rules and, with
+        `n_records`, a record of a fit to another number of records. If persons are protected, all
+        rows of a person must be in one part. Proof: ``docs/proofs/accounting.md``, section 10.
 
         Examples
         --------
@@ -380,14 +382,14 @@ class PrivacyLedger:
         return self._with_annotation(part=Part(name, fixed_by, n_records))
 
     def _with_annotation(self, **about: Any) -> PrivacyLedger:
-        """Return a handle on the same account, and on what was read of it, that states more."""
+        """Return a handle on the same account with further annotations."""
         other = PrivacyLedger.__new__(type(self))
         other._reading, other._about = self._reading, replace(self._about, **about)
         return other
 
     @property
     def handle(self) -> str:
-        """Text that stands for the ledger wherever an estimator takes one."""
+        """Text that can be passed to an estimator instead of the ledger."""
         return self._store.handle
 
     @property
@@ -402,7 +404,7 @@ class PrivacyLedger:
 
     @property
     def dataset(self) -> str:
-        """The name for people."""
+        """The name for human readers."""
         return str(self._store.terms["dataset"])
 
     @property
@@ -421,10 +423,10 @@ class PrivacyLedger:
         Raises
         ------
         BudgetError
-            If the record and all entries together would pass the cap, if it states no release,
-            protects less than the ledger does or has seeded noise, if the part that the handle is
-            for may share records with another, or if the ledger cannot be written. Nothing is
-            charged.
+            If the record and all entries together would exceed the cap, if the record lists no
+            release, protects less than the ledger does or has seeded noise, if the part of the
+            handle may share records with another part, or if the ledger cannot be written. Nothing
+            is charged.
         ValueError
             If the file has been damaged, or was replaced by that of another ledger.
         """
@@ -439,7 +441,8 @@ class PrivacyLedger:
                 row = row._replace(digest=digest_of(balance.digest, row))
                 transaction.insert(row)
         if fits:
-            # Durable. Who is interrupted before this step reads the entry as anybody else's.
+            # The entry is durable. A handle that is interrupted before this step reads it like an
+            # entry of another handle.
             self._balance = balance.after([row], self.handle)
         else:
             raise BudgetError(
@@ -458,9 +461,10 @@ class PrivacyLedger:
         Returns
         -------
         float
-            Rounded up; infinity if nothing is proved at `delta`. With ``adaptive=True`` it says how
-            much of the cap is used, and the promise is the cap. With parts, that of the records
-            that have taken part in most, and of a handle for a part, of its records.
+            Rounded up; infinity if nothing is proved at `delta`. With ``adaptive=True`` it is the
+            used part of the cap, and the guarantee is the cap. With parts, it is that of the
+            records with the largest cost or, for a handle of a part, that of the records of the
+            part.
         """
         at = self.delta if delta is None else check_delta(delta)
         return self._current_account().spent(at)
@@ -471,16 +475,16 @@ class PrivacyLedger:
         Parameters
         ----------
         delta : float or None, default=None
-            Of that fit: 0 for pure DP, positive for a Gaussian mechanism; None is that of
-            the cap.
+            Delta of that fit: 0 for pure DP, positive for a Gaussian mechanism; None is that of the
+            cap.
 
         Returns
         -------
         float
-            Epsilon of that fit at its own delta; 0 if nothing is left. It may exceed the epsilon
-            of the cap where `delta` is below that of the cap: noise that is worth epsilon 3 at
-            delta 1e-6 is worth 3.6 at 1e-8, and charges no more than before. A pure DP
-            fit may be left less or more than a Gaussian one.
+            Epsilon of that fit at its own delta; 0 if nothing is left. It may exceed the epsilon of
+            the cap if `delta` is below that of the cap: noise with epsilon 3 at delta 1e-6 has
+            epsilon 3.6 at 1e-8, and its charge is the same. The remaining epsilon of a pure DP fit
+            may be smaller or larger than that of a Gaussian one.
 
         Examples
         --------
@@ -505,42 +509,42 @@ class PrivacyLedger:
         """Return the entries as a table, with epsilon of all entries up to each of them.
 
         Columns ``spent_after`` and ``spent_delta`` are that epsilon and the delta of the cap, at
-        which it holds. With a `path` they are written to that file, too; a file of a ledger is
-        refused. Texts that a spreadsheet would take for a formula begin with an apostrophe.
+        which it holds. With a `path` the table is also written to that file; a file of a ledger is
+        refused. Texts that a spreadsheet would interpret as a formula begin with an apostrophe.
         """
         return write_text(self._statement().to_csv(), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a page for an auditor to print and sign; with a `path` it is written, too.
+        """Return a page for an auditor to print and sign; with a `path` it is also written.
 
-        A file of a ledger is refused. The page holds the terms, what is spent and left, one line
-        for every entry with estimator, purpose, person responsible and part, every epsilon at the
-        delta of the cap, and the digest of all entries: public facts, and neither the path of the
-        ledger nor what the records state as public.
+        A file of a ledger is refused. The page contains the terms, the spent and the remaining
+        budget, one line for every entry with estimator, purpose, responsible person and part, every
+        epsilon at the delta of the cap, and the digest of all entries. These are public facts; the
+        path of the ledger and the public facts in the records are left out.
         """
         return write_text(self._statement().to_html(), path)
 
     def summary(self) -> str:
-        """Text for people: what is promised, how much is spent, and what is left."""
+        """Text for human readers: the guarantee, the spent and the remaining budget."""
         return self._statement().summary()
 
     def plan(self, *epsilons: float, **asked: Asked) -> LedgerPlan:
-        """Count how many more releases of which size fit; nothing is charged.
+        """Count how many more releases of given sizes are accepted; nothing is charged.
 
         Parameters
         ----------
         *epsilons : float
-            Sizes of releases at the delta of the cap; .1, .3 and 1 if nothing is asked.
+            Epsilons of releases at the delta of the cap; .1, .3 and 1 by default.
         **asked : PrivacyRecord, float or tuple (epsilon, delta)
-            Releases under names: what ``plan(X, y)`` of an estimator or of a search returns, or
-            numbers, for a Gaussian release or for delta = 0 a pure DP one. That is what an
-            ``AdaptiveMarginClassifier`` and ``private_score`` with this budget release.
+            Named releases: the result of ``plan(X, y)`` of an estimator or of a search, or numbers
+            for a Gaussian release or, with delta = 0, a pure DP one. ``AdaptiveMarginClassifier``
+            and ``private_score`` with this budget make such releases.
 
         Returns
         -------
         LedgerPlan
-            It prints as a table. For each release `count` is exact: as many are accepted if
-            nothing else is charged, and not one more.
+            It prints as a table. For each release `count` is exact: this many are accepted if
+            nothing else is charged, and no more.
 
         Raises
         ------
@@ -549,7 +553,7 @@ class PrivacyLedger:
 
         Notes
         -----
-        **Privacy.** A function of public numbers, so asking costs nothing.
+        **Privacy.** A function of public numbers, so calling it uses no budget.
 
         Examples
         --------
@@ -570,9 +574,9 @@ class PrivacyLedger:
         return _plan_releases(self._current_account(), every)
 
     def close(self) -> None:
-        """Let go of the account: this handle refuses everything from now on.
+        """Close this handle, which refuses all calls from then on.
 
-        No file is open between two calls, so that this is for order only. Opening the path again
+        No file is open between two calls, so closing releases no resource. Opening the path again
         gives another handle. ``with PrivacyLedger(path) as ledger:`` closes at the end.
         """
         account = self._store.first_digest
@@ -596,21 +600,21 @@ class PrivacyLedger:
         return f"PrivacyLedger({self.handle!r}: {state}, {cap}{about})"
 
     def __copy__(self) -> PrivacyLedger:
-        """Return this ledger: there is one account."""
+        """Return this ledger, because there is only one account."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PrivacyLedger:
-        """Return this ledger: there is one account."""
+        """Return this ledger, because there is only one account."""
         return self
 
     def __getstate__(self) -> dict[str, str]:
-        """Keep a handle and whose it is, in a pickle as in a file of skops."""
+        """Store the handle and its annotation, for pickle and skops."""
         state = {"handle": self.handle, "account": self._store.first_digest}
         stated = {} if self._about == Annotation() else {"about": self._about.to_json()}
         return {**state, **stated}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        """Find the account again; a model without its ledger still predicts."""
+        """Find the account again; a model whose ledger is lost still predicts."""
         handle, account = state["handle"], state["account"]
         try:
             store = find_store(handle)
@@ -624,7 +628,7 @@ class PrivacyLedger:
         self._bind(store, Annotation.from_dict(json.loads(state.get("about", "{}"))))
 
     def _check_kind(self, record: PrivacyRecord) -> None:
-        """Refuse a record that states no release, seeded noise, and less protection than here."""
+        """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
         if not record.events:
             raise BudgetError(
                 "the record states no release, so that nothing would be charged whatever epsilon "
@@ -656,11 +660,11 @@ class PrivacyLedger:
             )
 
     def _cap(self) -> Cap:
-        """Return the rule of what is accepted."""
+        """Return the rule for accepting charges."""
         return Cap(self.epsilon, self.delta, self.adaptive)
 
     def _statement(self) -> Statement:
-        """Read everything anew."""
+        """Read all entries again."""
         with self._store.transaction(writes=False) as account:
             rows = account.rows(0)
         balance, entries = Balance(self._store.first_digest), []
@@ -675,29 +679,29 @@ class PrivacyLedger:
         return Statement(*terms, balance.digest, entries, tuple(parts.values()))
 
     def _current_account(self) -> Account:
-        """Return the cap and what is charged so far, read anew."""
+        """Return the cap and the charges so far, after reading new entries."""
         with self._store.transaction(writes=False) as transaction:
             return self._account(self._catch_up(transaction))
 
     def _account(self, balance: Balance) -> Account:
-        """Return the cap beside all that a record this handle is for may have taken part in."""
+        """Return the cap and all releases that a record of this handle may have taken part in."""
         return Account(self._cap(), balance.spent.cases(self._about.part))
 
     def _catch_up(self, transaction: Transaction) -> Balance:
-        """Read the entries that have been added, and check that none was changed."""
+        """Read the entries that have been added, and check that none was modified."""
         balance = self._balance
         rows = transaction.rows(max(balance.last - 1, 0))
         known = (balance.last, balance.digest)
         if balance.last and (not rows or (rows[0].number, rows[0].digest) != known):
             raise ValueError(f"the ledger {self.handle} has lost entries, or was replaced")
-        # One step, after which and before which the handle is a true account of some entries;
-        # threads that share it may set each other back, and then read again.
+        # A single assignment: before and after it, the handle is consistent with some entries.
+        # Threads that share it may set each other back, and then read the entries again.
         self._balance = balance = balance.after(rows[bool(balance.last) :], self.handle)
         return balance
 
 
 def write_text(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return a text, after writing it where that is asked for."""
+    """Return a text, after writing it to a file if a path is given."""
     if path is not None:
         if belongs_to_ledger(Path(path)):
             raise ValueError(f"{path} is a file of a privacy ledger: write to another one")
@@ -706,7 +710,7 @@ def write_text(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def open_ledger(ledger: Any) -> Any:
-    """Return the ledger that an estimator was given, or that a text stands for.
+    """Return the ledger that was passed to an estimator, as an object or as a text.
 
     A text is a path, or the `handle` of a ledger in memory; anything else is returned as it is.
 
@@ -721,8 +725,8 @@ def open_ledger(ledger: Any) -> Any:
     if not isinstance(ledger, str | os.PathLike):
         return ledger
     store = find_store(os.fspath(ledger))
-    # What has been read of a ledger need not be read again; another file of the same name is
-    # another ledger.
+    # Entries that have been read need not be read again; another file of the same name is another
+    # ledger.
     key = store.handle, store.first_digest
     known = _OPEN.get(key)
     if known is None or isinstance(known._store, LostStore):

@@ -1,4 +1,4 @@
-"""All entries of a ledger as people read them: a summary, a table, a page to sign."""
+"""Reports of a ledger: a summary, a table, and a page to sign."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dp_halfspace._html import csv_cell, page, printable, table
 from dp_halfspace.ledger.cap import Account, Cap, Spending
 from dp_halfspace.ledger.entries import LedgerEntry, Part
 from dp_halfspace.privacy.events import (
+    Either,
     Event,
     Exponential,
     Gaussian,
@@ -39,12 +40,13 @@ _WORDS: dict[type[Event], tuple[str, str]] = {
     Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
     ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),
     RandomStopping: ("choice by random stopping", "choices by random stopping"),
+    Either: ("pure DP or Gaussian release", "pure DP or Gaussian releases"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """All entries of a ledger at one moment, each with all spending up to it; public facts only.
+    """All entries of a ledger at one moment, each with the total up to it; public facts only.
 
     The digest covers its terms.
     """
@@ -57,7 +59,7 @@ class Statement:
     parts: Sequence[Part] = ()
 
     def summary(self) -> str:
-        """Text of what a ledger promises, holds and has left."""
+        """Text with the guarantee, the entries and the remaining budget of a ledger."""
         state = describe_entries(len(self.entries), self._spent(), self.cap.delta)
         left = (f"  - {kind}: epsilon {epsilon}" for kind, epsilon in self._left())
         head = [f"Ledger of {self.dataset!r}: {state}.", f"Promise: {self._promise()}", "Left:"]
@@ -136,7 +138,7 @@ class Statement:
         return Account(self.cap, self._spending().cases()).spent(self.cap.delta)
 
     def _spent_after(self) -> Iterator[float]:
-        """Epsilon of the entries up to each of them: a part changes only its own cases."""
+        """Epsilon of the entries up to each of them; a part changes only its own cases."""
         parts, most = {part.name: part for part in self.parts}, 0.0
         for entry, spending in self.entries:
             part = None if entry.part is None else parts[entry.part]
@@ -144,7 +146,7 @@ class Statement:
             yield most
 
     def _promise(self) -> str:
-        """Return what the cap promises, in sentences."""
+        """Return the guarantee of the cap, in sentences."""
         cap = self.cap
         is_free = cap.adaptive or cap.delta == 0.0
         condition = "" if is_free else ", if their budgets did not follow earlier results"
@@ -156,7 +158,7 @@ class Statement:
         )
 
     def _left(self) -> list[tuple[str, str]]:
-        """List kinds of one more release, each with the largest epsilon that fits."""
+        """List kinds of one more release, each with the largest epsilon that is accepted."""
         kinds = {"one more pure DP release": 0.0}
         if self.cap.delta > 0.0:
             kinds[f"or one more Gaussian release at delta {self.cap.delta:g}"] = self.cap.delta
@@ -172,7 +174,7 @@ class Statement:
         return left
 
     def _other_deltas(self) -> str:
-        """Say why other deltas have other epsilons."""
+        """Explain why other deltas have other epsilons."""
         return (
             f"Spent and left are stated at delta {self.cap.delta:g}, that of the cap. The same "
             "noise has a larger epsilon at a smaller delta, so that remaining(delta) for a smaller "
@@ -181,7 +183,7 @@ class Statement:
 
 
 def _describe_release(entry: LedgerEntry) -> str:
-    """Say in words who released what."""
+    """Describe in words what was released by which estimator."""
     who = "A release" if entry.estimator is None else entry.estimator
     counts = Counter[type[Event]]()
     for event, count in single_runs(entry.record.events).items():
@@ -191,7 +193,7 @@ def _describe_release(entry: LedgerEntry) -> str:
 
 
 def _list_events(record: PrivacyRecord) -> str:
-    """Return the claim of a release and its events, to be unfolded."""
+    """Return the claim of a release and its events, as an element that can be expanded."""
     lines = [f"claimed: epsilon {record.epsilon:g} at delta {record.delta:g}"]
     lines += [event.describe() for event in record.events]
     items = "".join(f"<li>{escape(printable(line))}</li>" for line in lines)

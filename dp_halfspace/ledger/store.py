@@ -1,10 +1,10 @@
-"""Where a ledger keeps its entries: the memory of one process, or a file of SQLite.
+"""Storage of ledger entries: in the memory of one process, or in an SQLite file.
 
-A store knows texts and their order, nothing about privacy. The terms have a digest from the
-beginning, and every entry carries one of itself, of all before it and of the terms; the number and
-the digest of the last entry are kept apart, so that entries missing at the end show. A transaction
-excludes every other writer, and is durable when it ends; a process that is killed inside one leaves
-nothing behind.
+A store handles texts and their order, and nothing about privacy. The terms have a digest, and every
+entry has a digest of itself, of all entries before it and of the terms. The number and the digest
+of the last entry are stored separately, so that missing entries at the end are detected. A
+transaction excludes every other writer, and is durable when it ends; a process that is killed
+inside a transaction changes nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _APPLICATION = 0x6470686C
 _FORMAT = 2
 # How long a connection waits for others.
 _WAIT_SECONDS = 60.0
-# Ends of the names of files that SQLite keeps beside a database while it is at work.
+# Suffixes of the files that SQLite keeps next to an open database.
 COMPANIONS = ("-journal", "-wal", "-shm")
-# A message of SQLite may quote a damaged name that is no text.
+# A message of SQLite may quote a damaged name that is not valid text.
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _TERMS = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
 _SCHEMA = """
@@ -57,19 +57,19 @@ class Row(NamedTuple):
 
 
 def digest_of(previous: str, row: Row) -> str:
-    """Return what the digest of an entry has to be."""
+    """Return the digest that an entry must have."""
     text = json.dumps([previous, row.number, row.time, row.record])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _text_of(terms: dict[str, Any]) -> str:
-    """Return the one text that stands for terms."""
+    """Return the canonical text of the terms."""
     return json.dumps(terms, sort_keys=True)
 
 
 @dataclass(slots=True)
 class _MemoryTransaction:
-    """The entries as they were when it began, and those that it adds."""
+    """The entries at the start of the transaction, and those that it adds."""
 
     _rows: tuple[Row, ...]
     added: tuple[Row, ...] = ()
@@ -85,13 +85,13 @@ class _MemoryTransaction:
 
 @dataclass(slots=True)
 class _HasTerms:
-    """A store with its terms, which never change after it was made."""
+    """A store with its terms, which never change."""
 
     terms: dict[str, Any]
 
     @property
     def first_digest(self) -> str:
-        """What stands for the digest before the first entry, in no two ledgers the same."""
+        """The digest before the first entry, which is different for every ledger."""
         return hashlib.sha256(_text_of(self.terms).encode()).hexdigest()
 
 
@@ -99,7 +99,8 @@ class _HasTerms:
 class MemoryStore(_HasTerms):
     """Entries in the memory of the process that made them.
 
-    Another process, also one that was forked, would spend a copy of the budget: it is refused.
+    Another process, including a forked one, is refused, because it would spend a copy of the
+    budget.
     """
 
     _process: int = field(default_factory=os.getpid)
@@ -123,7 +124,7 @@ class MemoryStore(_HasTerms):
             begun = self._rows
             transaction = _MemoryTransaction(begun)
             yield transaction
-            # Only a signal handler of this thread can have come between; nothing of its is lost.
+            # Only a signal handler of this thread can have run in between; its entries are kept.
             if self._rows is not begun:
                 raise BudgetError("another charge came in the middle of this one: charge again")
             self._rows = begun + transaction.added
@@ -137,7 +138,7 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True)
 class LostStore:
-    """A store that is not available any more: it refuses everything."""
+    """A store that is no longer available and refuses all calls."""
 
     handle: str
     reason: str = _LOST
@@ -179,7 +180,7 @@ class _SqlTransaction:
         is_whole = (rows[-1].number, rows[-1].digest) == known if rows else after >= known[0]
         if not is_whole:
             raise ValueError(f"the ledger {self._path} is damaged, or has lost entries at its end")
-        # One wrong bit makes a text a blob, which has no digest.
+        # A single wrong bit can turn a text into a blob, which has no digest.
         if not all(isinstance(text, str) for row in rows for text in row[1:]):
             raise ValueError(f"the ledger {self._path} is damaged: an entry holds no text")
         return rows
@@ -190,9 +191,9 @@ class _SqlTransaction:
         self._connection.execute("UPDATE account SET last = ?, head = ?", (row.number, row.digest))
 
 
-# SQLite must not be forked while it is at work: the child would find its locks taken, by threads
-# that it does not have, for ever. So a fork waits until this process has no connection; a thread
-# that forks inside its own transaction does not wait for itself.
+# A process must not fork while SQLite has a connection: in the child, its locks would be held
+# forever by threads that do not exist there. So a fork waits until this process has no connection.
+# A thread that forks inside its own transaction does not wait for itself.
 _connected = threading.RLock()
 
 
@@ -202,12 +203,12 @@ def _before_fork() -> None:
 
 
 def _after_fork() -> None:
-    """Let the threads of the parent go on."""
+    """Let the threads of the parent continue."""
     _connected.release()
 
 
 def _free_in_child() -> None:
-    """Make a new lock in a forked child, where no thread that holds the old one lives on."""
+    """Make a new lock in a forked child, where the thread that holds the old one does not exist."""
     global _connected  # noqa: PLW0603 - a lock cannot be freed for somebody else
     _connected = threading.RLock()
 
@@ -237,14 +238,14 @@ class FileStore(_HasTerms):
 
     @classmethod
     def open(cls, path: Path) -> FileStore:
-        """Open a file that is there; it is read, and never changed, by this.
+        """Open an existing file, which is read and not modified.
 
         Raises ValueError if it is no ledger, or damaged.
         """
         if not path.exists():
             raise FileNotFoundError(f"there is no ledger at {path}")
-        # The first bytes identify a ledger. SQLite may write to a file that it opens, to repair
-        # what a killed process has left, so no other file may be opened by it.
+        # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
+        # after a killed process, so it must not open other files.
         with path.open("rb") as file:
             header = file.read(100)
         version = int.from_bytes(header[60:64], "big")
@@ -271,7 +272,7 @@ class FileStore(_HasTerms):
 
     @classmethod
     def create(cls, path: Path, terms: dict[str, Any]) -> FileStore:
-        """Make a file; one that is there already, or appears meanwhile, is opened instead.
+        """Create a file; if it exists already, or is created meanwhile, it is opened instead.
 
         The file appears under its name complete, or not at all.
         """
@@ -289,7 +290,7 @@ class FileStore(_HasTerms):
                 connection.execute("INSERT INTO account VALUES (?, ?, ?, ?)", account)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_FORMAT}")
-            # Neither of them replaces a file that is there.
+            # Neither of them replaces an existing file.
             (os.rename if os.name == "nt" else os.link)(new, path)
         except FileExistsError:
             pass  # another process was faster; whether it agrees on the terms is checked
@@ -301,7 +302,7 @@ class FileStore(_HasTerms):
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        """As of the other stores; what SQLite refuses is a BudgetError.
+        """As for the other stores; an error of SQLite becomes a BudgetError.
 
         Raises ValueError if the file is that of another ledger, or is damaged.
         """
@@ -318,7 +319,8 @@ class FileStore(_HasTerms):
                             "ledger: open it again if that is the one to charge"
                         )
                     yield _SqlTransaction(connection, self.path, account)
-                    # Durable before anybody draws noise; an exception leaves without this.
+                    # The entry is durable before noise is drawn; after an exception this is not
+                    # reached.
                     connection.execute("COMMIT")
                 finally:
                     connection.close()
@@ -334,7 +336,7 @@ class FileStore(_HasTerms):
 
 
 def belongs_to_ledger(path: Path) -> bool:
-    """Tell whether a path leads to a file of a ledger, or to what SQLite keeps beside one."""
+    """Whether a path is a file of a ledger, or a file that SQLite keeps next to one."""
     place = Path(os.path.realpath(path))
     owners = [place.with_name(place.name.removesuffix(end)) for end in ("", *COMPANIONS)]
     return any(owner.is_file() and _is_ledger(_header(owner)) for owner in owners)
@@ -356,7 +358,7 @@ def _is_ledger(header: bytes) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from one that has taken its name, or None if there is none."""
+    """Return the identity of a file, which a file that replaces it does not share, or None."""
     try:
         found = path.stat()
     except OSError:
@@ -380,14 +382,14 @@ def _account_in(connection: sqlite3.Connection, path: Path) -> _Account:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open a connection that waits for others, and makes every commit durable."""
+    """Open a connection that waits for other connections and makes every commit durable."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
     )
     try:
         connection.execute("PRAGMA synchronous = EXTRA")
     except BaseException:
-        # The first statement is the one that finds a damaged header.
+        # The first statement detects a damaged header.
         connection.close()
         raise
     return connection
@@ -395,8 +397,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 Store: TypeAlias = MemoryStore | FileStore | LostStore
 
-# Ledgers in memory, by handle. They stay for the life of the process: a handle that had
-# forgotten its entries would hand out the budget again.
+# Ledgers in memory, by handle. They are kept for the life of the process, because a handle without
+# its entries would allow the budget to be spent again.
 _IN_MEMORY: dict[str, MemoryStore] = {}
 
 
@@ -409,7 +411,7 @@ def find_store(handle: str) -> Store:
 
 def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
     """Open or make a store."""
-    # The id tells a ledger from any other, also from a later one under the same name.
+    # The id identifies a ledger, also against a later one under the same name.
     defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
     complete = {"id": uuid4().hex, **defaults, **terms}
     if path is not None:

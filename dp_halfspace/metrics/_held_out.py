@@ -1,4 +1,4 @@
-"""Held-out records, checked, what a model makes of each of them, and scores of groups of them.
+"""Checked held-out records, the model output for each of them, and scores of groups of them.
 
 A record is in one group, so one noisy table of confusions for each group has the sensitivity of one
 table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
@@ -36,9 +36,9 @@ from dp_halfspace.privacy.record import PrivacyRecord
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Checked records; those of one person stand together in `order`, as the labels do.
+    """Checked records; `order` and the labels keep the records of one person together.
 
-    `classes` are sorted, as the codes of labels are, whatever their order in the model. Of scores
+    `classes` are sorted, as the codes of labels are, whatever their order in the model. For scores
     by group, `group` is the number of the group of each record, in the order of the labels.
     """
 
@@ -56,10 +56,10 @@ class HeldOut:
         return int(self.codes.shape[0]) if self.people is None else len(self.people)
 
     def outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
-        """Return what the model makes of each record, by itself, which stays beside it."""
+        """Return the model output for each record, computed independently, next to the record."""
         if isinstance(self.X, Chunks):
             model = without_ledger_and_seed(model)
-            # What is wrong with the columns is said before anything travels.
+            # Columns are checked before any chunk is sent to a worker.
             codes = np.zeros(len(self.X.sample), dtype=np.intp)
             outcome(model, self.X.sample, codes, self.classes)
         if self.people is None:
@@ -100,7 +100,7 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
 
 # Name of the group of records whose value is not in the public list.
 OTHER = "other"
-# Gaps of all pairs together miss with this probability.
+# Probability that the intervals of the gaps of all pairs do not all cover.
 _MISSED = 0.05
 
 
@@ -111,21 +111,22 @@ class PrivateGroupScore:
     Attributes
     ----------
     metric : str
-        Its name.
+        Name of the metric.
     groups : tuple
-        The public values, and ``"other"`` behind them.
+        The public values, followed by ``"other"``.
     value : ndarray of shape (n_groups,)
         The estimate for every group.
     interval : tuple (low, high) of ndarray of shape (n_groups,)
-        95 % interval of every group by itself, for sampling and noise.
+        95 % interval of each group separately, covering sampling and noise.
     gap : ndarray of shape (n_groups, n_groups)
-        Value of the group of the row minus that of the group of the column.
+        Value of the group of the row minus the value of the group of the column.
     gap_interval : tuple (low, high) of ndarray of shape (n_groups, n_groups)
-        Hold the gaps of all pairs of groups at once in 95 % of all samples and draws of the noise.
+        Simultaneous intervals: they contain the gaps of all pairs of groups in 95 % of all samples
+        and draws of the noise.
     confusion : ndarray of shape (n_groups, n_classes, n_classes)
-        The noisy numbers of records, true labels by rows.
+        Noisy counts of records, with true labels by rows.
     privacy_ : PrivacyRecord
-        What was spent, on all metrics of one call together.
+        The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
 
@@ -157,7 +158,7 @@ class PrivateGroupScore:
     classes: NDArray[Any] = field(repr=False)
 
     def __str__(self) -> str:
-        """Say the score of every group, and which gaps are certain."""
+        """Describe the score of every group, and list the gaps whose intervals exclude zero."""
         low, high = self.interval
         lines = [f"{self.metric} by group, each with a 95 % interval:"]
         for name, value, start, end in zip(self.groups, self.value, low, high, strict=True):
@@ -180,10 +181,10 @@ class PrivateGroupScore:
 def group_codes(
     by: Any, by_values: Sequence[Any], X: Any, n_rows: int, *, hides_rows: bool
 ) -> NDArray[np.intp]:
-    """Return the number of the group of each record; what is not listed is in the last group.
+    """Return the number of the group of each record; values that are not listed are in the last.
 
-    Values are compared by their canonical texts: one text in a column of a file makes texts of all
-    its numbers, and must not move the other records.
+    Values are compared by their canonical texts. A single text in a column of a file turns all
+    numbers of the column into texts, and this must not change the groups of the other records.
     """
     if isinstance(by, str):
         names = getattr(X, "columns", None)
@@ -231,14 +232,14 @@ def group_score(
 def _gap_interval(
     value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return intervals that hold all gaps at once, by Bonferroni's inequality."""
+    """Return simultaneous intervals of all gaps, by Bonferroni's inequality."""
     g = len(value)
     pairs = max(1, g * (g - 1) // 2)
     wider = float(ndtri(1.0 - _MISSED / (2.0 * pairs))) / TWO
     down, up = value - low, high - value
     gap = np.subtract.outer(value, value)
-    # Deviations of independent estimates add up in squares; where next to nothing is known of a
-    # group the estimate may be off on one side, and every gap is possible.
+    # Standard deviations of independent estimates add up in squares. If almost nothing is known
+    # about a group, its estimate may be off to one side, and every gap is possible.
     least = gap - wider * np.hypot.outer(down, up)
     most = gap + wider * np.hypot.outer(up, down)
     is_known = np.logical_and.outer(high - low < WIDE, high - low < WIDE)

@@ -1,9 +1,9 @@
-"""What noisy counts say: estimates, and intervals that hold sampling and noise.
+"""Estimates from noisy counts, and intervals that cover sampling and noise.
 
-A share ``p`` is kept if the noisy ``numerator - p denominator`` is within about two standard
-deviations of zero; near 0 and 1, further on the side where no share is, and less far on the other.
-Everything here is a function of what was released. Derivation: ``docs/proofs/metrics.md``,
-section 4.
+An interval consists of the shares ``p`` for which the noisy ``numerator - p denominator`` is within
+about two standard deviations of zero. Near 0 and 1 the limit is larger on the side where no share
+exists, and smaller on the other. Everything here is a function of what was released. Derivation:
+``docs/proofs/metrics.md``, section 4.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Estimate = tuple[Any, Any, Any]
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Quadratic = tuple[float, float, float]
 
-# Standard deviations on both sides that hold a little more than 95 % of a normal distribution.
+# Two-sided limit, in standard deviations, that holds a little over 95 % of a normal distribution.
 TWO = 2.0
-# What the tails of one Laplace variable add to them.
+# Addition to this limit for the tails of one Laplace variable.
 _LAPLACE = 0.185
 # That part of a normal distribution, and its one-sided quantile.
 _INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
-# Deviations of the noise that records of the highest cells of scores must exceed.
+# The counts of the highest cells of scores must exceed this many deviations of the noise.
 _OUT_OF_NOISE = 3.0
-# A recall of which less is known than this may be anything.
+# With less information on a recall than this, its interval is [0, 1].
 WIDE = 0.5
 
 
@@ -48,7 +48,7 @@ class Released:
 
     @property
     def tail(self) -> float:
-        """Fourth moment of the noise that a normal distribution does not have."""
+        """Excess fourth moment of the noise over that of a normal distribution."""
         return _LAPLACE * self.variance**2 if self.is_laplace else 0.0
 
     def divided_by(self, unit: float) -> Released:
@@ -57,18 +57,18 @@ class Released:
 
 
 def share_of_right(released: Released) -> Estimate:
-    """Estimate the share of the records that are right, which counts `RIGHT` for each."""
+    """Estimate the share of correctly predicted records, each of which counts `RIGHT`."""
     right = released.divided_by(RIGHT)
     return _share_of_n(right.counts[0], right)
 
 
 def classes_beside(released: Released) -> Released:
-    """Return counts of classes that stand behind the number of right predictions."""
+    """Return the counts of classes, which follow the count of correct predictions."""
     return replace(released, counts=released.counts[1:, None])
 
 
 def classes_by_rows(released: Released) -> Released:
-    """Return counts of which every row is of one class."""
+    """Return counts, one row for each class."""
     return released
 
 
@@ -81,7 +81,7 @@ def classes_of_bins(released: Released) -> Released:
 def majority_share(by_class: Released) -> Estimate:
     """Estimate the share of the records that the class with the largest noisy count has.
 
-    Of K classes the largest has a share of 1/K at least, whatever the noise says.
+    The largest of K classes has a share of at least 1/K, whatever the noisy counts are.
     """
     classes = by_class.counts.sum(axis=1)
     whole = replace(by_class, variance=by_class.variance * by_class.counts.shape[1])
@@ -99,7 +99,7 @@ def counts_of_records(released: Released) -> Estimate:
 
 
 def mean_loss(released: Released) -> Estimate:
-    """Estimate the mean of losses in [0, 1] from their sum and a sum that says how they vary."""
+    """Estimate the mean of losses in [0, 1] from their sum and from a sum for their variance."""
     losses, n = released.divided_by(SCALE), released.n
     total, spread = losses.counts
     known = min(max(total, 0.0), float(n))
@@ -114,13 +114,13 @@ def mean_log_loss(released: Released) -> Estimate:
 
 
 def recall(released: Released) -> Estimate:
-    """Estimate the share of the second class that is found, from a table of confusions."""
+    """Estimate the share of the second class that is predicted as such, from a confusion matrix."""
     (_, _), (missed, found) = released.counts.tolist()
     return _part(missed, found, released)
 
 
 def precision(released: Released) -> Estimate:
-    """Estimate the share of the second class among those said to be of it."""
+    """Estimate the share of the second class among the records predicted to be of it."""
     (_, false), (_, found) = released.counts.tolist()
     return _part(false, found, released)
 
@@ -128,7 +128,8 @@ def precision(released: Released) -> Estimate:
 def f1(released: Released) -> Estimate:
     """Estimate the harmonic mean of recall and precision, ``2 J / (1 + J)``.
 
-    ``J`` is the share of found ones among all that are of the second class or said to be.
+    ``J`` is the share of true positives among all records that are of the second class or predicted
+    to be of it.
     """
     (_, false), (missed, found) = released.counts.tolist()
     shares = _part(false + missed, found, released, n_wrong=2)
@@ -137,14 +138,14 @@ def f1(released: Released) -> Estimate:
 
 
 def accuracy_in_table(released: Released) -> Estimate:
-    """Estimate the share that is predicted right from a table of confusions of unknown size."""
+    """Estimate the accuracy from a confusion matrix of unknown size."""
     table, k = released.counts, len(released.counts)
     right = float(np.trace(table))
     return _part(float(table.sum()) - right, right, released, n_right=k, n_wrong=k * (k - 1))
 
 
 def mean_recall_in_table(released: Released) -> Estimate:
-    """Estimate the mean over classes of the share that is predicted right from confusions."""
+    """Estimate the mean recall over classes from a confusion matrix."""
     table, k = released.counts, len(released.counts)
     right = np.diag(table)
     parts = [
@@ -155,7 +156,7 @@ def mean_recall_in_table(released: Released) -> Estimate:
 
 
 def mean_recall(released: Released) -> Estimate:
-    """Estimate the mean over classes of the share that is predicted right."""
+    """Estimate the mean recall over classes."""
     return mean_of_parts(*_recalls(released))
 
 
@@ -163,8 +164,9 @@ def mean_of_parts(
     value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> Estimate:
     """Return the mean of independent estimates, with its interval."""
-    # Deviations of independent estimates add up in squares, on each side by itself; but where next
-    # to nothing is known of a class, the estimate may be off on one side, and they add up.
+    # Standard deviations of independent estimates add up in squares, separately on each side. If
+    # almost nothing is known about a class, its estimate may be off to one side, and the deviations
+    # themselves add up.
     is_known = high - low < WIDE
     ends = []
     for gaps in (value - low, high - value):
@@ -187,14 +189,14 @@ def area_under_curve(released: Released) -> Estimate:
 def average_precision(released: Released) -> Estimate:
     """Estimate the mean precision over the ranks of the second class, by cells of scores.
 
-    The variance is that of the linear part of the estimate, with the counts as a Poisson model
-    has them, and noise: ``docs/proofs/metrics.md``, section 4.
+    The variance is that of the linear part of the estimate, with Poisson counts and the noise:
+    ``docs/proofs/metrics.md``, section 4.
     """
     negative, positive = released.counts[:, ::-1]
     v, n_cells = released.variance, np.arange(1, positive.size + 1)
     above, false = np.cumsum(positive), np.cumsum(negative)
-    # The highest cells count as one until their records stand out of the noise: a precision that
-    # is a ratio of noises says nothing.
+    # The highest cells are merged until their counts exceed the noise: a precision that is a ratio
+    # of two noises carries no information.
     stands_out = above + false >= np.maximum(_OUT_OF_NOISE * np.sqrt(2.0 * v * n_cells), 0.5)
     if not stands_out.any() or above[-1] <= 0.0:
         return 0.5, 0.0, 1.0
@@ -216,7 +218,7 @@ def average_precision(released: Released) -> Estimate:
         variance += float((np.maximum(counts, 0.0) + v) @ weights)
     deviation = TWO * math.sqrt(variance)
     value = min(max(value, 0.0), 1.0)
-    # Within the highest cells the order is not seen: half of what it could add.
+    # The order within the highest cells is unknown: take half of what it could add.
     unseen = 0.5 * float(share[0] * (1.0 - exactness[0])) if first else 0.0
     return value, max(0.0, value - deviation), min(1.0, value + deviation + max(unseen, 0.0))
 
@@ -245,7 +247,7 @@ def _share(numerator: float, denominator: float, variance: _Quadratic, tail: flo
 
 
 def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: float) -> float:
-    """Return the largest share that the released numbers do not speak against."""
+    """Return the largest share that is compatible with the released numbers."""
     constant, linear, square = variance
 
     def excess(p: float) -> float:
@@ -256,7 +258,7 @@ def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: 
         most = TWO + min(tail / v / v, _LAPLACE)
         from_0, from_1 = (q * denominator / deviation / most for q in (p, 1.0 - p))
         if from_0 < 1.0:
-            # Noise that goes below zero says as little as noise at zero.
+            # A noisy count below zero carries as little information as one at zero.
             beyond = ndtr(TWO + (1.0 - from_0) * (_ONE_SIDED - TWO)) - _INSIDE
             most *= -float(ndtri(max(beyond, 1e-99))) / TWO
         elif from_1 < 1.0:
@@ -272,7 +274,7 @@ def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: 
 def _part(
     wrong: float, right: float, released: Released, *, n_right: int = 1, n_wrong: int = 1
 ) -> Estimate:
-    """Estimate the share of the right ones among all, of sums of so many noisy counts each."""
+    """Estimate a ratio of two sums, each of this many noisy counts."""
     n, v = wrong + right, released.variance
     p = min(max(right / n, 0.0), 1.0) if n > 0.0 else 0.5
     tail = released.tail * (n_wrong * p**4 + n_right * (1.0 - p) ** 4)
@@ -293,7 +295,7 @@ def _area(counts: NDArray[np.float64], variance: float) -> Estimate:
         kernel = above - area
         noisy_n, noisy_p = negative + variance, positive + variance
         first = noisy_p @ (kernel @ negative) ** 2 + noisy_n @ (positive @ kernel) ** 2
-        # The part of second order is in both.
+        # The second-order part is contained in both.
         return float(first - noisy_p @ kernel**2 @ noisy_n)
 
     low, middle, high = spread(0.0), spread(0.5), spread(1.0)

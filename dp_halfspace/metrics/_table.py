@@ -1,4 +1,4 @@
-"""Every metric that can be released: what it needs, counts, charges and estimates, in one entry."""
+"""Every metric that can be released: its requirements, counts, cost and estimator, in one entry."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class Metric:
     Attributes
     ----------
     sensitivity : tuple of int and float
-        How far the counts move if one record, or one person, is replaced: in the sum of absolute
-        values, and Euclidean. Derivation: ``docs/proofs/metrics.md``, sections 1 and 3.
+        l1 and l2 sensitivity of the counts under replacement of one record, or one person.
+        Derivation: ``docs/proofs/metrics.md``, sections 1 and 3.
     tally : callable
-        Sums what the model answers for the records, their class indices and `Cells`.
+        Computes the counts from the model outputs for the records, their class indices and `Cells`.
     estimate : callable
-        Makes of the `Released` counts a value and the ends of its interval.
+        Computes from the `Released` counts a value and the ends of its interval.
     outcome : callable
-        What the model makes of each record by itself.
+        The model output for each record.
     methods : tuple of str
         The model must have one of these.
     is_binary : bool
@@ -80,14 +80,14 @@ class Metric:
     borders : callable or None
         Public borders of cells of scores, from the model and what the user states.
     curve : callable or None
-        What is drawn, from the counts, the borders and the estimate.
+        The points of the curve, from the counts, the borders and the estimate.
     thresholds : callable or None
         Thresholds that belong to the points of the curve, from the borders.
     by_class : callable or None
-        The counts of which every row is of one class, where the release has them: the share of
-        the majority class follows from them.
+        The counts with one row for each class, if the release contains them: the share of the
+        majority class follows from them.
     in_group : callable or None
-        Makes a value and an interval of the noisy table of confusions of one group of records.
+        Computes a value and an interval from the noisy confusion matrix of one group of records.
     largest : float
         The largest value that the metric can have; the smallest one is 0.
     display : callable or None
@@ -114,12 +114,12 @@ class Metric:
 
 
 _TWO_CELLS = (2, math.sqrt(2.0))
-# In units: what a right prediction counts for beside the class of its record.
+# Units that a correct prediction counts, where the class of its record counts one.
 _RIGHT_AND_CLASS = (tallies.RIGHT + 2, math.sqrt(tallies.RIGHT**2 + 2.0))
 
 
 def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
-    """Return a metric of two classes that the table of confusions decides."""
+    """Return a metric of two classes that is a function of the confusion matrix."""
     return Metric(
         _TWO_CELLS,
         tallies.count_confusions,

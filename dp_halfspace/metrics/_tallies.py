@@ -1,7 +1,7 @@
-"""What a score counts: whole numbers, summed over the records, that one record moves little.
+"""The counts behind a score: sums of whole numbers over the records, of small sensitivity.
 
-A person with several records counts like one, by weights or by the mean of them. The sums are exact
-and so are their sensitivities. Proof: ``docs/proofs/metrics.md``, sections 1 and 3.
+A person with several records counts as one, by weights or by the mean over the records. The sums
+are exact and so are their sensitivities. Proof: ``docs/proofs/metrics.md``, sections 1 and 3.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 # Losses of the Brier score, and log losses over the largest one, are multiples of 1 / SCALE.
 SCALE = 2**16
-# Log losses above this count as this, in natural units of information: a probability of .0067.
+# Log losses are clipped at this, in nats: a probability of .0067.
 LARGEST_LOG_LOSS = 5.0
-# What a right prediction counts for beside the class of its record, which counts for one.
+# Units that a correct prediction counts, where the class of its record counts one.
 RIGHT = 4
-# Of a calibration curve: what a record counts for, in whole units.
+# Calibration curve: the whole units that a record counts.
 COUNT = 64
 # Half a bin, in the same units.
 HALF = 16
-# Half units of log-odds; tenths; and of scores whose scale is not known, thirds of their width
-# where most of them are and ever wider steps beyond.
+# Borders at multiples of a half in log-odds, and at tenths. For scores of unknown scale, thirds of
+# their width where most of them are, and increasingly wide steps beyond.
 HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
 TENTHS = np.arange(1, 10) / 10.0
 _WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33))
-# Where quartiles of such scores may lie; they are as far apart as 1.35 deviations of a normal
-# distribution.
+# Candidates for the quartiles of such scores; the quartiles of a normal distribution are 1.35
+# standard deviations apart.
 _SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
 PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 _QUARTILES = 1.35
@@ -42,13 +42,13 @@ _QUARTILES = 1.35
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What fixes the cells of a count: classes, borders of scores, owners and public groups."""
+    """Definition of the cells: classes, borders of scores, owners of records, public groups."""
 
     n_classes: int
     borders: FloatArray | None = None
     people: People | None = None
     n_groups: int = 1
-    # Sums of weights are exact with integer factors up to this.
+    # Sums of weights are exact for integer factors up to this.
     largest: int = COUNT
 
     @property
@@ -58,7 +58,7 @@ class Cells:
 
 
 def checked_borders(given: ArrayLike) -> FloatArray:
-    """Return borders that a user states."""
+    """Check borders that the user states."""
     borders = np.asarray(given, dtype=np.float64)
     if borders.ndim != 1 or not borders.size or not (np.diff(borders) > 0).all():
         raise ValueError("thresholds must be None or an increasing list of public numbers")
@@ -91,7 +91,7 @@ def between_places(values: NDArray[np.float64], people: People | None) -> NDArra
 
 
 def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Return how far each of the public places is from the two quartiles, in records, negative."""
+    """Return minus the distance of each public place from the two quartiles, in records."""
     below = np.cumsum(counts)[:-1]
     scores: NDArray[np.float64] = -np.abs(below - np.array([[0.25], [0.75]]) * n)
     return scores
@@ -107,14 +107,14 @@ def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
 def chances_of_truth(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the probability that the model gives to the class of each record."""
+    """Return the predicted probability of the class of each record."""
     return probabilities_of_all(model, X, codes, classes)[np.arange(len(codes)), codes]
 
 
 def probabilities_of_all(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the probabilities of the sorted classes; what is no number is zero."""
+    """Return the probabilities of the sorted classes; NaN counts as zero."""
     return np.nan_to_num(_probabilities(model, X, codes, classes))
 
 
@@ -128,7 +128,7 @@ def predicted_classes(
 def scores_of(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the score of each record for the second of two classes: a probability, if it has."""
+    """Return the score of each record for the second class: a probability, if there is one."""
     if hasattr(model, "predict_proba"):
         return np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])
     scores = _numbers(
@@ -155,7 +155,7 @@ def log_losses_of(
 ) -> NDArray[np.int64]:
     """Return minus the logarithm of the probability of the truth, in `LARGEST_LOG_LOSS`/SCALE."""
     probabilities = _probabilities(model, X, codes, classes)[np.arange(len(codes)), codes]
-    # Below the least of these a loss is the largest one: so is that of what is no number.
+    # Below the smallest of these, and for NaN, the loss is the largest one.
     probabilities = np.clip(
         np.nan_to_num(probabilities, nan=0.0), 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0
     )
@@ -173,9 +173,9 @@ def _probabilities(
 
 
 def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return what a method of the model answers, in its shape; one label or score may be a row."""
+    """Return the output of a method of the model in its shape; one label or score may be a row."""
     given = getattr(model, method)(X)
-    # Of a list numpy would choose one type by all answers: one text makes texts of all numbers.
+    # For a list, numpy would choose one type by all outputs: one text turns all numbers into texts.
     answers = np.asarray(given, dtype=object if isinstance(given, list | tuple) else None)
     if answers.shape == (*shape, 1) and len(shape) == 1:
         return answers[:, 0]
@@ -186,7 +186,7 @@ def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -
 
 
 def _numbers(answers: NDArray[Any], method: str) -> NDArray[np.float64]:
-    """Return answers as floats; an error would quote the one that is no number."""
+    """Return outputs as floats; an exception would quote the value that is not a number."""
     with suppress(TypeError, ValueError, OverflowError):
         return np.array(answers, dtype=np.float64)
     raise ValueError(f"model.{method} must return real numbers")
@@ -195,9 +195,10 @@ def _numbers(answers: NDArray[Any], method: str) -> NDArray[np.float64]:
 def _coded_labels(
     labels: NDArray[Any], codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.intp]:
-    """Return the positions of predicted labels; what is none of the classes is a wrong one.
+    """Return the positions of predicted labels; an unknown label is a wrong prediction.
 
-    It counts as the class behind that of the record: an exception would be an answer about it.
+    It counts as the class after that of the record. An exception would reveal something about the
+    record.
     """
     if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUS":
         found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
@@ -210,7 +211,7 @@ def _coded_labels(
 
 
 def _position(label: Any, positions: dict[Any, int]) -> int:
-    """Return the position of a label, or -1 for what is none."""
+    """Return the position of a label, or -1 if it is not a class."""
     with suppress(TypeError, ValueError):  # it cannot be looked up
         return positions.get(label, -1)
     return -1
@@ -219,13 +220,13 @@ def _position(label: Any, positions: dict[Any, int]) -> int:
 def count_right_beside_classes(
     values: NDArray[Any], codes: NDArray[np.intp], cells: Cells
 ) -> FloatArray:
-    """Count the records that are predicted right, in units of `RIGHT`, and those of each class."""
+    """Count the correctly predicted records, in units of `RIGHT`, and the records of each class."""
     by_class = count_right_by_class(values, codes, cells)
     return np.append(RIGHT * by_class[:, 1].sum(), by_class.sum(axis=1))
 
 
 def count_right_by_class(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
-    """Count the records of each class that are predicted wrong, and right."""
+    """Count the wrongly and the correctly predicted records of each class."""
     return _histogram(codes, (values == codes).astype(np.intp), (cells.n_classes, 2), cells.weights)
 
 
@@ -249,7 +250,7 @@ def count_scores(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) ->
 
 
 def count_bins(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
-    """Count the records of each class by the bin of their probability, and where they are in it."""
+    """Count the records of each class by the bin of their probability and the position in it."""
     found, counts = _by_cell(values, codes, cells)
     edges = np.array([0.0, *_borders(cells), 1.0])
     share = (values - edges[found]) / np.diff(edges)[found]
@@ -265,7 +266,7 @@ def sum_losses(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> F
     people = cells.people
     if people is not None:
         values = np.add.reduceat(values, people.starts) // people.counts
-    # The second sum says how the losses vary, and costs nothing.
+    # The second sum serves for the variance of the losses. It does not raise the sensitivity.
     spread = values * (SCALE - values) // SCALE
     return np.array([values.sum(), spread.sum()], dtype=np.float64)
 

@@ -1,6 +1,6 @@
-"""Scores on held-out records: count, charge, add noise, and say how sure the result is.
+"""Private scores on held-out records: count, charge, add noise, and compute intervals.
 
-All counts of a metric are released at once, and everything shown is a function of them.
+All counts of a metric are released at once, and every result is a function of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import (
     HeldOut,
+    PrivateGroupScore,
     group_codes,
     group_score,
     held_out,
@@ -53,12 +54,13 @@ from dp_halfspace.privacy.record import PrivacyRecord
 if TYPE_CHECKING:
     from sklearn.calibration import CalibrationDisplay
     from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
+    from typing_extensions import Unpack
 
-# Part of epsilon for one quartile of scores of unknown scale, times n epsilon.
+# Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
 _PLACE = 150.0
-# Its least value.
+# Smallest value of this share.
 _LEAST_SHARE = 0.04
-# Where it would be more than this, the quartiles are taken for -1 and 1.
+# If the share would exceed this, the quartiles are assumed to be -1 and 1.
 _LARGEST_SHARE = 0.25
 
 
@@ -69,29 +71,29 @@ class PrivateScore:
     Attributes
     ----------
     metric : str
-        Its name.
+        Name of the metric.
     value : float or ndarray of shape (n_classes, n_classes) or (n_bins,)
-        The estimate; of a confusion matrix noisy counts, true labels by rows, between 0 and n; of
-        a calibration curve the share of positives in every bin.
+        The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows;
+        for a calibration curve, the share of positives in every bin.
     interval : tuple (low, high)
-        Covers the score on fresh records in 95 % of all samples and draws of the noise; of a
-        confusion matrix or a calibration curve two arrays, the interval of every entry by itself,
-        for n fresh records.
+        95 % confidence interval for the score on fresh records, which covers sampling and noise.
+        For a confusion matrix or a calibration curve two arrays, with a separate interval of every
+        entry, for n fresh records.
     privacy_ : PrivacyRecord
-        What was spent, on all metrics of one call together.
+        The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
     curve : tuple of two arrays, or None
-        For ``metric="roc_auc"`` (fpr, tpr), rates at the public thresholds, from (0, 0) to (1, 1).
-        For ``"average_precision"`` (precision, recall), recall rising.
-        For ``"calibration_curve"`` (prob_true, prob_pred) of every bin.
+        For ``metric="roc_auc"`` (fpr, tpr) at the public thresholds, from (0, 0) to (1, 1). For
+        ``"average_precision"`` (precision, recall), recall rising. For ``"calibration_curve"``
+        (prob_true, prob_pred), one of each for every bin.
     thresholds : ndarray or None
-        Of ``"roc_auc"`` and ``"average_precision"`` the threshold of every point of the curve:
+        For ``"roc_auc"`` and ``"average_precision"`` the threshold of every point of the curve:
         scores of at least this are positive. The first one of ``"roc_auc"`` is infinite.
     majority : tuple (share, low, high), or None
-        Share of the records that the majority class has, and a 95 % interval, from the same noisy
-        counts: what a model scores in accuracy that always answers this class. None for
-        ``"brier"`` and ``"log_loss"``, which count no classes.
+        Share of the majority class with a 95 % interval, from the same noisy counts. It is the
+        accuracy of a model that always predicts this class. None for ``"brier"`` and
+        ``"log_loss"``, which count no classes.
 
     Examples
     --------
@@ -117,7 +119,7 @@ class PrivateScore:
 
     @property
     def is_uninformative(self) -> bool:
-        """Whether some interval is all that is possible: the noise hides that number."""
+        """Whether some interval is the whole range of values, so that noise hides that number."""
         metric = METRICS[self.metric]
         n_samples = dict(self.privacy_.public)["n_samples"]
         most = metric.largest if math.isfinite(metric.largest) else n_samples
@@ -125,7 +127,7 @@ class PrivateScore:
         return bool(np.any((low <= 0.0) & (high >= most)))
 
     def __str__(self) -> str:
-        """Say the score in a sentence, with the majority class beside it."""
+        """Describe the score in a sentence, together with the share of the majority class."""
         metric = METRICS[self.metric]
         ends = (np.ravel(part).tolist() for part in (self.value, *self.interval))
         said = [
@@ -151,12 +153,12 @@ class PrivateScore:
         Returns
         -------
         RocCurveDisplay, ConfusionMatrixDisplay or CalibrationDisplay
-            Of a calibration curve the bins of which something is known.
+            For a calibration curve, with the bins for which the counts carry information.
 
         Raises
         ------
         ValueError
-            For other metrics, which are one number.
+            For other metrics, which are single numbers.
         """
         draw = METRICS[self.metric].display
         if draw is None:
@@ -165,6 +167,38 @@ class PrivateScore:
         return display
 
 
+class _Options(TypedDict, total=False):
+    """Arguments of `private_score` that do not decide what it returns."""
+
+    epsilon: float
+    delta: float | str
+    groups: Any
+    by_values: Sequence[Any] | None
+    thresholds: ArrayLike | None
+    random_state: int | None
+    ledger: Any
+
+
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: str = ..., by: None = None,
+    **options: Unpack[_Options],
+) -> PrivateScore: ...  # fmt: skip
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: Sequence[str], by: None = None,
+    **options: Unpack[_Options],
+) -> list[PrivateScore]: ...  # fmt: skip
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: str = ..., by: ArrayLike,
+    **options: Unpack[_Options],
+) -> PrivateGroupScore: ...  # fmt: skip
+@overload
+def private_score(
+    model: Any, X: Any, y: ArrayLike, *, metric: Sequence[str], by: ArrayLike,
+    **options: Unpack[_Options],
+) -> list[PrivateGroupScore]: ...  # fmt: skip
 @np.errstate(all="ignore")
 def private_score(
     model: Any,
@@ -180,62 +214,64 @@ def private_score(
     thresholds: ArrayLike | None = None,
     random_state: int | None = None,
     ledger: Any = None,
-) -> Any:
-    """Release how good a model is on held-out records, within a budget.
+) -> PrivateScore | PrivateGroupScore | list[PrivateScore] | list[PrivateGroupScore]:
+    """Release scores of a model on held-out records, within a privacy budget.
 
     Parameters
     ----------
     model : fitted classifier
-        With ``classes_`` and ``predict``; for ``"roc_auc"`` and ``"average_precision"`` with
+        Model with ``classes_`` and ``predict``; for ``"roc_auc"`` and ``"average_precision"`` with
         ``predict_proba`` or ``decision_function``, for ``"brier"``, ``"log_loss"`` and
-        ``"calibration_curve"`` with ``predict_proba``.
-        A pipeline will do. ``classes_`` may be in any order. A predicted label that is not among
-        them counts as a wrong one.
+        ``"calibration_curve"`` with ``predict_proba``. It may be a pipeline. ``classes_`` may be in
+        any order. A predicted label that is not in ``classes_`` counts as a wrong prediction.
     X : array-like of shape (n_samples, n_features), or in chunks
-        Records that the model was not fitted to; whatever the model takes. Chunks
+        Records that the model was not fitted to, of any type that the model accepts. Chunks
         (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are read once per metric.
     y : array-like of shape (n_samples,), or in chunks
-        Labels, from the public set ``model.classes_``; of rows in chunks in the same chunks, or
+        Labels, from the public set ``model.classes_``; for rows in chunks, in the same chunks or as
         an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` (two classes; the curve comes with it), ``"calibration_curve"`` (two classes;
-        share of positives in bins of the probability), ``"brier"`` (half the squared
-        distance between probabilities and truth, in [0, 1]; with two classes that of scikit-learn),
-        ``"log_loss"`` (natural logarithms; a record counts 5 at most), and for two classes, the
-        second of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
-        ``"average_precision"``.
-        A list shares the budget in equal parts, of mu^2 or, if `delta` is 0, of `epsilon`; metrics
-        of one table (the confusion matrix, recall, precision and F1; the area and the average
-        precision) are released together and have one part.
+        ``"roc_auc"`` (two classes; with the curve), ``"calibration_curve"`` (two classes; share of
+        positives in bins of the probability), ``"brier"`` (half the squared distance between
+        probabilities and truth, in [0, 1]; for two classes equal to scikit-learn's), ``"log_loss"``
+        (natural logarithms; the loss of a record is clipped at 5), and for two classes, the second
+        of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
+        ``"average_precision"``. The metrics of a list have equal shares of the budget, of mu^2 or,
+        if `delta` is 0, of `epsilon`. Metrics that are functions of one table (the confusion
+        matrix, recall, precision and F1; the area under the curve and the average precision) are
+        released together and have one share.
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     groups : array-like of shape (n_samples,) or None, default=None
-        Who each record belongs to; needs ``delta > 0``. The unit of privacy is then a person with
-        all records, each of which weighs one over their number; n is the number of people.
+        The person to whom each record belongs; needs ``delta > 0``. The unit of privacy is then a
+        person with all their records, each of which has weight one over their number, and n is the
+        number of people.
     by : array-like of shape (n_samples,), str or None, default=None
-        The group (a ward, a sex) of each record, or the name of the column of the data frame `X`
-        that says it: the score of every group, and the gaps between them, from one table of
-        confusions for each group. A record is in one group, so the noise of a count does not grow
-        with their number. For metrics that the table decides: ``"accuracy"``,
-        ``"balanced_accuracy"``, ``"recall"``, ``"precision"`` and ``"f1"``.
+        The group (for example a ward, or a sex) of each record, or the name of the column of the
+        data frame `X` that contains it. The result is then the score of every group and the gaps
+        between them, from one confusion matrix for each group. A record is in one group, so the
+        noise of a count does not grow with their number. For metrics that are functions of a
+        confusion matrix: ``"accuracy"``, ``"balanced_accuracy"``, ``"recall"``, ``"precision"`` and
+        ``"f1"``.
     by_values : sequence or None, default=None
-        PUBLIC list of the values of `by`, needed with it. What is not in the list counts for a
-        group of its own, the last one, ``"other"``. Values are compared by their canonical texts:
-        1, 1.0 and ``"1"`` are one, as a file may store them by what its other rows hold.
+        PUBLIC list of the values of `by`, needed with it. Records with other values form a further
+        group, the last one, named ``"other"``. Values are compared by their canonical texts: 1, 1.0
+        and ``"1"`` are equal, because the type in which a file stores a value may depend on its
+        other rows.
     thresholds : array-like of increasing floats or None, default=None
-        PUBLIC. For ``"roc_auc"`` and ``"average_precision"``, scores are told apart only
-        where one of these is between them; None takes half units of log-odds from -8 to 8 for
-        probabilities; for other scores a third of their width and more, which is learnt with
-        their centre for about 4 % of the budget.
-        For ``"calibration_curve"`` the inner borders of the bins, by default tenths.
+        PUBLIC thresholds. For ``"roc_auc"`` and ``"average_precision"``, two scores are
+        distinguished only if one of these is between them. None takes multiples of 0.5 in log-odds
+        from -8 to 8 for probabilities. For other scores, None takes steps of at least a third of
+        the width of their distribution; width and centre are learnt with about 4 % of the budget.
+        For ``"calibration_curve"`` the inner borders of the bins, by default multiples of 0.1.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises
-        `PrivacyWarning`: whoever knows it can subtract the noise.
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
 
     Returns
     -------
@@ -246,18 +282,19 @@ def private_score(
     Raises
     ------
     ValueError, BudgetError
-        By what is refused of arguments, data, budget and the shape of what the model returns:
-        nothing was spent.
+        If arguments, data, budget or the shape of what the model returns are refused. Nothing was
+        spent.
 
     Notes
     -----
     **Privacy.** (epsilon, delta)-differentially private in the held-out records, under replace-one
     adjacency, of a record or, with `groups`, of a person with any number of records. Public: their
-    number, or that of people, ``model.classes_``, `thresholds` and every other argument.
-    Private: everything else, class counts included. The model must be public or private, and
-    treat every record by itself, as all models here do; its own errors are its own. Held-out
-    records that belong to the same data set as those of the fit are charged to the same ledger.
-    Source: this project, ``docs/proofs/metrics.md``; no paper.
+    number, or that of people, ``model.classes_``, `thresholds` and every other argument. Private:
+    everything else, class counts included. The model must be public or itself private, and must
+    predict each record independently of the others, as all models of this package do. Exceptions
+    that the model raises are not covered. If the held-out records belong to the same data set as
+    those of the fit, charge both to the same ledger. Source: this project,
+    ``docs/proofs/metrics.md``; no paper.
 
     Examples
     --------
@@ -280,7 +317,7 @@ def private_score(
     data = _check_held_out(model, X, y, metrics, groups)
     if by is not None or by_values is not None:
         group = _groups_of(by, by_values, X, data, metrics)
-        # Behind the public values stands the group of all others.
+        # The group of all other values follows the public values.
         data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
     epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
     if groups is not None and delta == 0 and math.isfinite(epsilon):
@@ -323,7 +360,7 @@ _Noisy = tuple[Released, NDArray[np.float64] | None]
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One table that is released, fixed by public numbers, and the metrics that it decides."""
+    """One table to release, defined by public numbers, and the metrics that are functions of it."""
 
     names: tuple[str, ...]
     borders: NDArray[np.float64] | None
@@ -343,7 +380,7 @@ class _Job:
         **Guarantee.**
 
         - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: one table of noisy sums, behind the quartiles of the scores where no cells are
+        - Released: one table of noisy sums, preceded by the quartiles of the scores if no cells are
           stated.
         - Sensitivity: that of the metric in `METRICS`, of the table.
         - Proof: ``docs/proofs/metrics.md``, sections 1 to 3.
@@ -369,7 +406,7 @@ class _Job:
 
         - Adjacency: replace-one, of a record or of a person with all rows.
         - Released: two of the public places, each by the exponential mechanism.
-        - Sensitivity: 1 of the number of records on either side of a place.
+        - Sensitivity: 1, of the number of records on either side of a place.
         - Proof: ``docs/proofs/metrics.md``, section 2.
         """
         if self.place is None:
@@ -387,7 +424,7 @@ def _score(
     record: PrivacyRecord,
     classes: NDArray[Any],
 ) -> PrivateScore:
-    """Estimate a metric from the table that decides it."""
+    """Estimate a metric from the table that it is a function of."""
     metric = METRICS[name]
     released, borders = next(
         noisy for job, noisy in zip(jobs, releases, strict=True) if name in job.names
@@ -437,7 +474,7 @@ def _jobs(
     epsilon: float,
     delta: float,
 ) -> list[_Job]:
-    """Divide a budget: equal parts of mu^2, beside what quartiles cost, or of epsilon (pure DP)."""
+    """Divide a budget in equal parts of mu^2, less quartiles, or of epsilon (pure DP)."""
     tables: dict[Any, list[str]] = {}
     for name in metrics:
         # Metrics of the same counts of the same outcomes are decided by one release.
@@ -472,7 +509,7 @@ def _jobs(
 def _check_held_out(
     model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: Any
 ) -> HeldOut:
-    """Check what the metrics need of the model, then the schema of the records."""
+    """Check the methods that the metrics need, then the schema of the records."""
     n_classes = len(known_classes(model))
     for name in metrics:
         metric = METRICS[name]
@@ -486,7 +523,7 @@ def _check_held_out(
 def _noise(
     metric: Metric, epsilon: float, mu: float
 ) -> GaussianNoise | DiscreteLaplaceNoise | NoNoise:
-    """Choose the noise by public numbers alone: pure where there is no mu."""
+    """Choose the noise by public numbers alone; without mu it is that of pure DP."""
     absolute, euclidean = metric.sensitivity
     if math.isinf(epsilon):
         return NoNoise()

@@ -1,8 +1,8 @@
-"""What wraps a model that is fitted already and learns one thing from held-out private records.
+"""Base of classifiers that wrap a fitted model and learn one thing from held-out private records.
 
-It is the first of a list of candidates that meets a target, chosen by the exponential mechanism.
-What a candidate has beyond the target moves by at most one if a record is replaced; so does the
-utility that is made of it here. Proofs: ``docs/proofs/operating_points.md``.
+They learn the first of a list of candidates that meets a target, chosen by the exponential
+mechanism. The excess of a candidate over the target changes by at most one if a record is replaced,
+and so does the utility that is computed from it here. Proofs: ``docs/proofs/operating_points.md``.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
 
 
 class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
-    """A classifier round another one, whose probabilities, scores and tags are its own."""
+    """A classifier that wraps another one and passes on its probabilities, scores and tags."""
 
     estimator: Any
 
     @property
     def _inner(self) -> Any:
-        """The model that is asked: of a search the best run, once there is one."""
+        """The wrapped model; for a fitted search the best run."""
         return getattr(self, "best_estimator_", self.estimator)
 
     @available_if(_inner_has("predict_proba"))
@@ -95,13 +95,13 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
 
 
 class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
-    """A fitted model, and what a fit of the wrapper releases of held-out records."""
+    """A fitted model, and one release about held-out records when the wrapper is fitted."""
 
     estimator: Any
     epsilon: float
     random_state: int | None
 
-    # What the model must have one of.
+    # The model must have at least one of these methods.
     _methods: tuple[str, ...] = ("predict_proba",)
 
     def _check_model(self) -> NDArray[Any]:
@@ -130,12 +130,12 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or in chunks
-            Records that the model was not fitted to; whatever it takes.
+            Records to which the model was not fitted, in any form that the model accepts.
         y : array-like of shape (n_samples,), or in chunks
             Labels, from the public set ``estimator.classes_``.
         groups : array-like of shape (n_samples,) or None, default=None
-            Who each record belongs to. The unit of privacy is then a person with all records,
-            each of which weighs one over their number.
+            The person to whom each record belongs. The unit of privacy is then a person with all
+            records, each of which weighs one over their number.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         Raises
         ------
         ValueError, BudgetError
-            By what is refused of parameters, model, data and budget: nothing was spent.
+            If parameters, model, data or budget are refused. Nothing was spent.
 
         Notes
         -----
@@ -153,7 +153,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         """
         data, plan, record = self._plan_fit(X, y, groups)
         warn_of_weak_guarantee(record)
-        # What the model says of the records, before anything is charged: its errors are its own.
+        # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         source = noise_source(self.random_state)
         ledger = opened_ledger(self.ledger, type(self).__name__)
@@ -177,7 +177,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         y : array-like of shape (n_samples,), or in chunks
             Labels.
         groups : array-like of shape (n_samples,) or None, default=None
-            Who each record belongs to; only the number of people matters.
+            The person to whom each record belongs; only the number of people matters.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
 
         Notes
         -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
+        **Privacy.** A function of public quantities, so calling it uses no budget.
         """
         return self._plan_fit(X, y, groups)[2]
 
@@ -253,13 +253,15 @@ def events_of(*mechanisms: Any) -> tuple[Event, ...]:
     return tuple(mechanism.event for mechanism in mechanisms)
 
 
-# Shares of counts, and slacks, are multiples of one over this: what is computed of counts is exact.
+# Targets and slacks are multiples of one over this, so that everything computed from counts is
+# exact.
 COUNT_GRID = 2**12
-# Natural logarithm of the weight of a candidate over that of the one before it.
+# Natural logarithm of the ratio of the weights of a candidate and of the one before it.
 _STEP = 0.1
-# Up to this rate two candidates that meet a target are counted; beyond, slacks are below a record.
+# Up to this rate the weights of two candidates that meet the target are used; beyond, slacks are
+# below one record.
 _LARGEST_RATE_OF_TWO = 1.25
-# In means of what choices that miss the target cost.
+# Smallest number of records that a target must leave out, in units of the mean slack.
 _LEAST_MISSED = 1.25
 
 
@@ -278,9 +280,9 @@ def crossing_utilities(
 ) -> NDArray[np.float64]:
     """Return utilities that are nonnegative for the first candidate with an excess of zero.
 
-    A candidate is as good as its own excess and as what all candidates before it lack, times the
-    `steepness`: with one, each utility is a minimum of numbers that move as much as the excesses
-    do. Candidates stand along the last axis, the preferred ones first.
+    The utility of a candidate is the minimum of its own excess and of the deficits of all
+    candidates before it, times the `steepness`. With a steepness of one it changes by no more than
+    the excesses do. Candidates are along the last axis, the preferred ones first.
     """
     before = steepness * np.maximum.accumulate(excess, axis=-1)[..., :-1]
     utilities = excess.copy()
@@ -299,14 +301,14 @@ def chosen_places(
 
 @dataclass(frozen=True, slots=True)
 class Slack:
-    """What a target is raised by, so that it is met in spite of the noise of a choice.
+    """Amount by which a target is raised so that it is met with high probability over the noise.
 
     Attributes
     ----------
     n_candidates : int
         Number of candidates; the last one always meets the target.
     rate : float
-        Weight of a candidate is the exponential of this times its utility.
+        The weight of a candidate is the exponential of the rate times its utility.
     """
 
     n_candidates: int
@@ -326,16 +328,17 @@ class Slack:
 
 @dataclass(frozen=True, slots=True)
 class MeanSlack:
-    """What a target is raised by, so that it is met in the mean over the noise of a choice.
+    """Amount by which a target is raised so that it is met in expectation over the noise.
 
-    Each step from the last candidate, which always meets the target, costs a public ``step`` of
-    utility: however many candidates miss the target, together they weigh at most ``odds`` times
-    the first that meets it. ``docs/proofs/operating_points.md``, section 3.
+    Each step away from the last candidate, which always meets the target, is penalised by a public
+    ``step`` of utility. However many candidates miss the target, their total weight is then at most
+    ``odds`` times that of the first candidate that meets it. ``docs/proofs/operating_points.md``,
+    section 3.
 
     Attributes
     ----------
     rate : float
-        Weight of a candidate is the exponential of this times its utility.
+        The weight of a candidate is the exponential of the rate times its utility.
     """
 
     rate: float
@@ -352,12 +355,12 @@ class MeanSlack:
 
     @property
     def mean(self) -> float:
-        """Records that the target is raised by: the mean cost of choices that miss it."""
+        """Records by which the target is raised: the mean cost of choices that miss it."""
         if math.isinf(self.rate):
             return 0.0
         if self.rate > _LARGEST_RATE_OF_TWO:
             return rounded_up(math.log1p(self.odds) / self.rate)
-        # The record that is left out moves the weights of others by this factor at most.
+        # The record that is left out changes the weights of others by at most this factor.
         moved = math.exp(self.rate)
         meeting = math.exp(self.rate * self.step) + 1.0 / moved
         odds = self.odds / (meeting * math.e * moved)
@@ -369,9 +372,9 @@ class MeanSlack:
         return _LEAST_MISSED * self.mean
 
     def for_failure(self, beta: float, steepness: float) -> float:
-        """Return what all but the last must lack, to be chosen with probability `beta` at most.
+        """Return the deficit at which each candidate but the last has probability at most `beta`.
 
-        The last one has what they lack, times the steepness.
+        The utility of the last candidate is this deficit times the steepness.
         """
         if math.isinf(self.rate):
             return 0.0

@@ -3,10 +3,10 @@
 Every estimator says by its ``plan`` what a fit would release, with the real noise scales and
 without any noise. From these plans a budget is divided exactly.
 
-How many candidates run may be a secret, and whoever sees one line, warning, log entry or callback
-for each fit can count them. So steps are set to say nothing, and what they and the functions of a
-user print all the same is dropped. A score is a number that one record moves by at most one. Proof:
-``docs/proofs/selection.md``, sections 7 and 10.
+The number of candidates that run may be secret, and a reader who sees one line, warning, log entry
+or callback for each fit can count them. So steps are set to say nothing, and what they and the
+functions of a user print all the same is dropped. A score is a number that one record moves by at
+most one. Proof: ``docs/proofs/selection.md``, sections 7 and 10.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class SearchPlan:
 
 
 def check_around(estimator: Any) -> None:
-    """Refuse what a pipeline learns from the records, or spends on them, besides its model."""
+    """Refuse steps of a pipeline, except its model, that learn from records or spend budget."""
     prefix, _ = model_inside(estimator)
     if not prefix:
         return
@@ -123,13 +123,13 @@ class _Reached(Exception):
 
 
 class _Model(ClassifierMixin, BaseEstimator):
-    """Stands in the place of the model, and stops the fit of the steps before it."""
+    """Replaces the model, and stops the fit of the steps before it."""
 
     def fit(self, X: Any, y: Any) -> NoReturn:
         """Stop."""
         raise _Reached(X, y)
 
-    # Who holds a classifier asks whether it has scores; nobody gets as far as to use them.
+    # Wrappers check whether a classifier has scores; they are never used.
     decision_function = fit
 
 
@@ -264,7 +264,7 @@ class _Search:
         return all(_gaussian_cost(record.events) is not None for record in records)
 
     def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
-        """Plan random stopping where every run is Gaussian private; the dearest sets the price."""
+        """Plan random stopping if every run is Gaussian private; the costliest run counts."""
         mu_train, mu_score = self._run_mu(distribution)
         candidates, records = self.plan_candidates(run_epsilon(mu_train, self.delta))
         costs = [_gaussian_cost(record.events) for record in records]
@@ -412,8 +412,8 @@ Scoring: TypeAlias = str | Callable[..., ArrayLike]
 Run: TypeAlias = tuple[Any, float]
 Array: TypeAlias = NDArray[Any]
 
-# What candidates have in the place of these parameters, at every level: processes that a step
-# starts would have standard streams of their own.
+# Values of these parameters in candidates, at every level: processes that a step starts would have
+# standard streams of their own.
 _QUIET = {"verbose": False, "n_jobs": 1}
 _FAILED = (
     "a step before the model, or the scoring, failed. Its message is left out, because it may "

@@ -1,4 +1,4 @@
-"""Sets of classes that hold the true one with a stated probability, calibrated privately."""
+"""Sets of classes that contain the true class with a stated probability, calibrated privately."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
-# Public candidates for the smallest probability of a class in a set: quarters of log-odds in the
-# middle, few where sets hold nearly all classes or none: noise chooses each of these as often.
+# Public candidates for the threshold: multiples of a quarter in log-odds in the middle, and few
+# where sets contain nearly all classes or none, because noise may choose any of these.
 _LOG_ODDS = expit([-7.0, -5.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
-# By class, from this coverage on, utilities fall faster behind the target than before it.
+# With `by_class`, from this coverage on, utilities fall faster after the target than before it.
 _LEAST_STEEP_COVERAGE = 0.6
-# How many times as fast.
+# How many times as fast they fall.
 _STEEPNESS = 1.5
-# Factor of the utility of a class of few records then: it changes no more than the others do.
+# Factor of the utility of a class of few records then, so that it changes no more than other
+# utilities.
 _STEEP_FEW_RATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Public numbers: candidates, the choice, and what the rank of the quantile is raised by."""
+    """Public numbers: the candidates, the choice, and the slack of the rank of the quantile."""
 
     borders: NDArray[np.float64]
     choice: ExponentialChoice | ParallelChoice | NoNoise
@@ -77,59 +78,62 @@ class _Plan:
 
 @dataclass(eq=False, repr=False)
 class PrivateConformalClassifier(PrefitClassifier[_Plan]):
-    """A fitted model with sets of classes whose coverage holds for every distribution of records.
+    """A fitted model with prediction sets whose coverage holds for every distribution of records.
 
-    Split conformal prediction: a set holds every class whose probability is at least a threshold,
-    which is the quantile of the probabilities of the true classes of private calibration records.
-    The rank of the quantile is chosen by the exponential mechanism.
+    Split conformal prediction: a prediction set contains every class whose predicted probability is
+    at least a threshold. The threshold is a quantile of the predicted probabilities of the true
+    classes of private calibration records. The rank of the quantile is chosen by the exponential
+    mechanism.
 
     Parameters
     ----------
     estimator : fitted classifier
-        With ``predict_proba``; of any library, public or private, and fitted on other records. The
-        labels ``estimator.classes_`` are public. To keep it in a clone, wrap it in
+        A model with ``predict_proba``, of any library, public or private, that was fitted to other
+        records. The labels ``estimator.classes_`` are public. To keep it in a clone, wrap it in
         :class:`sklearn.frozen.FrozenEstimator`.
     coverage : float, default=0.9
-        Smallest probability that a set holds the true class, in [0.5, 0.999].
+        Smallest probability with which a set contains the true class, in [0.5, 0.999].
     by_class : bool, default=False
-        Whether the coverage is to hold for the records of every class by themselves, with a
-        threshold for each; else it is that of all records together.
+        Whether the coverage holds for the records of every class separately, with a threshold for
+        each class; otherwise it holds for all records together.
     thresholds : array-like of increasing floats or None, default=None
-        PUBLIC candidates for the smallest probability of a class in a set, between 0 and 1. None
-        takes quarters of log-odds from -3 to 1.5, and six beyond. Zero, all classes, is a
-        candidate, too.
+        PUBLIC candidates for the threshold, between 0 and 1. None takes multiples of a quarter in
+        log-odds from -3 to 1.5, and six candidates beyond. Zero, for sets of all classes, is always
+        a candidate as well.
     epsilon : float, default=1.0
-        Budget of the calibration, in [1e-9, 1e6] or infinite; pure: no delta is spent.
+        Budget of the calibration, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
+        is spent.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises
-        `PrivacyWarning`: whoever knows it can subtract the noise.
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None, default=None
-        Charged before any noise is drawn. Copies and clones charge the same account.
+        Privacy ledger that is charged before any noise is drawn. Copies and clones charge the same
+        account.
 
     Attributes
     ----------
     thresholds_ : ndarray of shape (n_classes,)
-        A class is in the set if its probability is at least this; all are equal without
-        `by_class`.
+        Threshold of each class: a class is in the set if its probability is at least this. All are
+        equal without `by_class`.
     classes_ : ndarray of shape (n_classes,)
         The public label set, sorted: the columns of `predict_set`.
     privacy_ : PrivacyRecord
-        What was spent, on the calibration alone: the model has a record of its own, or none.
+        The guarantee of the calibration alone; the model has a record of its own, or none.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, 0)-differentially private in the calibration records, under
     replace-one adjacency, of a record or, with `groups`, of a person with any number of records.
-    Public: their number, or that of people, the labels, the candidates and every parameter.
-    The model must treat every record by itself, as all models here do, and must not have been
-    fitted on these records unless both are charged to one ledger.
+    Public: their number, or that of people, the labels, the candidates and every parameter. The
+    model must predict each record independently of the others, as all models of this package do,
+    and must not have been fitted to these records unless both releases are charged to one ledger.
     **Coverage.** For calibration records and a fresh record that are exchangeable, of any
-    distribution and any model, the set holds the true class with at least the stated probability,
-    over the records and the noise, at every epsilon and n: where too few records are there, sets
-    hold all classes. With `groups` this is proved for people with one record each. Source: this
-    project, ``docs/proofs/operating_points.md``; split conformal prediction is of V. Vovk, A.
-    Gammerman and G. Shafer (2005); private sets by histograms are of A. Angelopoulos, S. Bates, T.
-    Zrnic and M. Jordan (2022).
+    distribution and any model, the set contains the true class with at least the stated
+    probability, over the records and the noise, at every epsilon and n; with too few records, sets
+    contain all classes. With `groups` this is proved for people with one record each. Source: this
+    project, ``docs/proofs/operating_points.md``. Split conformal prediction is due to V. Vovk, A.
+    Gammerman and G. Shafer (2005); private sets based on histograms are due to A. Angelopoulos, S.
+    Bates, T. Zrnic and M. Jordan (2022).
 
     Examples
     --------
@@ -164,7 +168,7 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
 
     @property
     def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """What the model makes of a record: the probability of its class."""
+        """The model output that is used for a record: the probability of its class."""
         return chances_of_truth
 
     def _plan_release(self, data: HeldOut) -> _Plan:
@@ -178,13 +182,14 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         if self.by_class:
             if share >= _LEAST_STEEP_COVERAGE:
                 steepness, few_rate = _STEEPNESS, _STEEP_FEW_RATE
-            # A record that moves from one class to another changes two, each by half of this.
+            # A record that moves from one class to another changes the utilities of two classes,
+            # each by half of this.
             sensitivity = (1.0 + steepness) * share
         if math.isfinite(epsilon):
             kind = ParallelChoice if self.by_class else ExponentialChoice
             choice = kind(sensitivity, epsilon)
         rule = MeanSlack(epsilon / (2.0 * sensitivity))
-        # A class of so few records that failures cost more is given sets of everything.
+        # A class with fewer records than this gets sets of all classes.
         few = rounded_up(share * rule.least_missed / (1.0 - share))
         lacking = rule.for_failure(1.0 - share, steepness)
         numbers = (rule.mean, rule.step, few, few_rate, lacking, steepness)
@@ -213,12 +218,13 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         wanted = plan.coverage * (inside[:, -1:] + 1.0)
         enough = plan.few_rate * (wanted - plan.few) - plan.lacking
         excess = np.minimum(inside - wanted - plan.slack, enough)
-        # The last candidate, beside the borders, is "all classes": it has more than others lack.
+        # The last candidate, in addition to the borders, is "all classes": its excess is larger
+        # than the deficit of any other.
         excess[:, -1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
         steps = np.arange(excess.shape[1] - 1.0, -1.0, -1.0)
         utilities = crossing_utilities(excess, steepness=plan.steepness) - plan.step * steps
-        # The same for all candidates of a class, so nothing to the choice: changes to both sides
-        # are as large then.
+        # Subtract the same number from all candidates of a class, which does not affect the choice:
+        # changes in both directions are then equally large.
         utilities -= 0.5 * (plan.steepness - 1.0) * plan.coverage * inside[:, -1:]
         released = permit.release(utilities if plan.by_class else utilities[0], plan.choice)
         smallest = np.append(plan.borders[::-1], 0.0)[chosen_places(released, plan.choice)]
@@ -234,7 +240,8 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         Returns
         -------
         ndarray of bool of shape (n_samples, n_classes)
-            By the order of ``classes_``. A set may be empty where no class is likely enough.
+            Columns are in the order of ``classes_``. A set may be empty if no class has a large
+            enough probability.
         """
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)

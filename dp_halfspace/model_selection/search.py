@@ -59,7 +59,7 @@ def _name_selection(plan: SearchPlan) -> str:
 
 
 def confidence_repeats(beta: float) -> int:
-    """Count the runs that turn a guarantee on average into one with high probability.
+    """Return the number of runs for a guarantee with high probability instead of in expectation.
 
     Parameters
     ----------
@@ -81,10 +81,11 @@ def confidence_repeats(beta: float) -> int:
     -----
     Privacy: a function of a public number.
 
-    By Markov's inequality one run exceeds e times its expected excess error with probability 1/e
-    at most, and all of them with probability ``beta / 2``; the private choice of the best fails
-    with probability ``beta / 2``, too. Each run has a smaller share of the budget, so repetition
-    pays only where single runs fail badly. Proof: ``docs/proofs/selection.md``, section 9.
+    By Markov's inequality one run exceeds e times its expected excess error with probability at
+    most 1/e, and all of them do with probability at most ``beta / 2``; the private choice of the
+    best run fails with probability ``beta / 2``, too. Each run has a smaller share of the budget,
+    so repetition helps only where single runs sometimes fail badly. Proof:
+    ``docs/proofs/selection.md``, section 9.
 
     References
     ----------
@@ -115,17 +116,17 @@ class PrivateSearchCV(WrappingClassifier):
     """Private search over the parameters of a classifier of this package.
 
     Candidates are trained with shares of one budget, and compared privately by their number of
-    correct predictions on the training rows or by another score. Only the best model found is
-    released. The number of trained models, the other models and all scores are not.
+    correct predictions on the training rows or by another score. Only the best model is released.
+    The number of trained models, the other models and all scores remain secret.
 
     Parameters
     ----------
     estimator : classifier of this package
-        Or a pipeline that ends in one and that
-        :func:`~dp_halfspace.inspection.check_pipeline` finds nothing in; no subclass of one. Its
-        own `epsilon`, `delta` and `random_state` are not used. In the runs every `verbose` is off,
-        `n_jobs` of steps is 1, callbacks are not called, and steps without a `random_state` get a
-        seed for each run.
+        The estimator to search over; or a pipeline that ends in one and for which
+        :func:`~dp_halfspace.inspection.check_pipeline` reports no finding. Subclasses are refused.
+        Its own `epsilon`, `delta` and `random_state` are not used. In the runs every `verbose` is
+        off, `n_jobs` of steps is 1, callbacks are not called, and steps without a `random_state`
+        get a seed for each run.
     param_grid : dict or list of dict, default=None
         PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`. The empty grid ``{}``
         has one candidate, the estimator as it is.
@@ -133,56 +134,59 @@ class PrivateSearchCV(WrappingClassifier):
         PUBLIC distributions, as for :class:`~sklearn.model_selection.RandomizedSearchCV`;
         instead of a grid.
     n_iter : int, default=10
-        How many candidates are drawn from distributions.
+        Number of candidates that are drawn from `param_distributions`.
     n_repeats : int, default=1
-        How many times each candidate takes part, each time with a share of the budget and noise of
-        its own. See :func:`~dp_halfspace.model_selection.confidence_repeats`.
+        Number of times that each candidate is listed, each time with its own share of the budget
+        and its own noise. See :func:`~dp_halfspace.model_selection.confidence_repeats`.
     epsilon : float, default=1.0
         Budget of the whole search.
     delta : float or "auto", default="auto"
-        ``"auto"`` is 0 if that is the `delta` of the estimator, else ``min(1/n^2, 1/4)``; 0 asks
-        for pure DP.
+        ``"auto"`` is 0 if that is the `delta` of the estimator, else ``min(1/n^2, 1/4)``; 0
+        requests pure DP.
     selection : str, default="auto"
-        ``"random_stopping"``: the best of a random number of runs of random candidates, for
-        estimators whose releases are Gaussian or pure; or perturbed objectives, if all candidates
-        release the same. Its price hardly grows with the grid. ``"exponential"``: every candidate
-        is trained once, and the exponential mechanism chooses; for any estimator, best for a few
-        candidates. ``"gaussian"``: every candidate is trained once, and noise is added to all
-        scores, as published; needs ``delta > 0``. ``"auto"`` takes
-        ``"exponential"`` where random stopping has no exact account and for up to four candidates
-        (two for perturbed objectives, three for pure DP).
+        ``"random_stopping"``: the best of a random number of runs of random candidates. It is
+        available for estimators whose releases are Gaussian or pure DP, and for objective
+        perturbation if all candidates have the same events. Its cost hardly grows with the grid.
+        ``"exponential"``: every candidate is trained once, and the exponential mechanism chooses;
+        available for any estimator, and best for a few candidates. ``"gaussian"``: every candidate
+        is trained once, and noise is added to all scores, as published; needs ``delta > 0``.
+        ``"auto"`` is ``"exponential"`` where the cost of random stopping cannot be computed exactly
+        and for up to four candidates (two for objective perturbation, three for pure DP), and
+        ``"random_stopping"`` otherwise.
     scoring : str or callable, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"``, or ``"roc_auc"`` for two classes. A callable gets a
-        fitted estimator, `X` and `y` and returns a number in [0, 1] for each record, the larger
-        the better, that depends on that record and the estimator alone
-        (:class:`~dp_halfspace.model_selection.RobustAccuracy`, for example).
-        Numbers outside are cut. It must not raise for reasons that depend on the data, nor write or
-        keep anything: it sees every run, and the runs are secret.
+        fitted estimator, `X` and `y`, and returns a number in [0, 1] for each record, larger is
+        better, which depends on that record and the estimator alone
+        (:class:`~dp_halfspace.model_selection.RobustAccuracy`, for example). Numbers outside are
+        clipped. It must not raise an exception for a reason that depends on the data, and must not
+        write or store anything, because it is called in every run and the runs are secret.
     miss : float, default=0.1
-        With ``"random_stopping"``, probability that a given candidate is never tried.
+        Probability with which a given candidate is never tried by ``"random_stopping"``.
     n_jobs : int or None, default=None
-        Number of fits at a time, by joblib. Does not change the result.
+        Number of parallel fits, as in joblib. It does not change the result.
     random_state : int or None, default=None
-        As in every estimator: None for a release, an int to reproduce one.
+        As in every estimator: None for a release, an int for a reproducible run without a
+        guarantee.
     ledger : object with a method ``charge``, path or None, default=None
-        Charged once, with the whole search, before anything is drawn. None charges the ledger of
-        the estimator, if it has one. Copies and clones charge the same account.
+        Privacy ledger that is charged once, for the whole search, before anything is drawn. None
+        charges the ledger of the estimator, if it has one. Copies and clones charge the same
+        account.
     verbose : int, default=0
         Without random stopping, shows the progress of the fits, whose number is public; with
-        threads only between fits. There is nothing to show otherwise: the number of runs must stay
-        secret.
+        threads only between fits. With random stopping nothing is shown, because the number of runs
+        must stay secret.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The released model; its ``privacy_`` is that of the search, and so is its ledger: to fit
-        it again is charged. Its other parameters are those given, and it has no callbacks.
+        The released model. Its ``privacy_`` and its ledger are those of the search, so fitting it
+        again is charged. Its other parameters are those given, without callbacks.
     best_params_ : dict
-        Its parameters, out of the grid.
+        Parameters of the released model, from the grid.
     classes_ : ndarray of shape (n_classes,)
         The public label set.
     privacy_ : PrivacyRecord
-        What the whole search spent.
+        The guarantee of the whole search.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -190,18 +194,19 @@ class PrivateSearchCV(WrappingClassifier):
 
     See Also
     --------
-    sklearn.model_selection.GridSearchCV : Works with every estimator of the suite; every fit is
-        charged, and its scores are not private.
+    sklearn.model_selection.GridSearchCV : Works with every estimator of the package;
+        every fit is charged, and its scores are not private.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private with the adjacency of the
     estimator, for the released model and its parameters together. Public: the grid, and what is
-    public for the estimator. The running time of ``"random_stopping"`` reveals the number of
-    runs: keep it to yourself. While candidates run, what Python prints, logs and warns is dropped
-    for the whole process and for its workers. What code of yours in a step or in `scoring` does
-    otherwise is not seen: files, counters, the network, ``sys.__stdout__``, output of compiled code
-    or of processes that it starts. Errors of steps are replaced by one that quotes nothing.
+    public for the estimator. The running time of ``"random_stopping"`` reveals the number of runs:
+    do not publish it. While candidates run, Python's printed output, log entries and warnings are
+    suppressed for the whole process and for its workers. Other effects of your own code in a step
+    or in `scoring` cannot be suppressed: files, counters, the network, ``sys.__stdout__``, output
+    of compiled code or of processes that it starts. Errors of steps are replaced by an error that
+    quotes no data.
 
     References
     ----------
@@ -319,7 +324,7 @@ class PrivateSearchCV(WrappingClassifier):
 
         Notes
         -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
+        **Privacy.** A function of public quantities, so calling it uses no budget.
         """
         return self._plan_search(X, y)[2]
 

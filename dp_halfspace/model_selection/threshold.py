@@ -36,12 +36,13 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
-# Public candidates: eighths of log-odds for probabilities; for scores of unknown scale sizes that
-# grow by the sixteenth root of two, and zero.
+# Public candidates: multiples of an eighth in log-odds for probabilities; for scores of unknown
+# scale zero, and sizes that grow by the sixteenth root of two.
 _LOG_ODDS = expit(np.linspace(-8.0, 8.0, 129))
 _SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
 _PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
-# Share of epsilon for the number of positives, of which one deviation of its noise is added.
+# Share of epsilon for the number of positives; one standard deviation of its noise is added to the
+# released number.
 _COUNT_SHARE = 0.05
 _TARGETS = ("recall", "precision", "fpr", "false_positive_rate")
 
@@ -71,16 +72,17 @@ class _Plan:
 
     @property
     def thresholds(self) -> NDArray[np.float64]:
-        """The candidates, the preferred ones first: high ones for a recall, else low ones."""
+        """The candidates, preferred ones first: high thresholds for a recall, else low ones."""
         ends = np.concatenate([[math.inf], self.borders[::-1], [-math.inf]])
         return ends if self.target == "recall" else ends[::-1]
 
     def excess(
         self, positive: NDArray[np.float64], negative: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return what every candidate has beyond the target, in the order of `thresholds`.
+        """Return the excess of every candidate over the target, in the order of `thresholds`.
 
-        Given are the numbers of positives and negatives above each, from the highest one down.
+        The arguments are the numbers of positives and negatives above each candidate, from the
+        highest one down.
         """
         tau = self.value
         if self.target == "recall":
@@ -92,10 +94,10 @@ class _Plan:
         return np.asarray(excess)
 
     def slack_for(self, count: float | None, n: int) -> float:
-        """Return what the target is raised by, from public numbers and the noisy count.
+        """Return the slack by which the target is raised, from public numbers and the noisy count.
 
-        Enough for the held-out records whatever they are, and for the deviation of fresh records
-        and the usual one of the choice together.
+        It covers the noise of the choice for any held-out records, and the sampling error of fresh
+        records together with the standard deviation of the choice.
         """
         tau = self.value
         # There are at most n negatives.
@@ -103,7 +105,8 @@ class _Plan:
         if self.count is not None:
             noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
             positives = min(max((count or 0.0) + noise, 1.0), float(n))
-            # Where a precision is met, no more are predicted positive than positives over tau.
+            # Where the precision is met, at most the number of positives over tau are predicted
+            # positive.
             spread = (1.0 - tau) * positives * (1.0 if self.target == "precision" else tau)
         usual = math.sqrt(spread + self.variance)
         return max(self.slack, rounded_up(self.deviations * usual))
@@ -119,63 +122,67 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     Parameters
     ----------
     estimator : fitted classifier of two classes
-        With ``predict_proba`` or ``decision_function``; of any library, public or private, and
-        fitted on other records. The labels ``estimator.classes_`` are public. To keep it in a
-        clone, wrap it in :class:`sklearn.frozen.FrozenEstimator`.
+        A model with ``predict_proba`` or ``decision_function``, of any library, public or private,
+        that was fitted to other records. The labels ``estimator.classes_`` are public. To keep it
+        in a clone, wrap it in :class:`sklearn.frozen.FrozenEstimator`.
     target : {"recall", "precision", "false_positive_rate", "fpr"}, default="recall"
-        What is to be met: a recall of at least `value` at the highest possible threshold, a
-        precision of at least `value` at the lowest one, or a false positive rate (by either name)
-        of at most `value` at the lowest one.
+        The target: a recall of at least `value` at the highest possible threshold, a precision of
+        at least `value` at the lowest possible threshold, or a false positive rate (by either name)
+        of at most `value` at the lowest possible threshold.
     value : float, default=0.9
-        The target, strictly between 0 and 1.
+        Value of the target metric, strictly between 0 and 1.
     pos_label : label, default=None
-        The positive class; None is the second of the sorted ones.
+        The positive class; None is the second of the sorted labels.
     confidence : float, default=0.95
-        How sure it is that the held-out records meet the target, over the noise, whatever they
-        are; and that fresh records do, over samples and noise, as far as counts are normal
-        variables. In [0.5, 0.999]. The target is raised accordingly.
+        Probability, in [0.5, 0.999], with which the held-out records meet the target, over the
+        noise and for all records; with the same probability, over samples and noise, fresh records
+        meet it, as far as counts are normally distributed. The target is raised accordingly.
     thresholds : array-like of increasing floats or None, default=None
-        PUBLIC candidates for the threshold. None takes eighths of log-odds from -8 to 8 for
-        probabilities; for other scores zero and sizes from 2^-12 to 2^24, each 4 % above the one
-        before. "All are positive" and "none is" are candidates, too.
+        PUBLIC candidates for the threshold. None takes multiples of an eighth in log-odds from -8
+        to 8 for probabilities; for other scores it takes zero and both signs of sizes from 2^-12 to
+        2^24, each 4 % above the previous one. "All records are positive" and "no record is
+        positive" are always candidates as well.
     epsilon : float, default=1.0
-        Budget of the threshold, in [1e-9, 1e6] or infinite; pure: no delta is spent.
+        Budget of the threshold, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
+        is spent.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises
-        `PrivacyWarning`: whoever knows it can subtract the noise.
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None, default=None
-        Charged before any noise is drawn. Copies and clones charge the same account.
+        Privacy ledger that is charged before any noise is drawn. Copies and clones charge the same
+        account.
 
     Attributes
     ----------
     threshold_ : float
         Scores of at least this are predicted positive; infinite, with a `PrivacyWarning`, if all
-        or none are.
+        records or none are predicted positive.
     n_positive_ : float or None
-        The noisy number of positives among the held-out records; None for ``"fpr"``, which takes
-        no count.
+        The noisy number of positives among the held-out records; None for ``"fpr"``, which needs no
+        count.
     classes_ : ndarray of shape (2,)
         The public label set, sorted.
     privacy_ : PrivacyRecord
-        What was spent, on the threshold alone: the model has a record of its own, or none.
+        The guarantee of the threshold alone; the model has a record of its own, or none.
 
     See Also
     --------
-    dp_halfspace.metrics.private_score : Rates at the threshold, for a budget of their own.
+    dp_halfspace.metrics.private_score : Private metrics at the threshold, with a separate budget.
     sklearn.model_selection.TunedThresholdClassifierCV : The same without privacy.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, 0)-differentially private in the held-out records, under
     replace-one adjacency, of a record or, with `groups`, of a person with any number of records.
-    Public: their number, or that of people, the labels, the candidates and every parameter.
-    The model must treat every record by itself, as all models here do, and must not have been
-    fitted on these records unless both are charged to one ledger.
-    With tau the target and n(t) the numbers above a threshold t, what t has beyond the target is
-    TP(t) - tau P, TP(t) - tau (TP(t) + FP(t)) or tau N - FP(t): replacing a record moves it by at
-    most one. Few positives (below about 300 at epsilon 1) leave no room for a slack: then all
-    records are positive, which meets a recall and says nothing.
-    Source: this project, ``docs/proofs/operating_points.md``; F. McSherry and K. Talwar (2007).
+    Public: their number, or that of people, the labels, the candidates and every parameter. The
+    model must predict each record independently of the others, as all models of this package do,
+    and must not have been fitted to these records unless both releases are charged to one ledger.
+    Let tau be the target and count true and false positives above a threshold t. The excess of t
+    over the target is TP(t) - tau P, TP(t) - tau (TP(t) + FP(t)) or tau N - FP(t), and replacing a
+    record changes it by at most one. With few positives (fewer than about 300 at epsilon 1) there
+    is no room for the slack: then all records are predicted positive, which meets a target recall
+    and is useless. Source: this project, ``docs/proofs/operating_points.md``; F. McSherry and K.
+    Talwar (2007).
 
     Examples
     --------
@@ -223,7 +230,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
 
     @property
     def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """What the model makes of a record: the score of the positive class."""
+        """The model output that is used for a record: the score of the positive class."""
         return partial(_scores, positive=self._positive)
 
     @property
@@ -247,7 +254,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         epsilon = budget.epsilon
         choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
         miss = 1.0 - float(self.confidence)
-        # Beside the borders there are "all are positive" and "none is".
+        # In addition to the borders there are the candidates "all are positive" and "none is".
         rule = Slack(len(borders) + 2, epsilon / 2.0)
         slack, variance = rule.for_failure(miss), rule.usual_variance
         safe = rounded_down if target == "fpr" else rounded_up
@@ -269,14 +276,14 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         """
         cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
         table = sum_over_chunks(count_scores, values, data.codes, cells)
-        # From the highest score down; nobody first, everybody last.
+        # From the highest score down; first no record, last all records.
         above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
         positive, negative = above[self._positive], above[1 - self._positive]
         count = None
         if plan.count is not None:
             count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
         excess = plan.excess(positive, negative) - plan.slack_for(count, data.n)
-        # The last candidate meets every target: nobody, or everybody, is positive.
+        # The last candidate meets every target: no record, or every record, is positive.
         excess[-1] = data.n
         released = permit.release(crossing_utilities(excess), plan.choice)
         place = int(chosen_places(released, plan.choice)[0])

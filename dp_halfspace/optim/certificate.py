@@ -1,9 +1,9 @@
-"""The one rule for how exactly a minimiser is computed, from public numbers alone.
+"""The rule for the accuracy of computed minimisers, from public numbers alone.
 
-A solver can only see a computed gradient. The rule bounds, for every data set, how far
-that is from the exact one, asks the solver for ten times this bound or for 1e-7 of the
-influence of a record, whichever is larger, and reports what is then certain about the
-exact gradient. Everything is on the scale of the sum over records.
+A solver only has a computed gradient. The rule bounds, for every data set, the distance of the
+computed from the exact gradient. It requires the solver to reach ten times this bound or 1e-7 of
+the influence of a record, whichever is larger, and returns the resulting bound on the exact
+gradient. All numbers are on the scale of the sum over records.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 A loss is a function of ``t = y <w, x>`` with ``y`` in {-1, +1}. The constants are public numbers
 derived in ``docs/proofs/losses.md``; logarithms are natural: the logistic loss at zero is log 2.
 
-For the multinomial logistic loss, `softmax_diameter` says how far the gradients of two records can
-be apart: all gradients at coefficients ``W`` lie in a ball round ``beta W``, for every number
+For the multinomial logistic loss, `softmax_diameter` bounds the distance of the gradients of two
+records: all gradients at coefficients ``W`` lie in a ball around ``beta W``, for every number
 ``beta``. Its radius is a maximum over two numbers, bounded from above on cells that are refined
-where it matters (``docs/proofs/stability.md``, Theorem 5).
+where necessary (``docs/proofs/stability.md``, Theorem 5).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Loss:
     minimiser : float
         Where the loss starts to increase; infinite when it never does.
     margin_offset : float
-        How far a logistic loss is moved to the right.
+        Shift of a logistic loss to the right.
 
     References
     ----------
@@ -172,8 +172,8 @@ def _squared_hinge_curvature(t: Any) -> FloatArray:
 def shifted_logistic(margin_offset: float) -> Loss:
     """Return the loss ``log(1 + exp(margin_offset - t))``.
 
-    A positive margin offset makes records slightly beyond the separator still pull, which costs
-    nothing in the global slope but something in its bound near zero.
+    With a positive margin offset, records slightly beyond the separator still have a gradient. The
+    bound of the slope is unchanged, except near zero.
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ def smoothed_hinge(g: float = 1.0) -> Loss:
 
 
 LOGISTIC = replace(shifted_logistic(0.0), name="logistic")
-# The hinge has a kink, which would need a solver of its own; this parabola costs 2.5e-4 of loss
-# and no noise.
+# The hinge has a kink, which would need a separate solver. This parabola changes the loss by at
+# most 2.5e-4 and does not increase the noise.
 HINGE = replace(huber_hinge(1e-3), name="hinge")
 SQUARED_HINGE = Loss(
     "squared_hinge",
@@ -331,7 +331,7 @@ _SLACK = 2e-4
 _ROUNDS = 40
 
 
-@lru_cache(maxsize=4096)  # Fits with the same public numbers share the work.
+@lru_cache(maxsize=4096)  # Cached for fits with the same public numbers.
 def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: float = 0.0) -> float:
     """Half the diameter of the gradients of the multinomial logistic loss.
 

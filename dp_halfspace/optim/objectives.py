@@ -31,7 +31,7 @@ _RUN_ROWS = 64
 
 
 class Objective(Protocol):
-    """A smooth, strongly convex function, as the minimisers see it.
+    """The interface of a smooth, strongly convex function for the solvers.
 
     No member may warn or raise because of the data; a value beyond the largest double is
     infinite or not a number.
@@ -220,7 +220,7 @@ _SMALLEST = 1e-100
 
 @dataclass(frozen=True, slots=True)
 class Adversary:
-    """The adversary of robust training: it may move the features of every record a little.
+    """The adversary of robust training, which may change the features of every record slightly.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class Adversary:
         Norm of the change. Its dual, which acts on the coefficients, is the Euclidean norm or
         the sum of absolute values.
     n_features : int
-        So many columns, the first ones, can be moved; a constant column cannot.
+        Number of columns, the first ones, that can be changed; a constant column cannot.
     smoothing : float, default=1e-3
         Width of the parabola that replaces the kink of the dual norm, in the units of the
         coefficients; positive.
@@ -273,12 +273,12 @@ class Adversary:
 
     @property
     def added_row_norm(self) -> float:
-        """``radius * k``: by how much a margin falls, per unit of the coefficients."""
+        """``radius * k``: decrease of a margin, per unit of the coefficients."""
         return self.radius * self.k * UP
 
     @property
     def slack(self) -> float:
-        """By how much the smoothing can raise a margin: ``radius * smoothing`` per kink."""
+        """Largest increase of a margin by the smoothing: ``radius * smoothing`` per kink."""
         kinks = 1 if self.norm == 2 else self.n_features
         return self.radius * self.smoothing * kinks * UP
 
@@ -365,7 +365,7 @@ class MarginObjective(OverRows):
         Norm up to which `gradient_lipschitz` has to hold. A tilted loss whose slope has no
         bound needs one.
     mass : float or None, default=None
-        What multiplies a tilted mean; None for the number of records.
+        Factor of a tilted mean; None for the number of records.
 
     References
     ----------
@@ -513,15 +513,15 @@ class MarginObjective(OverRows):
 
     @property
     def _mass(self) -> float:
-        """What multiplies the tilted mean."""
+        """Factor of the tilted mean."""
         return float(self.n_records) if self.mass is None else self.mass
 
     def _attack_size(self, w: FloatArray) -> float:
-        """Return by how much the adversary lowers every margin."""
+        """Return the decrease of every margin by the adversary."""
         return self.adversary.radius * self.adversary.dual_norm(w) if self.adversary else 0.0
 
     def _margins(self, w: FloatArray) -> FloatArray:
-        """Return the margins that the adversary leaves."""
+        """Return the margins after the attack."""
         margins = self.rows.margins(w)
         margins *= self.signs
         margins -= self._attack_size(w)
@@ -536,7 +536,7 @@ class MarginObjective(OverRows):
         return self.weights * (self._mass * tilted_weights(losses, self.tilt))
 
     def _shares(self, w: FloatArray) -> FloatArray:
-        """Return how much every loss counts at a point."""
+        """Return the weight of every loss at a point."""
         return self._tilt_weights(self._losses(w)) if self.tilt else self.weights
 
     def _loss_gradient(
@@ -631,8 +631,8 @@ class SoftmaxObjective(OverRows):
     linear : ndarray of shape (K * D,) or None, default=None
         Coefficients of the linear term.
     margin_offset : float, default=0.0
-        Subtracted from the score of a record's own class, so that a record of a smaller
-        margin still pulls; not negative.
+        Subtracted from the score of a record's own class, so that a record of a smaller margin
+        still has a gradient; not negative.
 
     Examples
     --------

@@ -533,7 +533,8 @@ class PairwiseObjective(OverRows):
     def subsample(self, n_rows: int) -> PairwiseObjective | None:
         """Return the objective of evenly spaced records; see `Objective`.
 
-        As many of one class as of the other, if possible: the rarer one says how much pairs say.
+        As many of one class as of the other, if possible, because the rarer class limits the
+        information in pairs.
         """
         positive, negative = self._split
         n_rows_here = min(n_rows, self.rows.shape[0] // 4)

@@ -1,9 +1,9 @@
-"""What one record can do to a regularised minimiser: the questions that every risk answers.
+"""Bounds on the effect of one record on a regularised minimiser, for several risks.
 
-A risk knows public numbers only, and every bound is rounded up. `Risk` is what the planners of
-output and objective perturbation ask; `MarginRisk`, `SoftmaxRisk` and `PairRisk` answer. Proofs:
-``docs/proofs/stability.md``, ``robust.md``, ``pairwise.md``, ``certificate.md`` and
-``objective_perturbation.md``.
+A risk contains public numbers only, and every bound is rounded up. `Risk` is the interface that the
+planners of output and objective perturbation use; `MarginRisk`, `SoftmaxRisk` and `PairRisk`
+implement it. Proofs: ``docs/proofs/stability.md``, ``robust.md``, ``pairwise.md``,
+``certificate.md`` and ``objective_perturbation.md``.
 """
 
 from __future__ import annotations

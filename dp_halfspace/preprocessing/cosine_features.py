@@ -1,4 +1,4 @@
-"""Decaying cosines of bounded columns, as a transformer that learns nothing."""
+"""Cosine features of bounded columns, as a stateless transformer."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from dp_halfspace.projection.features import additive_norm, write_cosines
 
 @dataclass(eq=False, repr=False)
 class CosineFeatures(DenseTransformer):
-    """Every column becomes itself, on [-1, 1], and cosines of it that decay.
+    """Map every column to [-1, 1], and add cosines of it with decaying amplitudes.
 
-    A halfspace of these features is a sum of curves, one for each column: what a linear model
-    cannot see of single columns. The values `v` of a column, brought to [0, 1] and clipped,
+    A linear model on these features is a sum of curves, one for each column, so it can represent
+    nonlinear effects of single columns. The values `v` of a column, brought to [0, 1] and clipped,
     become ``2 v - 1`` and ``2^.5 cos(k pi v) / k`` for ``k = 2, ..., n_terms``.
 
     Parameters
     ----------
     n_terms : int or "auto", default="auto"
-        Features of each column; 1 for the column alone. ``"auto"`` is 4, or as many as leave
-        at most 511 features, for which the linear default has a preconditioner.
+        Number of features of each column; 1 means the column alone. ``"auto"`` is 4, or less if the
+        features would be more than 511, the most for which the linear default uses a
+        preconditioner.
     ranges : array-like of shape (n_features, 2) or None, default=None
-        PUBLIC lower and upper end of each column, from what the columns mean and never from
+        PUBLIC lower and upper end of each column, from the meaning of the columns and never from
         the data. None means that every column is in [0, 1].
 
     Attributes
@@ -48,13 +49,14 @@ class CosineFeatures(DenseTransformer):
 
     See Also
     --------
-    dp_halfspace.PrivateKernelClassifier : Has these features inside, and learns the column scales.
+    dp_halfspace.PrivateKernelClassifier : Computes these features itself, and learns the column
+    scales.
 
     Notes
     -----
     **Privacy.** ``fit`` reads the shape of `X` and its column names, and no value. A row of
-    features depends on its own row only: whoever replaces one record replaces one row, of norm
-    at most ``row_norm_``. A missing value is 0 in all features of its column.
+    features depends on its own row only, so replacing one record replaces one row of features, of
+    norm at most ``row_norm_``. A missing value is 0 in all features of its column.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class CosineFeatures(DenseTransformer):
 
     @by_chunks
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Map every row by itself.
+        """Map every row independently.
 
         Parameters
         ----------
@@ -134,7 +136,7 @@ class CosineFeatures(DenseTransformer):
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Names of the columns; None takes those that were seen, or x0, x1, ...
+            Names of the columns; None takes those of the fit, or x0, x1, ...
 
         Returns
         -------

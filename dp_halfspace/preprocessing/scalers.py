@@ -1,4 +1,4 @@
-"""Scalers of columns: scales that are learnt privately, released already, or public."""
+"""Column scalers, with scales that are learnt privately, already released, or public."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bool = False) -> Any:
-    """Return `X` as a dense array, or chunks, of real numbers of which some may be missing."""
+    """Return `X` as a dense array, or chunks, of real numbers with missing entries allowed."""
     if is_chunked(X):
         from dp_halfspace.data.chunked_data import checked_chunks  # noqa: PLC0415
 
@@ -57,7 +57,7 @@ def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bo
 
 
 def _refuse_sparse(X: Any) -> None:
-    """Refuse rows that would not stay sparse."""
+    """Refuse sparse rows, which would not stay sparse."""
     if sparse.issparse(X):
         raise ValueError(
             "X is a sparse matrix, whose zeros a centre would fill: scalers take dense columns. "
@@ -66,7 +66,7 @@ def _refuse_sparse(X: Any) -> None:
 
 
 class DenseTransformer(TransformerMixin, BaseEstimator):
-    """A transformer of dense columns, of which entries may be missing."""
+    """A transformer of dense columns with missing entries allowed."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -75,10 +75,10 @@ class DenseTransformer(TransformerMixin, BaseEstimator):
 
 
 class ColumnScaler(OneToOneFeatureMixin, DenseTransformer):
-    """A transformer by a centre, a width and a largest value for every column."""
+    """A transformer that has a centre, a width and a largest value for every column."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that every column has its numbers; nothing else is read.
+        """Check that there is a scale for every column; no value is read.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class ColumnScaler(OneToOneFeatureMixin, DenseTransformer):
 
     @by_chunks
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Bring columns to their scales.
+        """Centre, scale and clip the columns.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class ColumnScaler(OneToOneFeatureMixin, DenseTransformer):
         return self.in_column_scales(check_dense(self, X, reset=False))
 
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Bring columns that were checked already to their scales; see `transform`."""
+        """Centre, scale and clip columns that are already checked; see `transform`."""
         _refuse_sparse(X)
         return np.asarray(in_column_scales(X, *self._scales()))
 
@@ -139,9 +139,9 @@ def checked_ranges(ranges: Any, n_features: int) -> NDArray[np.float64]:
 
 @dataclass(eq=False, repr=False)
 class ReleasedScaler(ColumnScaler):
-    """Bring columns to given scales: ``clip((x - center) / scale, -clip, clip)``.
+    """Scale columns by given numbers: ``clip((x - center) / scale, -clip, clip)``.
 
-    The attribute ``scaler_`` of a classifier that has learnt the scales of its columns is one.
+    The attribute ``scaler_`` of a classifier that learns column scales is of this class.
 
     Parameters
     ----------
@@ -161,13 +161,13 @@ class ReleasedScaler(ColumnScaler):
 
     See Also
     --------
-    PrivateScaler : Learns these numbers within a budget.
-    PublicScaler : Takes them from the documented range of every column.
+    PrivateScaler : Learns these numbers within a privacy budget.
+    PublicScaler : Computes them from the documented range of every column.
 
     Notes
     -----
-    **Privacy.** Nothing is learnt: each row of the result is a function of the same row and of the
-    parameters, which are assumed public or released. Source: this project,
+    **Privacy.** Stateless: each row of the result is a function of the same row and of the
+    parameters, which are assumed to be public or released. Source: this project,
     ``docs/proofs/column_scales.md``, section 4.
 
     Examples
@@ -195,7 +195,7 @@ class ReleasedScaler(ColumnScaler):
 
 
 def scaler_of(scales: ColumnScales, feature_names: NDArray[Any] | None) -> ReleasedScaler:
-    """Return the fitted scaler of a classifier, by released column scales."""
+    """Return the fitted scaler of a classifier, made of released column scales."""
     scaler = ReleasedScaler(scales.center, scales.scale)
     scaler.n_features_in_ = len(scales.center)
     if feature_names is not None:
@@ -205,13 +205,13 @@ def scaler_of(scales: ColumnScales, feature_names: NDArray[Any] | None) -> Relea
 
 @dataclass(eq=False, repr=False)
 class PublicScaler(ColumnScaler):
-    """Bring columns from their PUBLIC ranges to [-1, 1], and clip what is outside.
+    """Map columns from their PUBLIC ranges to [-1, 1], and clip values outside.
 
     Parameters
     ----------
     ranges : array-like of shape (n_features, 2) or dict
-        PUBLIC lowest and highest value of each column, from what the column means and never from
-        the data. A dict maps column names, or numbers, to ``(low, high)``.
+        PUBLIC lowest and highest value of each column, from the meaning of the column and never
+        from the data. A dict maps column names, or positions, to ``(low, high)``.
 
     Attributes
     ----------
@@ -222,13 +222,13 @@ class PublicScaler(ColumnScaler):
 
     See Also
     --------
-    PrivateScaler : Learns the scales of columns whose ranges nobody knows.
+    PrivateScaler : Learns the scales of columns whose ranges are not known.
 
     Notes
     -----
     **Privacy.** Stateless: each row of the result is a function of the same row and of the public
-    ranges, so it can stand before any private estimator and costs nothing. A wrong range costs
-    accuracy only.
+    ranges, so it can precede any private estimator and uses no budget. A wrong range affects the
+    accuracy and not the privacy.
 
     Examples
     --------
@@ -249,32 +249,33 @@ class PublicScaler(ColumnScaler):
                 raise ValueError(f"ranges has no (low, high) for column {missing[0]!r}")
             ranges = [ranges[name] for name in names]
         low, high = checked_ranges(ranges, self.n_features_in_).T
-        # Halves first, so that the sum of two large ends does not overflow.
+        # Halve first, so that the sum of two large ends does not overflow.
         return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0
 
 
 @dataclass(eq=False, repr=False)
 class PrivateScaler(SharedLedger, ColumnScaler):
-    """Learn the centre and the width of every column privately, and bring columns to them.
+    """Learn the centre and the width of every column privately, and scale the columns by them.
 
-    Columns may have any units: ages, counts of cells, codes, years, 0 and 1. Noisy counts of
-    each column by octave estimate its width; columns that are narrow beside their distance from
-    zero are counted again; two noisy moments correct the result. A classifier with
-    ``data_norm=None`` does the same within its own budget, which is cheaper than two fits.
+    Columns may have any units: ages, counts of cells, codes, years, 0 and 1. A noisy histogram of
+    the binary exponents of each column estimates its width. Columns whose width is small compared
+    with their distance from zero get a second histogram, and two noisy moments correct the result.
+    A classifier with ``data_norm=None`` does the same within its own budget, which needs less
+    budget than two fits.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of one call of ``fit``, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure DP.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     clip : float, default=4.0
-        Widths from the centre beyond which values are cut off.
+        Values further than this many widths from the centre are clipped.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+        None draws the noise from the operating system. An int makes the fit reproducible and raises
+        `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None
-        Charged before any noise is drawn.
+        Privacy ledger that is charged before any noise is drawn.
 
     Attributes
     ----------
@@ -283,7 +284,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     scale_ : ndarray of shape (n_features,)
         Released widths, positive: about a standard deviation.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public.
+        What was spent, on which releases, and what was assumed to be public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -291,16 +292,15 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
     See Also
     --------
-    PublicScaler : Columns whose ranges are known.
+    PublicScaler : For columns whose ranges are known.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency,
-    of a record or, with `groups`, of a person with all rows: exactly mu-Gaussian private or, with
-    ``delta=0``, pure DP. Public: the number of rows (of people instead, with `groups`),
-    the columns and every parameter. Private: everything else, which values are missing included.
-    Source: this project, ``docs/proofs/column_scales.md``, Theorems 3 and 4, ``persons.md``; no
-    paper.
+    of a record or, with `groups`, of a person with all rows. It is mu-Gaussian DP or, with
+    ``delta=0``, pure DP. Public: the number of rows (of people instead, with `groups`), the columns
+    and every parameter. Private: everything else, including which values are missing. Source: this
+    project, ``docs/proofs/column_scales.md``, Theorems 3 and 4, ``persons.md``; no paper.
 
     Examples
     --------
@@ -335,8 +335,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows. The number of people is public, who has how many rows is not.
+            The person to whom each row belongs, as any hashable values. The unit of privacy is then
+            a person with all rows. The number of people is public, the number of rows of each
+            person is not.
 
         Returns
         -------
@@ -346,7 +347,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         Raises
         ------
         ValueError, BudgetError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
+            If parameters, data or budget are refused. Nothing was spent or changed.
         """
         del y
         probe = stand_in(self)
@@ -367,7 +368,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
     @fit_context(prefer_skip_nested_validation=True)
     def plan(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivacyRecord:
-        """Say what ``fit`` would spend; nothing is drawn or charged.
+        """Return what ``fit`` would spend; no noise is drawn and nothing is charged.
 
         Parameters
         ----------
@@ -376,16 +377,16 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,) or None, default=None
-            As for ``fit``; of them, only the number of people matters.
+            As for ``fit``; only the number of people matters.
 
         Returns
         -------
         PrivacyRecord
-            The record that a fit would carry.
+            The record that the fit would have.
 
         Notes
         -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
+        **Privacy.** A function of public quantities, so calling it uses no budget.
         """
         del y
         if is_chunked(X):
@@ -420,10 +421,10 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
 @dataclass(frozen=True, slots=True)
 class RowLengths:
-    """What scores of a row are divided by: the further out, the less is known of a row.
+    """Divisors of scores of rows, which are larger for rows far from the bulk of the data.
 
-    One plus the sum of ``asinh(x / data_norm / 2^exponent)^2``, times the length of
-    ``(x / data_norm, constant)`` if there is a constant. Positive, so it changes no sign.
+    One plus the sum of ``asinh(x / data_norm / 2^exponent)^2``, times the length of ``(x /
+    data_norm, constant)`` if there is a constant. They are positive, so no sign changes.
     """
 
     exponent: int
@@ -437,7 +438,7 @@ class RowLengths:
             cells = np.arcsinh(np.nan_to_num(np.ldexp(numbers, -self.exponent)))
             lengths = 1.0 + np.square(cells).sum(axis=1)
             if self.constant is not None:
-                # Of the largest entry first: squares of numbers have a shorter range.
+                # Divide by the largest entry first, so that squares do not overflow.
                 top = np.maximum(np.abs(numbers).max(axis=1), self.constant)
                 parts = np.square(numbers / top[:, None]).sum(axis=1)
                 parts += np.square(self.constant / top)
@@ -447,16 +448,17 @@ class RowLengths:
 
 @dataclass(eq=False, repr=False)
 class CellScaler(OneToOneFeatureMixin, DenseTransformer):
-    """Bring columns to ``rint(256 clip(asinh(x / data_norm / 2^exponent), -64, 64))``.
+    """Map columns to ``rint(256 clip(asinh(x / data_norm / 2^exponent), -64, 64))``.
 
-    The attribute ``scaler_`` of a classifier that was chosen for a table of few rows is one.
+    The attribute ``scaler_`` of a classifier that was chosen for a table of few rows is of this
+    class.
 
     Parameters
     ----------
     exponent : int
-        Binary exponent of the size at which columns turn from linear to logarithmic; released.
+        Released binary exponent of the size at which the map turns from linear to logarithmic.
     data_norm : float, default=1.0
-        PUBLIC scale of a row.
+        PUBLIC bound that rows are divided by.
 
     Attributes
     ----------
@@ -475,16 +477,16 @@ class CellScaler(OneToOneFeatureMixin, DenseTransformer):
     data_norm: float = 1.0
 
     def fit(self, X: Any, y: Any = None) -> CellScaler:
-        """Check `X`; nothing else is read."""
+        """Check `X`; no value is used."""
         del y
         check_dense(self, X, reset=True)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return whole cells, 0 where an entry is missing."""
+        """Return integer cells; 0 for a missing entry."""
         return self.in_column_scales(check_dense(self, X, reset=False))
 
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Return cells of columns that were checked already; see `transform`."""
+        """Return cells of columns that are already checked; see `transform`."""
         numbers = np.asarray(X, dtype=np.float64) / self.data_norm
         return asinh_cells(numbers, self.exponent).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Privacy: what was released (events), what it costs (accounting), how noise is drawn."""
+"""Privacy: releases (events), their cost (accounting), and the sampling of noise."""
 
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.accounting import delta as delta
     from dp_halfspace.privacy.accounting import epsilon as epsilon
     from dp_halfspace.privacy.budget import additive_noise as additive_noise
+    from dp_halfspace.privacy.events import Either as Either
     from dp_halfspace.privacy.events import Event as Event
     from dp_halfspace.privacy.events import Exponential as Exponential
     from dp_halfspace.privacy.events import Gaussian as Gaussian

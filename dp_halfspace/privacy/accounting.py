@@ -20,6 +20,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.events import (
     Counted,
     Discretised,
+    Either,
     Event,
     Exponential,
     Gaussian,
@@ -56,20 +57,20 @@ from dp_halfspace.privacy.profiles import (
     step_up,
 )
 
-# Probability of an event that is treated as an infinite loss, and the logarithm of the smallest
-# delta for which it is negligible; below, the calculation is repeated with the next pair.
+# Pairs of a probability whose loss is treated as infinite, and the logarithm of the smallest delta
+# for which it is negligible. For a smaller delta the calculation is repeated with the next pair.
 _TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
-# Gaussian terms of a sum that is evaluated exactly, at most.
+# Largest number of Gaussian terms of a sum that is evaluated exactly.
 _MAX_TERMS = 64
-# Terms times atoms of such a sum, at most.
+# Largest product of the numbers of terms and atoms of such a sum.
 _MAX_VALUES = 2**18
-# Share of a delta that need not be computed more exactly.
+# Relative accuracy to which a delta is computed.
 _NEGLIGIBLE = 1e-6
-# An epsilon above this one is no guarantee.
+# A larger epsilon is treated as no guarantee.
 _FURTHEST = 1e300
-# Groups in which events are added when there are more different ones.
+# Number of groups in which many different events are composed.
 _GROUPS = 32
-# Share of a delta; atoms of less are rounded up to a larger loss instead of evaluated.
+# Share of a delta; atoms with less than it are rounded up to a larger loss instead of evaluated.
 _MOVED_SHARE = 2.0**-46
 # Atoms of a block that is rounded up as a whole.
 _BLOCK = 64
@@ -79,7 +80,7 @@ _BLOCK = 64
 def total_pld(counts: Counted, tail: float) -> PLD:
     """Sum of the losses of events that are not Gaussian.
 
-    Many different events are added in groups that do not change when one more arrives.
+    Many different events are composed in groups that do not change when an event is added.
     """
     if len(counts) <= _GROUPS:
         return _group_pld(counts, tail, CELLS)
@@ -98,7 +99,7 @@ def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
 
 @lru_cache(maxsize=64)
 def _repeated_pld(event: Event, count: int, tail: float, cells: int) -> PLD:
-    """Sum of the losses of one event, which many sums of different events have in common."""
+    """Sum of the losses of a repeated event, cached for many compositions."""
     return _pld(event, tail, cells).repeat(count)
 
 
@@ -153,7 +154,7 @@ class ProfileBound:
     def _drop_negligible(
         self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Move up the atoms at both ends that contribute nothing."""
+        """Move up the atoms at both ends that contribute a negligible amount."""
         starts = np.arange(0, len(mass), _BLOCK)
         blocks = np.add.reduceat(mass, starts)
         kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
@@ -200,13 +201,13 @@ class _Composition:
         value = 0.0 if exact is None else exact.log_delta(epsilon)
         if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
             return value
-        # All losses discretised, beside the Gaussian events.
+        # All losses discretised, in addition to the Gaussian events.
         others = tuple(sorted((*self.discretised, *self.sums), key=repr))
         total = ProfileBound(total_pld(others, tail), ((1.0, 0.0, self.mu),), self.pairwise)
         return min(value, total.log_delta(epsilon))
 
     def _exact(self, tail: float) -> ProfileBound | None:
-        """Gaussian terms multiplied out, beside the discretised losses."""
+        """Gaussian terms multiplied out, in addition to the discretised losses."""
         if self.terms is None:
             return None
         loss = total_pld(self.discretised, tail)
@@ -232,7 +233,7 @@ def _costs(event: Pure | Exponential | SampledGaussian) -> bool:
 
 
 def _compose(events: Iterable[Event]) -> _Composition | None:
-    """Compose events; None if one of them has no guarantee at all."""
+    """Compose events; None if one of them has no guarantee."""
     counts = count_events(events)
     if counts is None:
         return None
@@ -260,7 +261,7 @@ def round_up(value: Fraction) -> float:
 def _smallest_delta(events: tuple[Event, ...], epsilon: float, enough: float = 0.0) -> float:
     """See `delta`; any bound that is at most `enough` will do.
 
-    Remembered, as every fit of the same plan (a fold, a copy) asks for the same number.
+    Cached, because every fit of the same plan (a fold, a copy) needs the same number.
     """
     composition = _compose(events)
     if composition is None:
@@ -286,9 +287,9 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
 
     Notes
     -----
-    Privacy: the bound is exact for Gaussian events, for one exponential mechanism, and
-    for pure events up to a discretisation that only raises it; a relative 1.5e-11 covers the
-    rounding errors. It holds for adaptive composition under the adjacency of the events.
+    Privacy: the bound is exact for Gaussian events, for one exponential mechanism, and for pure
+    events, up to a discretisation that can only increase it; a relative margin of 1.5e-11 covers
+    the rounding errors. It holds for adaptive composition under the adjacency of the events.
 
     References
     ----------
@@ -366,31 +367,32 @@ def calibrate(
     rtol: float = 1e-10,
     infer: bool = False,
 ) -> float:
-    """Find the parameter that spends a budget and never more.
+    """Find the parameter that spends a budget and never exceeds it.
 
     Parameters
     ----------
     make_events : callable
-        Maps a public scalar to the events it would cause. The loss must be monotone in
-        the scalar.
+        Function from a public scalar to the events that it would cause. The loss must be monotone
+        in the scalar.
     epsilon, delta : float
         The budget, epsilon >= 0 and delta in [0, 1).
     lower, upper : float
-        Finite interval that is searched.
+        Finite interval to search.
     increasing : bool, default=True
         Whether the loss grows with the scalar (a mu or an epsilon) or falls (a standard
         deviation).
     rtol : float, default=1e-10
         Relative width at which the bisection stops.
     infer : bool, default=False
-        Whether evaluations are left out that follow from others, as a root is bracketed first: a
-        third is left, with the same result, where `make_events` always answers alike.
+        Whether to skip evaluations whose result follows from others, after bracketing the root.
+        About a third of them remain, with the same result if `make_events` is a deterministic
+        function.
 
     Returns
     -------
     float
-        The largest scalar within the budget, or the smallest if not `increasing`, on the
-        safe side: ``delta(make_events(value), epsilon) <= delta`` was evaluated there.
+        The largest scalar within the budget, or the smallest if not `increasing`, rounded
+        conservatively: ``delta(make_events(value), epsilon) <= delta`` was evaluated there.
 
     Raises
     ------
@@ -448,7 +450,7 @@ def _bisect(
 
 @dataclass(slots=True)
 class _Monotone:
-    """A delta that grows with a number, or falls, and all that was computed of it."""
+    """A delta that is monotone in a number, with all computed values."""
 
     delta_of: Callable[[float], float]
     wanted: float
@@ -456,13 +458,13 @@ class _Monotone:
     known: dict[float, float] = field(default_factory=dict)
 
     def fits(self, value: float) -> bool:
-        """Whether the delta at a value is at most the one wanted."""
+        """Whether the delta at a value is at most the target."""
         if value not in self.known:
             self.known[value] = self.delta_of(value)
         return self.known[value] <= self.wanted
 
     def fits_or_follows(self, value: float) -> bool:
-        """Answer from what is known of larger and smaller values, where that is enough."""
+        """Infer the result from larger and smaller values if possible."""
         sign = 1.0 if self.increasing else -1.0
         for other, found in self.known.items():
             is_costlier = sign * other >= sign * value
@@ -471,7 +473,7 @@ class _Monotone:
         return self.fits(value)
 
     def narrow(self, lower: float, upper: float, rtol: float) -> None:
-        """Compute it on both sides, close to where it is the one wanted."""
+        """Compute it on both sides of the target, close to it."""
         if self.wanted == 0.0:
             return
         level = math.log(self.wanted)
@@ -488,9 +490,22 @@ class _Monotone:
 
 @lru_cache(maxsize=256)
 def mu_beside(choice: float, epsilon: float, delta: float) -> float:
-    """Return the Gaussian signal to noise ratio left beside an exponential mechanism."""
+    """Return the Gaussian signal to noise ratio that remains after an exponential mechanism."""
 
     def events(mu: float) -> tuple[Event, ...]:
         return Exponential(choice), Gaussian(mu)
+
+    return calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))
+
+
+@lru_cache(maxsize=256)
+def mu_of_either(first: Event, choice: float, epsilon: float, delta: float) -> float:
+    """Return the Gaussian signal to noise ratio behind a release that may lead to pure epsilon.
+
+    `first` is what is released before, `choice` the epsilon of the other kind of releases.
+    """
+
+    def events(mu: float) -> tuple[Event, ...]:
+        return first, Either(choice, mu)
 
     return calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))

@@ -1,4 +1,4 @@
-"""What a fit may spend, and how it is divided: on the safe side, in one place."""
+"""The privacy budget of a fit and its division into parts, rounded conservatively."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be spent: (epsilon, delta), or the part mu of a Gaussian budget.
+    """A privacy budget: (epsilon, delta), or the part mu of a Gaussian budget.
 
-    Made by `of` or `gaussian`; an infinite one means no noise and no guarantee. Epsilons of pure
-    parts add up, so do the squares of mu (``docs/proofs/accounting.md``, section 5): whatever the
-    roundings, the parts of `split` and `equal_parts` stay together within the whole.
+    Made by `of` or `gaussian`; an infinite one means no noise and no guarantee. The epsilons of
+    pure parts add up, and so do the squares of mu (``docs/proofs/accounting.md``, section 5). The
+    parts of `split` and `equal_parts` are rounded so that together they never exceed the whole.
 
     >>> part, rest = Budget.of(1.0, 0.0).split(0.25)
     >>> part.epsilon, rest.epsilon < 0.75, rest.is_pure
@@ -44,12 +44,12 @@ class Budget:
 
     @classmethod
     def gaussian(cls, mu: float, delta: float = 0.0) -> Budget:
-        """Return a part of a Gaussian budget; `delta` matters where its epsilon is asked for."""
+        """Return a part of a Gaussian budget; `delta` is used for its epsilon only."""
         return cls(delta, math.isinf(mu), is_pure=False, mu=mu)
 
     @property
     def epsilon(self) -> float:
-        """Epsilon at `delta`; what is made of it costs no more than mu, unless it is zero."""
+        """Epsilon at `delta`; a release with it costs no more than mu, unless it is zero."""
         if self._epsilon is not None:
             return self._epsilon
         return gdp_epsilon(self.mu * FAR_DOWN, self.delta)
@@ -65,7 +65,7 @@ class Budget:
         return Budget.gaussian(part, self.delta), Budget.gaussian(rest, self.delta)
 
     def equal_parts(self, count: int) -> Budget:
-        """Return one of so many equal parts, rounded down."""
+        """Return one of `count` equal parts, rounded down."""
         if count == 1 or self.is_infinite:
             return self
         if self.is_pure:
@@ -82,7 +82,7 @@ class Budget:
         return tuple(Budget.gaussian(mu * math.sqrt(share) * DOWN, delta) for share in shares)
 
     def noise(self, sensitivity: float) -> GaussianNoise | L2LaplaceNoise | NoNoise:
-        """Return the noise that all of it buys, for a bounded Euclidean sensitivity."""
+        """Return the noise that spends the whole budget, for a bounded Euclidean sensitivity."""
         if self.is_infinite:
             return NoNoise()
         if self.is_pure:
@@ -93,7 +93,7 @@ class Budget:
 def additive_noise(
     sensitivity: float, epsilon: float, delta: float
 ) -> GaussianNoise | L2LaplaceNoise | NoNoise:
-    """Choose the noise for one release of bounded Euclidean sensitivity.
+    """Choose the noise for one release of bounded l2 sensitivity.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def additive_noise(
     Returns
     -------
     GaussianNoise, L2LaplaceNoise or NoNoise
-        Calibrated exactly, on the safe side.
+        Calibrated exactly and rounded conservatively.
 
     Examples
     --------

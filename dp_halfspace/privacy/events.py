@@ -1,8 +1,8 @@
-"""What was released: every mechanism as a small frozen event, readable and comparable.
+"""Privacy events: every release as a small immutable object.
 
-The contract of an objective perturbation or a selection is a sum of terms (weight, shift, mu), each
-for the profile ``weight * delta_mu(epsilon - shift)``; sums of several events multiply out
-(``docs/proofs/accounting.md``, section 5).
+The contract of an objective perturbation, of a selection, or of one of two kinds of releases is a
+sum of terms (weight, shift, mu), each for the profile ``weight * delta_mu(epsilon - shift)``; sums
+of several events multiply out (``docs/proofs/accounting.md``, section 5).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TINY = 1e-150  # its square is a normal number; smaller parameters are raised t
 _HUGE = 1e100  # larger parameters and counts are treated as no guarantee
 # More runs than this are treated as no guarantee.
 _HUGE_COUNT = 2**63
-# Terms of a product of profiles, at most: more are left to the discretised losses.
+# Largest number of terms of a product of profiles; beyond it, losses are discretised.
 _MAX_TERMS = 4096
-# Events of such a product, at most.
+# Largest number of events of such a product.
 _MAX_COUNT = 4096
 # Smallest weight of a term: its logarithm is finite.
 _LEAST = 1e-300
@@ -45,7 +45,7 @@ def _to_json(value: Any) -> Any:
 
 
 def check_event(name: str, event: Any) -> Event:
-    """Return an event, or raise TypeError naming `name`: an unknown one is never guessed."""
+    """Return an event, or raise TypeError naming `name` for an unknown one."""
     if not isinstance(event, Event):
         raise TypeError(f"{name} is not a privacy event: {event!r}")
     return event
@@ -58,7 +58,7 @@ def _count(name: str, count: int) -> int:
     return int(count)
 
 
-# How fields are checked that are no numbers >= 0.
+# Checks of the fields that are not numbers >= 0.
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "event": check_event,
     "count": _count,
@@ -68,7 +68,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """What all events have in common: checked fields, and plain data for files."""
+    """Base class of events: checked fields, and plain data for files."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -88,7 +88,7 @@ class _Plain:
 
 @dataclass(frozen=True, slots=True)
 class RandomStopping(_Plain):
-    """The best of a random number of private runs, the number kept secret.
+    """The best of a random number of private runs, where the number is kept secret.
 
     Contract: for every threshold the hockey-stick divergence delta(e) on neighbouring
     data sets is at most the sum over j of ``mean_runs * shares[j] * base(e - log_ratio * (j + 1)
@@ -102,10 +102,10 @@ class RandomStopping(_Plain):
     log_ratio : float
         Bound of the logarithm of the ratio of the rank factors, >= 0.
     terms : tuple of (float, float, float)
-        Weight, shift and mu of each, >= 0; the weights sum to 1 at least. One run, its noisy
+        Weight, shift and mu of each term, >= 0; the weights sum to at least 1. One run, its noisy
         score included, has the profile ``base``: ``((1, 0, mu),)`` if it is mu-GDP.
     shares : tuple of float, default=(1.0,)
-        Nonnegative, together at least ``1 / mean_runs``; the default puts everything at
+        Nonnegative shares that sum to at least ``1 / mean_runs``; the default has a single one at
         `log_ratio`.
 
     Notes
@@ -135,7 +135,7 @@ class RandomStopping(_Plain):
             for term in self.terms
         )
         shares = tuple(check_nonnegative("shares", share) for share in self.shares)
-        # At a very negative epsilon every delta is 1: a smaller mass bounds nothing.
+        # At a very negative epsilon every delta is 1, so a smaller mass is no bound.
         if not math.fsum(term[0] for term in terms) >= 1.0:
             raise ValueError(f"terms must have weights of at least 1 together, got {self.terms!r}")
         if not mean_runs * math.fsum(shares) >= 1.0:
@@ -183,7 +183,7 @@ class Gaussian(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussian(_Plain):
-    """A Gaussian release about one record, drawn from `n_records` and kept secret.
+    """A Gaussian release about one of `n_records` records, drawn uniformly and kept secret.
 
     Contract: for a >= 0 the hockey-stick divergence on neighbouring data sets at
     ``log(1 + (exp(a) - 1) / n_records)`` is at most ``1 / n_records`` times that of N(mu, 1) from
@@ -331,12 +331,47 @@ class ObjectivePerturbation(_Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class Either(_Plain):
+    """One of two kinds of releases; what was released before decides which.
+
+    Contract: what follows is purely `epsilon`-differentially private, or it is `mu`-Gaussian
+    differentially private. The profile is bounded by the sum of both.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound of the absolute loss of all releases of the first kind, >= 0.
+    mu : float
+        Signal to noise ratio of all releases of the second kind, >= 0.
+
+    Notes
+    -----
+    ``docs/proofs/accounting.md``, section 12.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy import Either
+    >>> Either(0.09, 0.02).describe()
+    'pure DP with |log-ratio| <= 0.09, or Gaussian noise with sensitivity / deviation = 0.02'
+    """
+
+    epsilon: float
+    mu: float
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return (
+            f"pure DP with |log-ratio| <= {self.epsilon:.6g}, or Gaussian noise with "
+            f"sensitivity / deviation = {self.mu:.6g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Repeated(_Plain):
     """`count` runs of mechanisms that each satisfy the contract of `event`.
 
-    Contract: fresh and independent noise in every run; later runs may depend on the
-    outputs of earlier ones. This is the only place in the package where a count
-    multiplies.
+    Contract: fresh and independent noise in every run; later runs may depend on the outputs of
+    earlier ones. This is the only place in the package where an event is multiplied by a count.
 
     Parameters
     ----------
@@ -367,13 +402,14 @@ Event: TypeAlias = (
     | Exponential
     | ObjectivePerturbation
     | RandomStopping
+    | Either
     | Repeated
 )
-# Their profiles are no sums of Gaussian ones: their losses are discretised.
+# Their profiles are not sums of Gaussian ones, so their losses are discretised.
 Discretised: TypeAlias = Pure | Exponential | SampledGaussian
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
-# Ledgers of earlier versions have it by this name.
+# Ledgers of earlier versions use this name.
 _TYPES["Selection"] = RandomStopping
 
 
@@ -389,7 +425,7 @@ def single_runs(events: Iterable[Event]) -> Counter[Event]:
 
 
 def count_events(events: Iterable[Event]) -> Counted | None:
-    """Count single runs, in an order of their own; None if one has no guarantee at all."""
+    """Count single runs, in a canonical order; None if one has no guarantee."""
     result = tuple(sorted(single_runs(events).items(), key=repr))
     if any(_largest_parameter(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
         return None
@@ -413,6 +449,8 @@ def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]
         return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if isinstance(event, ObjectivePerturbation):
         return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
+    if isinstance(event, Either):
+        return [(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if not isinstance(event, RandomStopping):
         raise TypeError(f"not a sum of Gaussian terms: {event!r}")
     step = event.log_ratio / len(event.shares)
@@ -507,7 +545,7 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
 def to_dp_event(event: Event) -> dict[str, Any]:
     """Return a single release as plain data, by the names of the classes of ``dp_accounting``.
 
-    What has no counterpart there is an ``UnsupportedDpEvent`` with its contract: never guessed.
+    A release without a counterpart there becomes an ``UnsupportedDpEvent`` with its contract.
     """
     if not isinstance(event, Gaussian):
         return {"type": "UnsupportedDpEvent", "event": event.to_dict()}

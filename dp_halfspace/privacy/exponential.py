@@ -1,7 +1,8 @@
 """Private selection of one of finitely many candidates, with exact probabilities.
 
-No sum of floating-point exponentials: independent events of probability exactly ``exp(-gap)``,
-decided in high precision where floating point is not certain (``docs/proofs/noise.md``, section 7).
+Candidates are sampled by independent events of probability exactly ``exp(-gap)`` instead of a sum
+of floating-point exponentials. Events are decided in high precision if floating point is not
+certain (``docs/proofs/noise.md``, section 7).
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_word
 _SMALLEST_RATE = Fraction(1, 2**900)
 _LARGEST_RATE = Fraction(2**900)
 _SMALLEST_COUNT_RATE = Fraction(1, 2**53)
-# Trials that are drawn at a time.
+# Number of trials that are drawn at a time.
 _FEWEST_TRIALS = 64
 _MOST_TRIALS = 16384
-# Probability with which a generalised choice may miss its bound.
+# Failure probability of the bound of a generalised choice.
 _FAILURE_PROBABILITY = 0.05
 
 
@@ -68,8 +69,8 @@ def exponential_mechanism(
         Largest change of any one score between neighbouring data sets, in the units of
         ``utilities``.
     multiplicities : ndarray of shape (n_candidates,), int64, or None, default=None
-        How many candidates share each utility, at least 1, fewer than :math:`2^{60}` together;
-        None stands for 1. The probability of an index is multiplied by it.
+        Number of candidates that share each utility, at least 1 and fewer than :math:`2^{60}`
+        together; None stands for 1. The probability of an index is multiplied by it.
     source : ByteSource, default=OS_RANDOMNESS
         Where the random bytes come from.
 
@@ -89,7 +90,7 @@ def exponential_mechanism(
 
     - Adjacency: any under which no score changes by more than ``sensitivity``.
     - Released: one index, ``epsilon``-differentially private and of bounded range ``epsilon``.
-    - Sensitivity: ``sensitivity``, of each score by itself.
+    - Sensitivity: ``sensitivity``, for each score separately.
     - Proof: ``docs/proofs/noise.md``, section 7. The probabilities are those of exact arithmetic
       up to :math:`2^{-180}`, given uniform bytes, IEEE 754 basic operations and an absolute error
       of ``numpy.exp`` below :math:`2^{-41}` on negative arguments.
@@ -125,7 +126,7 @@ def exponential_mechanism(
 def _check_candidates(
     utilities: Sequence[float] | NDArray[np.float64], epsilon: float, sensitivity: float
 ) -> _Candidates:
-    """Refuse public nonsense and make every score finite."""
+    """Refuse invalid public numbers, and make every score finite."""
     rate = positive_rational(epsilon, "epsilon") / (
         2 * positive_rational(sensitivity, "sensitivity")
     )
@@ -150,7 +151,7 @@ def _draw_indices(batch: int, count: int, source: ByteSource) -> NDArray[np.intp
     words = read_words(batch, source)
     remainder = 2**64 % count
     if remainder:
-        # Words beyond the last whole multiple of count would favour the small indices.
+        # Words beyond the last multiple of count would favour small indices.
         words = words[words < np.uint64(2**64 - remainder)]
     return (words % np.uint64(count)).astype(np.intp)
 
@@ -159,7 +160,7 @@ def _draw_successes(
     candidates: _Candidates, indices: NDArray[np.intp], source: ByteSource
 ) -> NDArray[np.bool_]:
     """Return independent events of probability ``exp(-rate (best - utility))`` each."""
-    # A gap that overflows to infinity has probability 0 here: within the error allowed.
+    # A gap that overflows to infinity gets probability 0, which is within the allowed error.
     with np.errstate(all="ignore"):
         gaps = candidates.best - candidates.utilities[indices]
         probabilities = np.exp(gaps * -float(candidates.rate))
@@ -185,7 +186,7 @@ class TalliedChoice(ExponentialMechanism):
 
     - Adjacency: any under which no cost changes by more than one.
     - Released: the number of one candidate, of bounded range `epsilon`.
-    - Sensitivity: one, of each cost by itself.
+    - Sensitivity: one, for each cost separately.
     - Proof: ``docs/proofs/pure_halfspace.md``, section 2.
     """
 
@@ -205,13 +206,13 @@ class TalliedChoice(ExponentialMechanism):
 
 @dataclass(frozen=True, slots=True)
 class CountedChoice:
-    """A `TalliedChoice` of a part of the budget, and the cost of what was chosen, with noise.
+    """A `TalliedChoice` with a part of the budget, and a noisy cost of the chosen candidate.
 
     Candidate ``j`` and integer ``m`` have together a probability proportional to
     ``exp(-choice_epsilon c_j / 2) g(m - c_j)`` with ``g(k) = exp(-epsilon k)`` for ``k >= 0`` and
-    ``exp((epsilon - choice_epsilon) k)`` below. By themselves a choice and a count would have noise
-    as wide above as below: a cost that rises makes its candidate less likely, so a count that says
-    it is high gives away less.
+    ``exp((epsilon - choice_epsilon) k)`` below. A separate choice and count would need noise of
+    equal width above and below the cost. Here a higher cost makes its candidate less likely, so a
+    count above the cost reveals less and may have less noise.
 
     Notes
     -----
@@ -220,7 +221,7 @@ class CountedChoice:
     - Adjacency: any under which no cost changes by more than one.
     - Released: the number of one candidate and a noisy cost of it, together
       ``epsilon``-differentially private, but not of bounded range `epsilon`.
-    - Sensitivity: one, of each cost by itself.
+    - Sensitivity: one, for each cost separately.
     - Proof: ``docs/proofs/small_tables.md``, section 6.
     """
 
@@ -233,13 +234,13 @@ class CountedChoice:
 
     @property
     def rates(self) -> tuple[Fraction, Fraction]:
-        """How fast a noisy cost becomes less likely below the cost, and above it."""
+        """Rates at which the probability of a noisy cost decays below and above the cost."""
         epsilon = positive_rational(self.epsilon, "epsilon")
         return epsilon - positive_rational(self.choice_epsilon, "choice_epsilon"), epsilon
 
     @property
     def event(self) -> Pure:
-        """What both cost together: ``Pure(epsilon)``."""
+        """The cost of both together: ``Pure(epsilon)``."""
         return Pure(self.epsilon)
 
     def perturb(self, value: NDArray[Any], source: ByteSource) -> NDArray[np.float64]:
@@ -251,7 +252,7 @@ class CountedChoice:
 
 @dataclass(frozen=True, slots=True)
 class TalliedChoices(ExponentialMechanism):
-    """One candidate of each of several lists, whose costs are small integers that add up.
+    """One candidate from each of several lists, with small integer costs that add up.
 
     The exponential mechanism over all combinations, one candidate of each list: a combination has
     a probability proportional to ``exp(-epsilon c / 2)``, ``c`` being the sum of its costs. That is
@@ -338,11 +339,11 @@ class GeneralizedChoice(ExponentialMechanism):
 
     @property
     def _shift(self) -> float:
-        """``t``: by how much costs are raised, in units of their sensitivities."""
+        """``t``: amount added to costs, in units of their sensitivities."""
         return 2.0 / self.epsilon * math.log(len(self.sensitivities) / _FAILURE_PROBABILITY)
 
     def normalise_costs(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scores of sensitivity one, the smaller the better and never negative."""
+        """Return nonnegative scores of sensitivity one; smaller is better."""
         change = np.array(self.sensitivities)
         raised = costs + self._shift * change
         apart = (raised[:, None] - raised[None, :]) / (change[:, None] + change[None, :])

@@ -1,8 +1,8 @@
-"""What a mechanism is, where a release is drawn, and how an audit takes the place of its noise.
+"""Protocols of mechanisms, the function that draws a release, and its interception by audits.
 
-Every release of the library passes `draw_release`. An audit may answer in place of the mechanism,
-or read exact values, which are private: whoever runs it holds the data. Both change the context
-that runs the block alone; other threads draw their noise as ever.
+Every release of the library passes `draw_release`. An audit may answer instead of the mechanism, or
+read exact values, which are private; it is run by people who may see the data. Both affect only the
+context that runs the block; the noise of other threads is not affected.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dp_halfspace.privacy.randomness import ByteSource
 
 
 class Mechanism(Protocol):
-    """Something that makes a value safe to release."""
+    """A mechanism, which turns a value into a private release."""
 
     @property
     def event(self) -> Event:
-        """What the release costs."""
+        """The event of the release."""
         ...
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
@@ -59,16 +59,16 @@ class ExponentialMechanism:
 Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
 
 
-# None where mechanisms draw their own noise.
+# None if mechanisms draw their own noise.
 _ANSWER: ContextVar[Answer | None] = ContextVar("answer", default=None)
 
 
 def draw_release(
     value: NDArray[Any], mechanism: Mechanism, source: ByteSource
 ) -> NDArray[np.float64]:
-    """Return what a mechanism makes of a value, or what an audit answers in its place.
+    """Return the release of a mechanism, or the answer of an audit instead.
 
-    Only what holds a permit calls it, after it has used up the event.
+    Only the holder of a permit calls this, after it has used up the event.
     """
     answer = _ANSWER.get()
     return mechanism.perturb(value, source) if answer is None else answer(value, mechanism, source)
@@ -76,7 +76,7 @@ def draw_release(
 
 @contextmanager
 def intercept_releases(answer: Answer | None) -> Iterator[None]:
-    """Let a function release in place of the mechanisms, inside the block."""
+    """Let a function answer instead of the mechanisms, inside the block."""
     token = _ANSWER.set(answer)
     try:
         yield

@@ -1,7 +1,7 @@
 """Additive noise, and the rule that it is charged before it is drawn.
 
-:func:`authorise` charges the ledger with all that a fit is going to release and hands out a
-:class:`Permit`; only a permit draws noise, and only for what it was charged for. Proofs:
+:func:`authorise` charges the ledger with everything that a fit is going to release, and returns a
+:class:`Permit`. Only a permit draws noise, and only for the charged releases. Proofs:
 ``docs/proofs/accounting.md``, for the exactness of the noise ``noise.md``.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -18,11 +20,14 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import (
+    Either,
     Event,
     Gaussian,
     Pure,
     SampledGaussian,
+    largest_loss,
     single_runs,
+    total_mu,
 )
 from dp_halfspace.privacy.interception import (
     ExponentialMechanism,
@@ -75,7 +80,7 @@ class GaussianNoise:
     event: Gaussian = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A scale is refused here, where everything is public and nothing is charged yet.
+        # An invalid scale is refused here, before anything private is read or charged.
         sigma = check_scale(self.sensitivity / self.mu * FAR_UP, "sigma")
         object.__setattr__(self, "sigma", sigma)
         object.__setattr__(self, "event", Gaussian(self.mu))
@@ -107,7 +112,7 @@ class SampledGaussianNoise:
     **Guarantee.**
 
     - Adjacency: replace-one, which changes one row of a value and no other.
-    - Released: the row of one record with noise; which one it is stays secret.
+    - Released: the row of one record with noise; its position stays secret.
     - Sensitivity: `sensitivity` over `mu` is the scale, rounded up.
     - Proof: ``docs/proofs/accounting.md``, section 11; exactness: ``noise.md``.
     """
@@ -119,7 +124,7 @@ class SampledGaussianNoise:
     event: SampledGaussian = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # As for Gaussian noise.
+        # An invalid scale is refused here, as for Gaussian noise.
         sigma = check_scale(self.sensitivity / self.mu * FAR_UP, "sigma")
         object.__setattr__(self, "sigma", sigma)
         object.__setattr__(self, "event", SampledGaussian(self.n_records, self.mu))
@@ -157,7 +162,7 @@ class L2LaplaceNoise(PureMechanism):
     epsilon: float
 
     def __post_init__(self) -> None:
-        # A scale is refused before anything is charged, as for Gaussian noise.
+        # An invalid scale is refused before anything is charged, as for Gaussian noise.
         check_scale(self.scale, "scale")
 
     @property
@@ -210,7 +215,7 @@ class NoNoise:
 
 
 class Ledger(Protocol):
-    """A budget that outlives a fit.
+    """Protocol of a ledger: a budget that outlives a fit.
 
     A copy or a pickle of a ledger must be another handle on the same account. Estimators share
     the object itself, and pickle it only if its class has a ``__reduce__`` of its own.
@@ -243,7 +248,7 @@ class Permit:
     def release(self, value: NDArray[Any], mechanism: Mechanism) -> NDArray[np.float64]:
         """Perturb `value`, if the mechanism's event was charged and is not used up.
 
-        A RuntimeError is a defect of the calling code, seen before any noise is drawn.
+        A RuntimeError indicates a defect of the calling code, detected before noise is drawn.
         """
         return draw_release(value, mechanism, self.consume(mechanism.event))
 
@@ -261,7 +266,7 @@ class Permit:
     def consume(self, event: Event) -> ByteSource:
         """Use up one event, and return the randomness that it covers.
 
-        For mechanisms that are more than noise on a value; `release` calls it.
+        For mechanisms that do more than add noise to a value; `release` calls it.
         """
         # Without the lock two threads could both find the last one unspent.
         with self._lock:
@@ -271,6 +276,27 @@ class Permit:
                 # A record without any guarantee covers any number of exact releases.
                 self._unspent[event] -= 1
         return self._source
+
+    def enter(self, choice: Either, events: Sequence[Event]) -> None:
+        """Use up one of two kinds of releases, for `events` that its contract covers.
+
+        They are pure DP and their epsilons add up to no more than that of the choice, or
+        they are Gaussian and no more than its mu in quadrature. Which of the two may depend on
+        what was released, on nothing else of the data.
+        """
+        counts = tuple(single_runs(events).items())
+        losses = [(largest_loss(event), count) for event, count in counts]
+        if all(math.isfinite(loss) for loss, _ in losses):
+            total = sum(Fraction(loss) * count for loss, count in losses)
+            is_covered = total <= Fraction(choice.epsilon)
+        else:
+            is_gaussian = all(isinstance(event, Gaussian) for event, _ in counts)
+            is_covered = is_gaussian and total_mu(counts) <= choice.mu
+        if not is_covered:
+            raise RuntimeError(f"{choice} does not cover what is about to be released")
+        self.consume(choice)
+        with self._lock:
+            self._unspent.update(single_runs(events))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to copy: a copy would be the right to release everything again."""
@@ -307,8 +333,8 @@ class ParallelReleases:
     ) -> NDArray[np.float64]:
         """Perturb a value computed from earlier releases and the records of a block.
 
-        The block must be behind all earlier ones: a RuntimeError is a defect of the calling code,
-        seen before any noise is drawn.
+        The block must follow all earlier ones; otherwise a RuntimeError indicates a defect of the
+        calling code, before any noise is drawn.
         """
         is_behind = block.step == 1 and self._next <= block.start < block.stop
         if not is_behind or mechanism.event != self._event:
@@ -340,7 +366,7 @@ def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None =
     Raises
     ------
     BudgetError
-        By the ledger, when the record does not fit into what is left.
+        Raised by the ledger if the record exceeds the remaining budget.
 
     Notes
     -----

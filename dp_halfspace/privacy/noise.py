@@ -5,9 +5,9 @@ rounded once, to a public grid: floating point proposes the grid point, and high
 the few draws where a proved error bound leaves it open. Integers are drawn without any floating
 point between the random bits and the output. Proofs: ``docs/proofs/noise.md``.
 
-First come the exact comparisons of a uniform random number with a real number (a normal tail, an
-exponential). The random number is known to the bits drawn so far, the real number to a fixed-point
-enclosure; both are refined until the order is certain (section 2 of the proofs).
+The first part compares a uniform random number exactly with a real number (a normal tail, an
+exponential). The random number is known up to the bits drawn so far, the real number up to a
+fixed-point enclosure; both are refined until their order is certain (section 2 of the proofs).
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ _MOST_GAUSSIAN_GRID_BITS = 36
 _CLIP = 2.0**52
 # Values below this many grid steps are changed by no clip, before or after the noise.
 _NEAR = 2.0**51
-# Draws per block: the working arrays then stay in the second-level cache.
+# Number of draws per block, so that the working arrays fit in the second-level cache.
 _BLOCK = 8192
 
 # Assumption (c) of the proof: |error of ndtri at p <= 1/2| <= 2**-44 (1 + |z|).
@@ -322,7 +322,7 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
             block = flat[start : start + _BLOCK]
             # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
             np.multiply(block, 1.0 / noise.grid, out=block)
-            # Written so that NaN counts as far.
+            # Written so that NaN counts as out of range.
             is_far = not block.dot(block) < _NEAR**2
             if is_far:
                 block[np.isnan(block)] = 0.0
@@ -361,7 +361,7 @@ def _nearest_steps(
     steps: NDArray[np.float64] = np.rint(total)
     distance = np.subtract(total, steps)
     np.abs(distance, out=distance)
-    # A cheap bound on all common draws first; the draw's own bound for those it flags.
+    # First a cheap bound on all common draws, then an individual bound for flagged draws.
     is_common = distance[distance.argmax()] < noise.radius
     if not (is_common and cells[cells.argmin()] >= _COMMON_CELLS):
         flagged = np.flatnonzero((distance >= noise.radius) | (cells < _COMMON_CELLS))
@@ -400,7 +400,7 @@ def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource)
             return point <= 0 or tail.below(lambda bits: normal_tail(point, bits))
         return point <= 0 and not tail.below(lambda bits: normal_tail(-point, bits))
 
-    # The guess only has to be near the answer: the two loops below decide.
+    # The guess only has to be close; the two loops below decide.
     while tail.cell.bit_length() < 60 and tail.bits < 512:
         tail.refine()
     size = -float(ndtri(math.ldexp(tail.cell + 0.5, -tail.bits)))

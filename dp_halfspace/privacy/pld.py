@@ -32,6 +32,8 @@ _LOW = 2.0**-70
 _DIRECT = 64
 # Spacing of float64 relative to a number.
 _ULP = 2.0**-52
+# Smaller losses are raised to it.
+_LEAST = 1e-290
 # Larger Gaussian losses are treated as no guarantee.
 _FURTHEST = 1e6
 # Tail mass up to which the lattice of a loss reaches whose tail is not cut.
@@ -213,6 +215,8 @@ def envelope(
     """
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T
+    # Larger numbers dominate; the steps of a lattice must not underflow.
+    shift, place, mu = (np.where(x > 0.0, np.maximum(x, _LEAST), x) for x in (shift, place, mu))
     whole = float(weight.sum() * factor.sum())
     # All terms together have less mass than the tail beyond so many standard deviations.
     deviations = -float(ndtri(min(0.25, max((tail or _SMALLEST) / whole, 2.3e-308))))

@@ -241,7 +241,7 @@ def chord_shares(
 _N_LINES = 512
 # Logarithm of a delta that no guarantee states: lines of a profile end there.
 _LOG_NEGLIGIBLE_DELTA = math.log(1e-22)
-# Largest epsilon at which a profile is looked at, and number of places up to there.
+# Largest epsilon at which a profile is evaluated, and number of points up to it.
 _FURTHEST = 512.0
 _FURTHEST_STEPS = 192
 # Probability of the events that are left out.
@@ -266,7 +266,7 @@ class TradeOff:
 
     @property
     def top(self) -> float:
-        """Where the events beyond have no probability worth mentioning on either data set."""
+        """Point beyond which events have a negligible probability on both data sets."""
         s = np.arange(9.0, 38.0, 0.5)
         slope, height = self.line(ndtr(-s))
         enough = slope * ndtr(-s) + height <= _NEGLIGIBLE
@@ -277,8 +277,8 @@ class TradeOff:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Bound ``f'(1 - G(Phi(-s)))`` on cells, see `Shifted.enclose`.
 
-        The line that is the least one at the lower end is above G on the whole cell, so no
-        harm is done if rounding takes its neighbour.
+        The line that is the least one at the lower end is above G on the whole cell, so it is valid
+        if rounding selects its neighbour.
         """
         at, beyond = ndtr(-low), ndtr(-high)
         slope, height = self.line(at)
@@ -344,7 +344,7 @@ class RunCountDistribution:
     Parameters
     ----------
     eta : float
-        Shape, in (-1, 64]. A larger one makes :math:`K` less variable and a run dearer.
+        Shape, in (-1, 64]. A larger one makes :math:`K` less variable and each run more costly.
     r : float
         In (0, 1]; smaller means more runs. With 1 there is always one run.
     k_max : int
@@ -397,7 +397,7 @@ class RunCountDistribution:
         return _moments(self)[1]
 
     def draw(self, source: ByteSource = OS_RANDOMNESS) -> int:
-        """Draw the number of runs; it must stay hidden.
+        """Draw the number of runs, which must stay secret.
 
         Its distribution is this one up to a total variation of 2**-440: a uniform number is
         compared with enclosures of the distribution function.
@@ -790,12 +790,12 @@ def select_best(
     - Sensitivity: each run is `mu`-Gaussian differentially private, output and score together.
     - Proof: ``docs/proofs/selection.md``, sections 1, 2 and 5.
 
-    The guarantee is void if anything else leaves: the number of runs, the other candidates,
-    outputs and scores, the winning score, or their traces (a log, a progress bar, a warning, an
-    entry in a ledger, an attribute of an object that ``run`` keeps). The running
-    time is proportional to the number of runs: do not publish it, or wait until a time that is
-    fixed in advance. ``run`` must not raise for a reason that depends on private data, and must not
-    use what other runs computed.
+    The guarantee does not hold if anything else is published: the number of runs, the other
+    candidates, outputs and scores, the winning score, or their traces (a log, a progress bar, a
+    warning, an entry in a ledger, an attribute of an object that ``run`` keeps). The running time
+    is proportional to the number of runs: do not publish it, or wait until a time that is fixed in
+    advance. ``run`` must not raise for a reason that depends on private data, and must not use what
+    other runs computed.
 
     References
     ----------

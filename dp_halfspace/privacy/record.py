@@ -1,4 +1,4 @@
-"""The record that every fit leaves behind: what it spent, on what, and what it assumed."""
+"""The record of a fit: the guarantee, the releases, and the assumptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dp_halfspace.privacy.events import (
 )
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 
-# Value of the public fact "classes_source" where the user did not state the label set.
+# Value of the public fact "classes_source" if the user did not state the label set.
 LABELS_SEEN = "taken from the labels seen"
 
 # Adjacencies from the weakest to the strongest; the first two have no owners of rows.
@@ -53,9 +53,9 @@ _NOISES = {
 }
 # False positive rates at which the true positive rate of an attack is shown.
 SHOWN_RATES = (0.001, 0.01, 0.1)
-# Largest size of the epsilons of bounds on an attack that are searched.
+# Largest absolute epsilon in the search for the best bound on an attack.
 _FARTHEST = 50.0
-# Distance of such epsilons at which the search ends.
+# Interval width at which the search ends.
 _CLOSE = 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 # Relative; covers the rounding of a bound on an attack.
@@ -83,9 +83,9 @@ class PrivacyRecord:
     noise : {"os", "seeded", "none"}
         Where the noise came from; "none" requires an event without a guarantee.
     public : mapping or iterable of (str, value), default=()
-        What was assumed public, and the public numbers that were derived from it.
-        Stored as a tuple of pairs of plain values; sequences and mappings inside become
-        tuples, infinities and unknown objects become text.
+        What was assumed to be public, and public numbers derived from it. Stored as a tuple of
+        pairs of plain values; sequences and mappings inside become tuples, infinities and unknown
+        objects become text.
 
     Raises
     ------
@@ -189,9 +189,9 @@ class PrivacyRecord:
         -------
         float
             In [0, 1], rounded up: true minus false positive rate of the best test between two data
-            sets that differ in one unit of privacy, by whoever knows everything else. The test
-            that guesses which of two equally likely candidates it was is right with probability
-            ``(1 + advantage) / 2`` at most.
+            sets that differ in one unit of privacy, for an attacker who knows everything else. A
+            test that guesses which of two equally likely candidates is in the data is correct with
+            probability at most ``(1 + advantage) / 2``.
 
         Notes
         -----
@@ -210,8 +210,8 @@ class PrivacyRecord:
         Returns
         -------
         float
-            In [0, 1]: no test between two data sets that differ in one unit of privacy finds a
-            larger share, by whoever knows everything else.
+            In [0, 1]: no test between two data sets that differ in one unit of privacy has a larger
+            true positive rate, even for an attacker who knows everything else.
 
         Raises
         ------
@@ -242,7 +242,8 @@ class PrivacyRecord:
                 return delta + factor * fpr
             return 1.0 - (1.0 - fpr - delta) / factor
 
-        # Convex in exp(signed): a golden section finds the least one, and each is true.
+        # The bound is convex in exp(signed). A golden section search finds the smallest one; every
+        # one is valid.
         low, high, found = -_FARTHEST, _FARTHEST, [bound(0.0)]
         found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _FARTHEST]
         while high - low > _CLOSE:
@@ -306,13 +307,13 @@ class PrivacyRecord:
             One ``SelfComposedDpEvent`` for each kind of release, with its ``count`` and its
             ``event``: a ``GaussianDpEvent`` with a ``noise_multiplier`` (standard deviation over
             sensitivity, rounded down), a ``NoOpDpEvent``, or an ``UnsupportedDpEvent`` with the
-            contract of the release where ``dp_accounting`` has no counterpart.
+            contract of the release if ``dp_accounting`` has no counterpart.
 
         Notes
         -----
         Privacy: a function of the public record. Sensitivities are already those of its
         `adjacency`. ``dp_accounting`` uses them as they are for ``REPLACE_SPECIAL`` and doubles
-        them for ``REPLACE_ONE``, where its cost is too large and on the safe side.
+        them for ``REPLACE_ONE``, where its result is conservative.
 
         Examples
         --------
@@ -367,7 +368,7 @@ def _thaw(value: Any) -> Any:
 
 
 def rounded_text(value: float, digits: int = 6, *, up: bool = True) -> str:
-    """Few significant digits, rounded up or down where they are not the value itself."""
+    """Few significant digits, rounded up or down if they are not exact."""
     if float(f"{value:.{digits}g}") == value:
         return f"{value:.{digits}g}" if value < 1e4 else f"{value:g}"
     rounding = ROUND_CEILING if up else ROUND_FLOOR

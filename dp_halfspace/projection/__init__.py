@@ -1,4 +1,4 @@
-"""Random maps of rows, linear or to features of a kernel, from public randomness only."""
+"""Random linear maps and kernel feature maps of rows, from public randomness only."""
 
 from typing import TYPE_CHECKING
 

@@ -1,11 +1,11 @@
 """Public feature maps: Fourier features, cosines of columns, a sketch of a polynomial kernel.
 
-A feature map is drawn from public randomness and treats every row by itself. It takes rows that the
-caller has divided by their public scale, and returns float32.
+A feature map is drawn from public randomness and maps every row independently. Its input is rows
+that the caller has divided by their public scale, and its output has type float32.
 
-By Bochner's theorem a continuous kernel ``k(x - z)`` with ``k(0) = 1`` is the mean of
-``cos(<w, x - z>)`` over a probability distribution of ``w``. Those of `KERNELS` are simple enough
-to be drawn from.
+By Bochner's theorem a continuous kernel ``k(x - z)`` with ``k(0) = 1`` is the mean of ``cos(<w, x -
+z>)`` over a probability distribution of ``w``. For the kernels in `KERNELS` this distribution is
+easy to sample.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy import fft, sparse
 from scipy.special import gammaln, kve
 
 from dp_halfspace._params import checked_size
+from dp_halfspace.data.encoding import numbers_of, write_scaled
 from dp_halfspace.projection.linear import (
     FloatArray,
     LinearMap,
@@ -75,7 +76,7 @@ class Spectrum:
             return np.asarray(rng.standard_cauchy(shape))
         if self.kernel == "rbf":
             return rng.standard_normal(shape)
-        # A scale mixture of Gaussian frequencies: a multivariate t distribution.
+        # A scale mixture of Gaussian frequencies, which is a multivariate t distribution.
         factors = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size))
         return np.asarray(rng.standard_normal(shape) * factors)
 
@@ -96,11 +97,13 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
     return np.asarray(np.minimum(np.exp(log_value + np.log(kve(nu, scaled)) - scaled), 1.0))
 
 
-# Rows that are mapped at a time, whatever their number.
+# Number of rows that are mapped at a time.
 _ROWS = 1024
-# Largest entry in learnt column scales.
+# Number of float32 rows whose angles stay in the cache until their sines and cosines are taken.
+_ANGLE_ROWS = 256
+# Largest entry of a row in learnt column scales.
 _FARTHEST = 4.0
-# Turns up to which all angles of float32 take the same path through the library.
+# Number of turns up to which the numerical library treats all float32 angles alike.
 _FEW_TURNS = 2.0**12
 # Largest frequency, in turns: larger ones have no fraction in float64.
 _LARGEST = 2.0**40
@@ -108,7 +111,7 @@ _LARGEST = 2.0**40
 
 @runtime_checkable
 class FeatureMap(RowMap, Protocol):
-    """A map to rows of norm at most one up to rounding; 2.3 where columns lead."""
+    """A map to rows of norm at most one up to rounding, or 2.3 if the columns are included."""
 
     def apply(self, X: Any) -> SingleArray:
         """Map every row; see `RowMap.apply`."""
@@ -124,7 +127,7 @@ def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(turns.sum()):
             np.nan_to_num(turns, copy=False, posinf=0.0, neginf=0.0)
-        # Whole turns are dropped, so that every angle takes the same path through the library.
+        # Drop whole turns, so that the numerical library treats every angle alike.
         turns -= np.rint(turns)
     angles = turns.astype(np.float32)
     angles *= np.float32(2.0 * math.pi)
@@ -140,7 +143,7 @@ class FourierMap:
     Parameters
     ----------
     frequencies : ndarray of shape (n_features_in, n_components / 2), float32
-        In turns: divided by ``2 pi``.
+        Frequencies in turns, which means divided by ``2 pi``.
 
     Examples
     --------
@@ -212,9 +215,9 @@ def draw_fourier(
 
     Notes
     -----
-    Privacy: the map does not depend on data. Rows have norm one up to the rounding of float32;
-    whoever rests a sensitivity on it brings them to norm one in float64
-    (``docs/proofs/kernel.md``, section 2).
+    Privacy: the map does not depend on data. Rows have norm one up to the rounding of float32; code
+    whose sensitivity depends on the norm normalises them in float64 (``docs/proofs/kernel.md``,
+    section 2).
 
     References
     ----------
@@ -237,7 +240,7 @@ def draw_fourier(
     return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
 
 
-# Amplitude of a cosine before it is divided by its frequency: its mean square is one.
+# Amplitude of a cosine before division by its frequency, for a mean square of one.
 _AMPLITUDE = math.sqrt(2.0)
 # Norm of all Fourier features of a row, in units of the norm of its columns.
 _FOURIER = math.sqrt(1.0 / 3.0)
@@ -256,26 +259,27 @@ class AdditiveMap:
         Features of each column: itself, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2, ...,
         n_terms``, of ``v = (1 + x sqrt(n_features_in) / half_range) / 2``, clipped to [0, 1].
     fourier : FourierMap or None
-        Of all columns together.
+        Fourier features of all columns together.
     n_plain : int
-        Columns at the end, of 0 and 1, that have no further features.
+        Number of columns at the end, with values 0 and 1, that have no further features.
     length : float or None
-        What the entries of a row were divided by; None for the root of the number of columns.
+        Number by which the entries of a row were divided; None for the root of the number of
+        columns.
     half_range : float, default=1.5
-        Where cosines end, relative to the root mean square of a row's entries, if the row has
-        norm one: beyond, they are constant.
+        Half the range of the cosines, relative to the root mean square of the entries of a row of
+        norm one; outside, they are constant.
     joint_length : float, default=3**-0.5
         Norm of all Fourier features of a row, in units of the norm of its columns.
     has_powers : bool, default=False
-        Whether features of even k are ``2^.5 T_k(2 v - 1) / k``, Chebyshev polynomials, which
-        differ near the ends, too, where cosines are flat.
+        Whether features of even k are ``2^.5 T_k(2 v - 1) / k``, Chebyshev polynomials, which also
+        vary near the ends of the range, where cosines are flat.
 
     Notes
     -----
-    Entries of a row are divided by the root of the number of columns. Entries far outside
-    their scale have finite features; a row's length is bounded by that of the row it is made
-    of, plus 1.3 (1.7 where `joint_length` is one). Whoever rests a sensitivity on it brings it to
-    norm one.
+    Entries of a row are divided by the root of the number of columns. Entries far outside their
+    scale have finite features. The norm of a row of features is at most the norm of the original
+    row plus 1.3 (1.7 if `joint_length` is one). Code whose sensitivity depends on the norm
+    normalises the rows.
 
     Examples
     --------
@@ -303,12 +307,12 @@ class AdditiveMap:
 
     @property
     def entry_scale(self) -> float:
-        """What the entries of a row were divided by."""
+        """Number by which the entries of a row were divided."""
         return math.sqrt(self.n_features_in) if self.length is None else self.length
 
     @property
     def relative_length(self) -> float:
-        """Root mean square of all features but the columns, whose own is taken for one."""
+        """Root mean square of all features except the columns, relative to that of the columns."""
         cosines = sum(1.0 / k**2 for k in range(2, self.n_terms + 1))
         return self._share * math.sqrt(
             cosines + (0.0 if self.fourier is None else self.joint_length**2)
@@ -316,7 +320,7 @@ class AdditiveMap:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the columns are all there is."""
+        """Whether there are no features except the columns."""
         return self.n_components == self.n_features_in
 
     @property
@@ -350,34 +354,41 @@ class AdditiveMap:
 
     @property
     def single_scale(self) -> float:
-        """What the features that `write_single` writes are divided by."""
+        """Number by which the features that `write_single` writes are divided."""
         if self.fourier is None:
             return 1.0
         return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
 
-    def write_single(self, rows: SingleArray, data_norm: float, out: SingleArray) -> None:
-        """Write what `apply` makes of ``rows / data_norm``, divided by `single_scale`, in float32.
+    def write_single(self, rows: Any, data_norm: float, out: SingleArray) -> None:
+        """Write ``apply(rows / data_norm) / single_scale`` in float32.
 
-        Entries of the rows of float32 are at most four. Each row is mapped by itself.
+        Entries of the rows of float32, which may be coded, are at most four. Each row is mapped
+        independently.
         """
         d, scale = self.n_features_in, self.entry_scale
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
-        np.multiply(rows, 1.0 / (data_norm * self.single_scale), out=out[:, :d])
-        curved = rows[:, :n_curved]
+        write_scaled(rows, 1.0 / (data_norm * self.single_scale), out[:, :d])
+        curved = numbers_of(rows)[:, :n_curved]
         if end > d:
             values = curved * (scale / (2.0 * self.half_range * data_norm))
             values += 0.5
             np.clip(values, 0.0, 1.0, out=values)
             write_cosines(values, out[:, d:end], 1.0 / (scale * self.single_scale))
+            if self.has_powers:
+                write_powers(values, out[:, d:end], 1.0 / (scale * self.single_scale))
         if self.fourier is not None:
             size = self.fourier.n_components // 2
             turns = self.fourier.frequencies / np.float32(self._share * data_norm)
-            angles = curved @ (turns * np.float32(2.0 * math.pi))
-            if _FARTHEST * float(np.abs(turns).sum(axis=0).max()) > _FEW_TURNS:
-                angles -= np.rint(angles / (2.0 * math.pi)) * (2.0 * math.pi)
-            np.cos(angles, out=out[:, end : end + size])
-            np.sin(angles, out=out[:, end + size :])
+            is_far = _FARTHEST * float(np.abs(turns).sum(axis=0).max()) > _FEW_TURNS
+            turns *= np.float32(2.0 * math.pi)
+            for lo in range(0, len(out), _ANGLE_ROWS):
+                rows_out = out[lo : lo + _ANGLE_ROWS, end:]
+                angles = curved[lo : lo + _ANGLE_ROWS] @ turns
+                if is_far:
+                    angles -= np.rint(angles / (2.0 * math.pi)) * (2.0 * math.pi)
+                np.cos(angles, out=rows_out[:, :size])
+                np.sin(angles, out=rows_out[:, size:])
 
 
 def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
@@ -394,8 +405,8 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 
-def write_powers(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
-    """Write ``scale 2^.5 T_k(2 v - 1) / k`` for ``k = 2, 4, ...``, in place of these cosines.
+def write_powers(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
+    """Write ``scale 2^.5 T_k(2 v - 1) / k`` for ``k = 2, 4, ...``, instead of these cosines.
 
     T_k is the Chebyshev polynomial, at most one in size; the arguments are as in `write_cosines`.
     """
@@ -428,13 +439,14 @@ def draw_additive(
     ----------
     n_features : int
     n_terms : int
-        One for the columns alone.
+        Features of each column; one for the columns alone.
     n_fourier : int
-        An even number; zero for none.
+        Number of Fourier features, even; zero for none.
     rng : numpy.random.Generator
         Public randomness, for the Fourier features.
     half_range : float, default=1.5
-        Of a column, see `AdditiveMap`; the length scales of Fourier features go with it.
+        Half the range of a column, see `AdditiveMap`; the length scales of Fourier features are
+        proportional to it.
 
     Returns
     -------
@@ -455,7 +467,7 @@ def draw_additive(
     return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier, half_range=half_range)
 
 
-# Entries that are sketched at a time.
+# Number of entries that are sketched at a time.
 _ENTRIES = 2**17
 # Largest entry of a count sketch: products of them are finite.
 _SATURATED = 2.0**60
@@ -485,7 +497,7 @@ class TensorSketchMap:
 
     @property
     def largest_norm(self) -> float:
-        """Norm that the exact features of a row of norm one have."""
+        """Norm of the exact features of a row of norm one."""
         return math.hypot(self.gain, self.constant) ** len(self.sketches)
 
     def apply(self, X: Any) -> SingleArray:
@@ -507,7 +519,7 @@ class TensorSketchMap:
 
 
 def _count_sketch(n_features: int, n_components: int, rng: np.random.Generator) -> Any:
-    """Send each feature to one component, uniformly chosen, with a random sign."""
+    """Map each feature to one uniformly chosen component, with a random sign."""
     places = rng.integers(0, n_components, size=n_features, dtype=np.int32)
     signs = 1.0 - 2.0 * rng.integers(0, 2, size=n_features, dtype=np.int8)
     return sparse.csr_array(

@@ -2,8 +2,8 @@
 
 A map is drawn from shapes and public randomness, so it may be released. Replacing one record
 replaces one row of ``apply(X)``; the caller clips rows to a public norm, and that alone bounds the
-sensitivity, for every number of components and every draw. How well norms and margins survive is a
-matter of accuracy; constants and proofs: ``docs/proofs/projection.md``.
+sensitivity, for every number of components and every draw. How well norms and margins are preserved
+affects the accuracy only; constants and proofs are in ``docs/proofs/projection.md``.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def replace_nonfinite(Z: FloatArray) -> FloatArray:
     """Make every entry finite, in place: 0 for NaN, the largest double for infinity.
 
     A finite row near the largest double can map to infinity or, by a difference of infinities, to
-    NaN. One such record would turn a whole model into NaN and so be visible with certainty; it must
-    stay an ordinary row, which the clipping afterwards handles.
+    NaN. One such record would make a whole model NaN, which reveals the record; it must remain an
+    ordinary row, which is clipped afterwards.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(Z.sum())
@@ -129,7 +129,7 @@ def next_power_of_two(n_features: int) -> int:
 
 
 def to_dense(rows: Any) -> Any:
-    """Return rows, sparse ones as an array."""
+    """Return rows as a dense array."""
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
@@ -228,7 +228,7 @@ def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator
 
 
 def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
-    r"""Components with which random signs keep the margin `jl_margin` of all records.
+    r"""Return how many random signs preserve the margin `jl_margin` of all records.
 
     :math:`k = \lceil 4 \ln((3n+1)/\beta) / (e^2 - 2e^3/3) \rceil` with :math:`e = \gamma/2`.
 
@@ -244,14 +244,14 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
     Returns
     -------
     int
-        May exceed the number of features: do not project then.
+        Number of components. If it exceeds the number of features, do not project.
 
     Notes
     -----
-    Privacy: a function of public quantities, and no guarantee depends on the event that it bounds.
-    It is a statement on `draw_rademacher`. The distortion :math:`\gamma/2` minimises, to first
-    order, :math:`\sqrt k` over the retained margin, which is what the noise of a private method
-    costs.
+    Privacy: a function of public quantities; no privacy guarantee depends on the event that it
+    bounds. The statement is about `draw_rademacher`. The distortion :math:`\gamma/2` minimises, to
+    first order, :math:`\sqrt k` over the retained margin, which is what the noise of a private
+    method costs.
 
     References
     ----------
@@ -488,7 +488,7 @@ PROJECTIONS: dict[str, Callable[[int, int, np.random.Generator], LinearMap]] = {
 def draw_projection(
     kind: str, n_features: int, n_components: int, rng: np.random.Generator
 ) -> LinearMap | None:
-    """Draw the map of this name, or None where it would not make the rows shorter.
+    """Draw the map of this name, or None if it would not reduce the dimension.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.rows.blocks import FloatArray, ThinMap
 from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState, rescale_state
-from dp_halfspace.rows.single_rows import SingleRows, sample_groups
+from dp_halfspace.rows.single_rows import SingleRows, feature_block_size, sample_groups
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
@@ -56,9 +56,20 @@ class ChunkedRows:
         """Return ``Z^T p``; see `Rows`."""
         return self.total("adjoint", p)
 
-    def fused_adjoint(self, w: FloatArray, coefficients: Chunks) -> FloatArray:
-        """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`."""
-        return self.total("fused_adjoint", w, coefficients)
+    def fused_adjoint(
+        self, w: FloatArray, coefficients: Chunks, part: tuple[int, int] = (0, 1)
+    ) -> FloatArray:
+        """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`.
+
+        Of a `part` (i, k) chunks of whole blocks are read as all rows at once would be; of others
+        about one row in k is read, too, whatever their sizes.
+        """
+        if part == (0, 1):
+            return self.total("fused_adjoint", w, coefficients)
+        (first, stride), size = part, feature_block_size(*self.shape)
+        starts = np.cumsum((0, *self._matrix.counts[:-1])) // size
+        parts = [((first - int(start)) % stride, stride) for start in starts]
+        return self.total("fused_adjoint", w, coefficients, type(self._matrix).of(parts))
 
     def gram(self) -> FloatArray:
         """Return ``Z^T Z``; see `Rows`."""

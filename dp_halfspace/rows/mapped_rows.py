@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
 
 
-# Blocks of images are smaller by this factor: they are work space, beside which data are read.
+# Blocks of images are smaller by this factor: they are work space, and data are read in addition.
 _FEWER = 4
 
 

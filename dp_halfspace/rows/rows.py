@@ -150,7 +150,7 @@ class Rows:
 
     @property
     def state(self) -> RowState:
-        """What the rows have of their own beside the matrix: factors and constant column."""
+        """Data of the rows in addition to the matrix: factors and constant column."""
         return self._scale, self._constant
 
     def over(self: AnyRows, X: Any, state: RowState) -> AnyRows:

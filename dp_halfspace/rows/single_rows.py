@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ssyrk, strmm
 
-from dp_halfspace.data.encoding import written_out
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,
@@ -96,7 +95,7 @@ class SingleRows:
 
     @property
     def state(self) -> tuple[SingleArray | None]:
-        """What the rows have of their own beside the matrix: factors."""
+        """Data of the rows in addition to the matrix: factors."""
         return (self._scale,)
 
     def over(self, X: SingleArray, state: tuple[SingleArray]) -> SingleRows:
@@ -147,15 +146,21 @@ class SingleRows:
         return out
 
     def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
+        self,
+        w: FloatArray,
+        coefficients: Callable[[Any, int, int], Any],
+        part: tuple[int, int] = (0, 1),
     ) -> FloatArray:
-        """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
+        """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`.
+
+        Of a `part` (i, k) block i and every k-th block behind it are read.
+        """
         d = len(w) - (self._constant is not None)
         single = np.ascontiguousarray(w, dtype=np.float32)
         total = np.zeros(w.shape)
         is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
         missing = None if is_plain else np.zeros(w.shape)
-        for lo, X, scale, constant in self._blocks():
+        for lo, X, scale, constant in self._blocks(part):
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = X @ single[:d]
                 if constant is not None:
@@ -168,14 +173,14 @@ class SingleRows:
             factors = coefficients(margins, lo, lo + len(X))
             np.multiply(factors.T, scale, out=factors.T)
             columns = factors.reshape(len(X), -1)
-            sums, part = np.zeros((columns.shape[1], d)), np.empty(w.shape)
+            sums, block = np.zeros((columns.shape[1], d)), np.empty(w.shape)
             _add_products(columns, X, self.group, sums)
-            part[:d] = sums.T.reshape(part[:d].shape)
+            block[:d] = sums.T.reshape(block[:d].shape)
             if isinstance(constant, np.ndarray):
-                part[d] = constant.astype(np.float64) @ factors.astype(np.float64)
+                block[d] = constant.astype(np.float64) @ factors.astype(np.float64)
             elif constant is not None:
-                part[d] = float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
-            add_part(part, total, missing)
+                block[d] = float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
+            add_part(block, total, missing)
         return total
 
     def gram(self) -> FloatArray:
@@ -190,11 +195,11 @@ class SingleRows:
             add_part(part, total, missing)
         return total
 
-    def _blocks(self) -> Iterator[SingleBlock]:
+    def _blocks(self, part: tuple[int, int] = (0, 1)) -> Iterator[SingleBlock]:
         """Read the first row, rows, factors and constants of block after block."""
         n, step, constant = len(self._matrix), self.block_rows, self._constant
         is_ready = is_blas_layout(self._matrix)
-        for lo in range(0, n, step):
+        for lo in range(part[0] * step, n, part[1] * step):
             X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
             if not is_ready:  # decided by shape and strides, never by what the entries are
                 X = X.copy(order="K")
@@ -367,17 +372,17 @@ class SingleFeatureRows(SingleRows):
         squares *= (1.0 + (self.shape[1] + 12) * SINGLE_EPS) ** 2
         return squares
 
-    def _features(self) -> Iterator[tuple[int, SingleArray]]:
+    def _features(self, part: tuple[int, int] = (0, 1)) -> Iterator[tuple[int, SingleArray]]:
         """Make the features of block after block; a block is valid until the next one."""
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
         last = (self.constant or 0.0) / self.feature_map.single_scale
         end = self.memory // work.nbytes * step
-        for lo in range(0, n, step):
+        for lo in range(part[0] * step, n, part[1] * step):
             if lo in self._kept:
                 yield lo, self._kept[lo]
                 continue
-            X = written_out(self._matrix[lo : lo + step])
+            X = self._matrix[lo : lo + step]
             rows = work[: len(X)]
             if lo < end:
                 rows = self._kept[lo] = np.empty_like(rows)
@@ -385,8 +390,8 @@ class SingleFeatureRows(SingleRows):
             rows[:, size:] = last
             yield lo, rows
 
-    def _blocks(self) -> Iterator[SingleBlock]:
-        for lo, rows in self._features():
+    def _blocks(self, part: tuple[int, int] = (0, 1)) -> Iterator[SingleBlock]:
+        for lo, rows in self._features(part):
             if self._scale is None:
                 scale = factors_of(np.sqrt(self._squares(rows)))
             else:

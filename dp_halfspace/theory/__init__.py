@@ -1,7 +1,7 @@
-"""Theorems as functions: what a budget and a number of records can give, by public quantities.
+"""Theorems as functions of public quantities: error bounds for a budget and a sample size.
 
-Bounds of the excess risk, of the error for a margin, and of the records that are needed; and
-lower bounds that no private algorithm beats. Every function names its theorem.
+Bounds on the excess risk, on the error for a given margin, and on the sample complexity, and lower
+bounds that hold for every private algorithm. Every function cites its theorem.
 """
 
 from typing import TYPE_CHECKING

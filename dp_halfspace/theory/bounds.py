@@ -1,9 +1,9 @@
-"""How far a private model is from the best one, before any fit.
+"""Bounds on the excess risk of private models, computable before any fit.
 
-With output perturbation on its sample and on fresh records (``docs/proofs/excess_risk.md``), and a
-private ranking or a perturbed objective on fresh records: the bounds of Wang, Yang, Lei, Ying and
-Zhang (2021) with explicit constants (``docs/proofs/theorems.md``, sections 8 and 9). Functions of
-public quantities alone; they cost no privacy.
+For output perturbation on its sample and on fresh records (``docs/proofs/excess_risk.md``), and for
+a private ranking or objective perturbation on fresh records: the bounds of Wang, Yang, Lei, Ying
+and Zhang (2021) with explicit constants (``docs/proofs/theorems.md``, sections 8 and 9). All are
+functions of public quantities and use no budget.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 @dataclass(frozen=True, slots=True)
 class NoiseMoments:
-    """Moments of the noise ``b`` for sensitivity 1: ``E ||b||^2``, and those a record feels.
+    """Moments of the noise ``b`` for sensitivity 1: ``E ||b||^2``, and those that affect a record.
 
-    A record feels ``||b||`` in general, and ``|<u, b>|`` for a unit vector ``u`` when the model is
-    linear; ``felt`` and ``felt_square`` are the first two absolute moments of that.
+    The loss of a record depends on ``||b||`` in general, and on ``|<u, b>|`` for a unit vector
+    ``u`` if the model is linear; ``felt`` and ``felt_square`` are the first two absolute moments of
+    that number.
     """
 
     square: float
@@ -57,7 +58,7 @@ def noise_moments(
 
 
 def product(constant: float, moment: float) -> float:
-    """Multiply, where no noise costs nothing even under an infinite constant."""
+    """Multiply, with zero noise giving zero even for an infinite constant."""
     return constant * moment if moment > 0 else 0.0
 
 
@@ -74,7 +75,7 @@ def cost_of_noise(
 def leave_one_out(
     n_samples: int, lipschitz: float, strong_convexity: float, regularization: float
 ) -> float:
-    """Bound what it costs to minimise over a sample, by leaving a record out (Lemma 5)."""
+    """Bound the generalisation gap of a minimiser, by leaving a record out (Lemma 5)."""
     unit = lipschitz**2 / (strong_convexity * n_samples)
     if regularization == 0.0:
         return unit
@@ -95,7 +96,7 @@ def published_rate(n_samples: int, n_features: int, epsilon: float, delta: float
 
 
 def require_ridge(strong_convexity: float, regularization: float | None) -> float:
-    """Return the factor of the regulariser, which is a part of the strong convexity."""
+    """Return the regularisation factor, which is a part of the strong convexity."""
     require("positive and finite", strong_convexity=strong_convexity)
     ridge = strong_convexity if regularization is None else regularization
     require("at least 0 and finite", regularization=ridge)
@@ -108,7 +109,7 @@ def check_problem(
     n_samples: int, n_features: int, epsilon: float, delta: float,
     *, smoothness: float = math.inf, gap: float = 0.0,
 ) -> None:  # fmt: skip
-    """Validate what every bound takes."""
+    """Validate the arguments of every bound."""
     require("positive and finite", n_samples=n_samples, n_features=n_features)
     require("positive", epsilon=epsilon, smoothness=smoothness)
     require("at least 0 and finite", gap=gap)
@@ -154,13 +155,13 @@ def strongly_convex_excess_risk(
         Lipschitz constant of the gradient of ``f(., x)``; ``inf`` for a non-smooth loss,
         ``r**2 / 4`` for the logistic loss.
     regularization : float or None, default=None
-        The factor :math:`\lambda`. None means that it provides all of `strong_convexity`; 0 means
-        that the losses do.
+        The factor :math:`\lambda`. None means that the regulariser provides all of
+        `strong_convexity`; 0 means that the losses do.
     linear_model : bool, default=False
         Whether ``f(w, x)`` depends on ``w`` through one inner product, as for a binary halfspace.
-        The price of the noise then falls by a power of `n_features`.
+        The cost of the noise is then smaller by a power of `n_features`.
     gap : float, default=0.0
-        Public bound on ``F(solution) - min F`` that the optimiser always meets. A certificate
+        Public bound on ``F(solution) - min F`` that the optimiser always satisfies. A certificate
         ``||gradient|| <= strong_convexity * tau`` gives ``gap = strong_convexity * tau**2 / 2``.
     sensitivity : float or None, default=None
         Bound on the distance between the minimisers of neighbouring data sets; None takes
@@ -173,8 +174,8 @@ def strongly_convex_excess_risk(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it.
 
     References
     ----------
@@ -235,7 +236,7 @@ def optimal_regularization(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing.
+    Privacy: a function of public quantities, so calling it uses no budget.
 
     References
     ----------
@@ -310,8 +311,8 @@ def convex_excess_risk(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It
-    describes the release, it is not what makes the release private.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it.
 
     References
     ----------
@@ -341,7 +342,7 @@ def convex_excess_risk(
 
 
 def sgd_iterations(n_samples: int, n_features: int, epsilon: float, delta: float) -> int:
-    r"""Stochastic subgradients after which the noise costs more than what is left to minimise.
+    r"""Return the number of stochastic subgradients after which the noise dominates the error.
 
     Parameters
     ----------
@@ -360,7 +361,7 @@ def sgd_iterations(n_samples: int, n_features: int, epsilon: float, delta: float
     Notes
     -----
     Privacy: a function of public quantities. ``optimizer="sgd"`` of `OutputPerturbationClassifier`
-    takes 4,000 at most: its answer is improved to the certificate anyhow.
+    takes at most 4,000: its result is improved to the certificate in any case.
 
     References
     ----------
@@ -387,22 +388,23 @@ def katyusha_iterations(
     smoothness: float,
     radius: float,
 ) -> int:
-    r"""Stochastic gradients of Katyusha after which noise costs more than what is left.
+    r"""Return the number of gradients of Katyusha after which the noise dominates the error.
 
     Parameters
     ----------
     n_samples, n_features, epsilon, delta
         As for `sgd_iterations`.
     lipschitz, strong_convexity, smoothness, radius : float
-        Of the loss of one record, its regulariser included, and of the ball of the minimisers.
+        Constants of the loss of one record, including its regulariser, and radius of a ball that
+        contains the minimisers.
 
     Returns
     -------
     int
         :math:`(n+\sqrt{n\kappa})\ln(LR/\alpha)`, with the printed accuracy
         :math:`\alpha=\frac{L^2}{\mu n^2}\min(\kappa\,\nu^2,1)`, where :math:`\nu` is
-        :math:`d/\varepsilon` for ``delta=0``. The corollary has a constant in front that it does
-        not name; it is one here.
+        :math:`d/\varepsilon` for ``delta=0``. The corollary has an unspecified constant factor; it
+        is one here.
 
     Notes
     -----
@@ -437,29 +439,29 @@ def _printed_noise(n_samples: int, n_features: int, epsilon: float, delta: float
 
 @dataclass(frozen=True, slots=True)
 class RiskBound:
-    """A bound on an expected excess risk, and what it is made of.
+    """A bound on an expected excess risk, and its parts.
 
     Attributes
     ----------
     value : float
         The bound, in units of the loss: the sum of `noise`, `sampling`, `bias` and `gap`.
     noise : float
-        What the noise costs.
+        Cost of the noise.
     sampling : float
-        What it costs to minimise over a sample instead of its distribution; 0 where the risk is
-        that of the sample itself.
+        Cost of minimising over a sample instead of its distribution; 0 if the risk is that of the
+        sample itself.
     bias : float
-        What the regulariser costs where the risk is counted without it.
+        Cost of the regulariser, if the risk is measured without it.
     gap : float
-        What an optimiser costs that stops above the minimum, apart from its effect on the others.
+        Cost of an optimiser that stops above the minimum, apart from its effect on the other parts.
     regularization : float
         Factor of the regulariser, per mean loss.
     sensitivity : float
-        Distance of the minimisers of neighbouring data sets that the noise is made for, the
-        inexactness of the optimiser included.
+        Distance of the minimisers of neighbouring data sets that the noise is calibrated for,
+        including the inexactness of the optimiser.
     published : float or None
-        What the theorem of the paper says for an exact minimiser; None where a condition of it
-        fails, or where it is below what can be proved.
+        The bound of the theorem in the paper for an exact minimiser; None if one of its conditions
+        fails, or if it is smaller than what can be proved.
     """
 
     value: float
@@ -476,7 +478,7 @@ def risk_bound(
     noise: float, square: float, ridge: float, sensitivity: float, radius: float | None,
     *, sampling: float, gap: float,
 ) -> RiskBound:  # fmt: skip
-    """Add the regulariser to the other parts: a cost of the noise or, with a radius, a bias.
+    """Add the regulariser to the other parts, as a cost of the noise or, with a radius, a bias.
 
     `square` is the mean square of the noise for sensitivity 1.
     """
@@ -554,9 +556,9 @@ def population_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private. With ``epsilon=inf`` it is the bound for
-    learning without privacy.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it. With ``epsilon=inf`` it is the bound
+    for learning without privacy.
 
     References
     ----------
@@ -656,7 +658,7 @@ def _evaluate(problem: _Problem, strong_convexity: float, ridge: float, gap: flo
 
 
 def _best_ridge(problem: _Problem, radius: float) -> float:
-    """Return the factor for which the bound with an exact optimiser is least.
+    """Return the factor that minimises the bound for an exact optimiser.
 
     Each way to bound noise and sampling makes it ``a / t + b / t^2 + t R^2 / 2``, which is convex.
     """
@@ -685,9 +687,10 @@ def _stationary(a: float, b: float, radius: float) -> float:
     return low * float(found)
 
 
-# The best regulariser is looked for up to this power of e on both sides of the scale of the losses.
+# The best regularisation factor is searched up to this power of e on both sides of the scale of the
+# losses.
 _LOG_RANGE = 40.0
-# At so many points.
+# Number of points of the search.
 _GRID = 801
 
 
@@ -740,7 +743,7 @@ def ranking_risk_bound(
     noise_square : float or None, default=None
         Mean square of the norm of the noise on coefficients, or of the linear term. None takes that
         of Algorithm 1 with exact calibration, or the printed one of Algorithm 2 with half of
-        epsilon for the linear term. Pass what a fit really draws to bound it.
+        epsilon for the linear term. Pass the actual value of a fit to bound it.
 
     Returns
     -------
@@ -748,11 +751,11 @@ def ranking_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. Class sizes are private in this library: pass
+    Privacy: a function of public quantities. Class sizes are private in this package, so pass
     guesses. Sampling costs :math:`\frac{2(LD)^2}\lambda(\frac1{n_+}+\frac1{n_-})`: after the best
-    :math:`\lambda` it decays with :math:`\sqrt{\rho(1-\rho)n}`, for which the paper has
-    :math:`\rho(1-\rho)\sqrt n`. The paper has orders of magnitude, with high probability over the
-    sample.
+    :math:`\lambda` it decays with :math:`\sqrt{\rho(1-\rho)n}`, where the paper has
+    :math:`\rho(1-\rho)\sqrt n`. The paper states orders of magnitude, with high probability over
+    the sample.
 
     References
     ----------
@@ -794,7 +797,7 @@ def ranking_risk_bound(
 
     if mechanism == "objective":
         require("positive and finite", lipschitz=lipschitz)
-        # What a pair adds to a sum is divided by the number of pairs.
+        # The contribution of a pair to a sum is divided by the number of pairs.
         unit = n / positive / negative
         linear = noise_square
         if linear is None:
@@ -852,8 +855,8 @@ def objective_risk_bound(
         The factor :math:`\lambda`, extra ridge included. None takes the one for which the bound is
         least among those that half of epsilon allows.
     noise_square : float or None, default=None
-        Mean square of the norm of b. None takes the printed noise with half of epsilon. Pass what a
-        fit really draws to bound it.
+        Mean square of the norm of b. None takes the printed noise with half of epsilon. Pass the
+        actual value of a fit to bound it.
 
     Returns
     -------
@@ -861,9 +864,9 @@ def objective_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. The bound is
-    :math:`\frac{E\lVert b\rVert^2}{2\lambda n^2}+\frac{2(LR)^2}{\lambda n}
-    +\frac\lambda2\lVert w\rVert^2`. The paper has orders of magnitude.
+    Privacy: a function of public quantities. The bound is :math:`\frac{E\lVert b\rVert^2}{2\lambda
+    n^2}+\frac{2(LR)^2}{\lambda n} +\frac\lambda2\lVert w\rVert^2`. The paper states orders of
+    magnitude.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""What training error a margin buys under a privacy budget, before any fit.
+"""Bounds on the training error for a given margin and privacy budget, before any fit.
 
-A function of public quantities alone, so it costs no privacy and may be minimised over
-everything that it takes. Proof: ``docs/proofs/margin_risk.md``.
+Functions of public quantities, so they use no budget and may be minimised over all arguments.
+Proof: ``docs/proofs/margin_risk.md``.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def margin_risk_bound(
     the hinge loss ``max(0, 1 - margin / c)``, from zero, all iterates averaged, with the step size
     of the proof; optionally after a projection by random signs and a clipping (``c`` is then the
     retained margin), and with a selection among candidates by the exponential mechanism on their
-    error counts. The bound is on the mean fraction of errors over the noise, a score of zero being
-    one.
+    error counts. The bound is on the mean fraction of errors over the noise, where a score of zero
+    counts as an error.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def margin_risk_bound(
     data_norm : float, default=1.0
         Norm to which rows are clipped.
     n_steps : int, default=200
-        Number of noisy gradients. More never hurts the bound.
+        Number of noisy gradients. The bound never increases with their number.
     n_components : int or None, default=None
         Components of a projection by `dp_halfspace.projection.draw_rademacher`; None for
         no projection.
     beta : float, default=0.05
-        Probability, over the projection and the sample, with which the bound may fail;
-        shared equally between the two where both matter. Unused without them.
+        Probability, over the projection and the sample, with which the bound may fail; shared
+        equally if both are used. Ignored otherwise.
     n_candidates : int, default=1
         Number of models that are trained with equal budgets; the bound holds if one of
         them is the method above.
@@ -90,9 +90,9 @@ def margin_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the release;
-    clipping and noise make it private. Numbers read off the data, such as its true margin, must not
-    be passed if the result is used to choose a fit.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release follows from clipping and noise. Numbers read off the data,
+    such as its true margin, must not be passed if the result is used to choose a fit.
 
     With rank :math:`k = \min(d, n)`, row norm :math:`v` and :math:`\mu` the Gaussian
     privacy of one candidate the bound is
@@ -101,8 +101,9 @@ def margin_risk_bound(
         + \frac vc\sqrt{\frac1T + \frac{4k}{(n\mu)^2}} + \frac{2 \ln K}{n\varepsilon_{sel}},
 
     with :math:`(1 + h) v / c` in place of :math:`v / c` for a half width h. It does not cover other
-    losses, other step sizes or averages of the last iterates, which are often better in practice.
-    The paper's constant is :math:`8 L \sqrt k / (n\mu)` for the second term, four times ours.
+    losses, other step sizes or averages of the last iterates, which are often more accurate in
+    practice. The paper's constant is :math:`8 L \sqrt k / (n\mu)` for the second term, four times
+    ours.
 
     References
     ----------
@@ -136,10 +137,10 @@ def margin_risk_bound(
 
 @dataclass(frozen=True, slots=True)
 class _Separated:
-    """Public facts of rows of norm one: their number, columns, outliers, and the separator.
+    """Public facts about rows of norm one: number, columns, outliers, and the separator.
 
-    `length` is the norm of a vector without loss on all others, for slopes of at most one; infinite
-    where no margin is left behind a projection.
+    `length` is the norm of a vector that has no loss on the other rows, for slopes of at most one;
+    it is infinite if no margin remains after a projection.
     """
 
     n: int
@@ -175,7 +176,7 @@ def _check_bound_case(
     half_width: float,
     beta: float,
 ) -> _Separated:
-    """Check what the bounds take; `beta` is the share of failures of a projection."""
+    """Check the arguments of the bounds; `beta` is the failure probability of a projection."""
     n, d = checked_size("n_samples", shape[0]), checked_size("n_features", shape[1])
     outliers = checked_size("n_outliers", n_outliers, least=0)
     if outliers > n:
@@ -213,19 +214,20 @@ def last_iterate_risk_bound(
     r"""Bound the error of the last noisy gradient iterate, with high probability over the noise.
 
     The method is that of `margin_risk_bound`, but the last iterate is released. With several
-    candidates each is trained with an equal budget, and the one of the smallest noisy number of
-    errors is returned, with Gaussian noise on all numbers (``selection="gaussian"``).
+    candidates, each is trained with an equal share of the budget, and the candidate with the
+    smallest noisy number of errors is returned, with Gaussian noise on all counts
+    (``selection="gaussian"``).
 
     Parameters
     ----------
     n_samples, n_features, epsilon, delta, margin, n_outliers, data_norm, n_steps, n_components
         As for `margin_risk_bound`.
     step_size : float or None, default=None
-        Step on the mean loss with slopes of at most one, rows of norm one. None takes the one for
-        which the bound is least.
+        Step on the mean loss with slopes of at most one, rows of norm one. None takes the one that
+        minimises the bound.
     beta : float, default=0.05
         Probability with which the bound may fail, over the noise, the projection, the selection and
-        the sample; shared equally between those that matter.
+        the sample; shared equally between those that are used.
     n_candidates : int, default=1
         Number of models; the bound holds if one of them is the method above.
     score_share : float, default=0.5
@@ -242,10 +244,10 @@ def last_iterate_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing.
+    Privacy: a function of public quantities, so calling it uses no budget.
 
-    The papers have orders of magnitude, no number. A logarithm of `n_steps` is the price of the
-    last iterate with a constant step size.
+    The papers state orders of magnitude without constants. The last iterate with a constant step
+    size costs a factor that is logarithmic in `n_steps`.
 
     References
     ----------
@@ -347,9 +349,10 @@ def random_stopping_risk_bound(
 ) -> float:
     r"""Bound the error of the best of a random number of runs.
 
-    A random number of times a candidate is drawn, trained by the method of `margin_risk_bound` and
-    given a noisy number of errors; the best run is returned (``selection="random_stopping"``). The
-    bound is on the mean fraction of errors, if one of the candidates is the method for the margin.
+    A random number of times, a candidate is drawn and trained by the method of `margin_risk_bound`,
+    and its errors are counted with noise; the best run is returned
+    (``selection="random_stopping"``). The bound is on the mean fraction of errors, if one of the
+    candidates is the method for the margin.
 
     Parameters
     ----------
@@ -376,7 +379,7 @@ def random_stopping_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. With the default
+    Privacy: a function of public quantities, so calling it uses no budget. With the default
     arguments the numbers are those of ``selection="random_stopping"``.
 
     The paper takes ``miss`` for :math:`1/n^2`, hence about :math:`n^2K` runs, and has an order of
@@ -420,7 +423,7 @@ def random_stopping_risk_bound(
 def _training_mu(
     epsilon: float, delta: float, n_candidates: int, selection_epsilon: float
 ) -> float:
-    """Return the Gaussian privacy of one candidate beside the selection."""
+    """Return the Gaussian privacy parameter of one candidate, given the selection."""
     require("at least 0", selection_epsilon=selection_epsilon)
     if n_candidates > 1 and selection_epsilon == 0.0:
         raise ValueError("selection among several candidates needs a positive selection_epsilon.")

@@ -1,9 +1,9 @@
-"""What a margin guarantees, and how many records it asks for.
+"""Margin guarantees, and the number of records that they need.
 
 The guarantees for margins of Bassily, Mohri and Suresh (2022), with explicit constants
-(``docs/proofs/theorems.md``, sections 3 to 7), and for a pure DP learner of halfspaces what
-suffices and what nobody can do without (``docs/proofs/pure_halfspace.md``, sections 6 and 7, and
-``docs/proofs/margin_risk.md``). Functions of public quantities alone; they cost no privacy.
+(``docs/proofs/theorems.md``, sections 3 to 7), and upper and lower bounds for pure DP learning of
+halfspaces (``docs/proofs/pure_halfspace.md``, sections 6 and 7, and
+``docs/proofs/margin_risk.md``). All are functions of public quantities and use no budget.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CHOICE_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ErrorBound:
-    """A bound on an error, and the number that the paper prints for it.
+    """A bound on an error, and the number that the paper states for it.
 
     Attributes
     ----------
     value : float
-        What is proved here.
+        The bound that is proved in this project.
     published : float
-        What the formula of the paper gives.
+        The value of the formula in the paper.
     """
 
     value: float
@@ -56,10 +56,10 @@ def hinge_risk_bound(
     half_width: float = 0.0,
     population: bool = False,
 ) -> float:
-    r"""Bound the error of noisy gradient descent by the least hinge loss of the data.
+    r"""Bound the error of noisy gradient descent by the smallest hinge loss of the data.
 
-    The method is that of `margin_risk_bound`; nothing is asked of the data. The bound is on the
-    mean fraction of errors over the noise; on fresh records over the sample, too.
+    The method is that of `margin_risk_bound`, without assumptions on the data. The bound is on the
+    mean fraction of errors over the noise and, on fresh records, over the sample.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def hinge_risk_bound(
     .. math:: (1+h)\Bigl(\hat L^\rho
         + \frac1\rho\sqrt{\frac1T+\frac{4\min(d,n)}{(n\mu)^2}}\Bigr)=:b,
 
-    and :math:`\Phi(\Phi^{-1}(b)+\mu)` on fresh records: a private model cannot know its sample
-    better than a fresh one. The dimension is capped by n, so no projection is needed. The paper has
-    orders of magnitude.
+    and :math:`\Phi(\Phi^{-1}(b)+\mu)` on fresh records: a private model cannot fit its sample much
+    better than a fresh one. The dimension is capped by n, so no projection is needed. The paper
+    states orders of magnitude.
 
     References
     ----------
@@ -150,7 +150,7 @@ def phased_risk_bound(
         +\frac{\eta_j}{2\rho^2}\bigl(1+\tfrac1{n_j}\bigr)
         +\frac{\Delta_j}{\rho n_j}[j>1]\Bigr)+\frac{s_J}\rho\sqrt{2/\pi}.
 
-    One pass needs no bound for what a sample hides. The paper has orders of magnitude.
+    A single pass needs no bound on the generalisation gap. The paper states orders of magnitude.
 
     References
     ----------
@@ -200,7 +200,7 @@ def fourier_distortion(n_frequencies: int, n_samples: int, beta: float = 0.05) -
 
     Notes
     -----
-    Privacy: a function of public quantities; no guarantee of a fit rests on it.
+    Privacy: a function of public quantities; no guarantee of a fit depends on it.
 
     References
     ----------
@@ -233,8 +233,8 @@ def fourier_frequencies(distortion: float, n_samples: int, beta: float = 0.05) -
     Returns
     -------
     int
-        Half of the number of features. The paper's Algorithm 3 asks for a distortion of about
-        ``1/n``: ``n**2 ln(2 n / beta)`` frequencies, which `kernel_risk_bound` does not need.
+        Half of the number of features. The paper's Algorithm 3 needs a distortion of about ``1/n``:
+        ``n**2 ln(2 n / beta)`` frequencies, which `kernel_risk_bound` does not need.
 
     References
     ----------
@@ -285,9 +285,9 @@ def kernel_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. Beside `hinge_risk_bound` in twice as many dimensions
-    as there are frequencies, D, it adds :math:`(1+h)/(\rho\sqrt D)`: D about n is enough where the
-    paper asks for :math:`n^2\ln(2n/\beta)`. The paper has orders of magnitude.
+    Privacy: a function of public quantities. The bound is `hinge_risk_bound` in twice as many
+    dimensions as there are frequencies, D, plus :math:`(1+h)/(\rho\sqrt D)`: D about n is enough,
+    where the paper needs :math:`n^2\ln(2n/\beta)`. The paper states orders of magnitude.
 
     References
     ----------
@@ -329,9 +329,9 @@ def network_risk_bound(
 ) -> float:
     r"""Bound the error on fresh records of the exponential mechanism over a cover of networks.
 
-    The networks have bounded weights in every layer and an activation that is zero at zero; in
-    front of them stands a projection by random signs where that makes the bound smaller. Not a
-    practical set of networks.
+    The networks have bounded weights in every layer and an activation that is zero at zero; they
+    are preceded by a projection by random signs if that makes the bound smaller. The cover is too
+    large to be used in practice.
 
     Parameters
     ----------
@@ -359,10 +359,9 @@ def network_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. Only the first layer is projected: the width of the
-    others is chosen by whoever designs the network, and is smaller than what the inner projections
-    of the paper would leave. The paper has orders of magnitude, for a width that is the same in all
-    layers.
+    Privacy: a function of public quantities. Only the first layer is projected. The width of the
+    other layers is an argument, and usually smaller than the dimension after the inner projections
+    of the paper. The paper states orders of magnitude, for equal widths of all layers.
 
     References
     ----------
@@ -381,7 +380,7 @@ def network_risk_bound(
     require("positive and finite", margin=margin, weight_norm=weight_norm, slope=slope)
     require("at least 0 and finite", epsilon=epsilon)
     require("in (0, 1)", beta=beta)
-    stretch = (slope * weight_norm) ** len(widths)  # of the layers behind the first
+    stretch = (slope * weight_norm) ** len(widths)  # of the layers after the first
     if margin > stretch * weight_norm:
         return 1.0  # no network of the class has such an output
     share = outliers / n
@@ -435,12 +434,13 @@ def label_risk_bound(
     Returns
     -------
     ErrorBound
-        Both in (0, 1]. The published one multiplies what the cover and the confidence cost.
+        Both in (0, 1]. The published one is the product of the terms of the cover and of the
+        confidence.
 
     Notes
     -----
-    Privacy: a function of public quantities. What protects whole records protects their labels, so
-    `pure_risk_bound` holds for halfspaces, too, and is far smaller.
+    Privacy: a function of public quantities. A method that protects whole records also protects
+    their labels, so `pure_risk_bound` holds for halfspaces as well, and is much smaller.
 
     References
     ----------
@@ -485,9 +485,9 @@ def _log_cover(n: int, fat: float) -> float:
 def margin_score_sensitivity(
     n_samples: int, margin: float, *, loss: str = "hinge", capacity: float = 0.0
 ) -> float:
-    r"""Bound how far one record moves the score by which a margin is selected.
+    r"""Bound the sensitivity of the score by which a margin is selected.
 
-    The score of a margin is the least loss of a class, with what the theorem adds to it.
+    The score of a margin is the smallest loss of a class, plus a term of the theorem.
 
     Parameters
     ----------
@@ -507,8 +507,8 @@ def margin_score_sensitivity(
 
     Notes
     -----
-    Privacy: a sensitivity under replace-one adjacency of an exact minimum;
-    ``margin="select"`` adds what a computed minimum leaves (``docs/proofs/kernel.md``, section 4).
+    Privacy: a sensitivity under replace-one adjacency of an exact minimum; ``margin="select"`` adds
+    the error of a computed minimum (``docs/proofs/kernel.md``, section 4).
 
     References
     ----------
@@ -534,14 +534,14 @@ def margin_score_sensitivity(
 def margin_selection_cost(
     n_candidates: int, sensitivity: float, epsilon: float, *, beta: float = 0.05
 ) -> ErrorBound:
-    r"""Bound what the choice of a margin by the generalised exponential mechanism costs.
+    r"""Bound the excess of a margin chosen by the generalised exponential mechanism.
 
     Parameters
     ----------
     n_candidates : int
         Number of margins, at least 1.
     sensitivity : float
-        That of the score of the best margin: others may have larger ones.
+        Sensitivity of the score of the best margin; other margins may have larger ones.
     epsilon : float
         Parameter of the mechanism.
     beta : float, default=0.05
@@ -550,8 +550,8 @@ def margin_selection_cost(
     Returns
     -------
     ErrorBound
-        :math:`4\Delta\ln(K/\beta)/\varepsilon`. Lemma F.1 prints it without the factor 4, with
-        :math:`\ln n` for K; that is less than the mechanism can promise.
+        :math:`4\Delta\ln(K/\beta)/\varepsilon`. Lemma F.1 states it without the factor 4, with
+        :math:`\ln n` for K; the mechanism does not satisfy that bound.
 
     Notes
     -----
@@ -589,9 +589,9 @@ def selected_margin_risk_bound(
 ) -> float:
     r"""Bound the error where the margin is selected from powers of one half.
 
-    A tenth of epsilon is for the choice by the generalised exponential mechanism on the least hinge
-    losses with the public term of `hinge_risk_bound`, the rest for its descent. The bound is on
-    the mean fraction of training errors over choice and noise.
+    A tenth of epsilon is spent on the choice by the generalised exponential mechanism, whose costs
+    are the smallest hinge losses plus the public term of `hinge_risk_bound`; the rest is spent on
+    gradient descent. The bound is on the mean fraction of training errors over choice and noise.
 
     Parameters
     ----------
@@ -612,8 +612,8 @@ def selected_margin_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. The price beside a known margin is half of it, at
-    most, and `margin_selection_cost`.
+    Privacy: a function of public quantities. Compared with a known margin, the cost is at most a
+    factor of two in the margin, and `margin_selection_cost`.
 
     References
     ----------
@@ -650,17 +650,18 @@ def _check_separation(margin: float, hinge_loss: float) -> None:
 
 
 _MOST_SAMPLES = 2**60
-# Where lower bounds are looked for: any choice gives a valid one.
+# Grid of the search for lower bounds; every choice gives a valid bound.
 _DIMENSIONS = 60
 _SHARES = 24
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorLowerBound:
-    """An error that no pure DP method stays below on every distribution with the margin.
+    """A lower bound on the error of pure DP methods on some distribution with the margin.
 
-    A `share` of the records of the hard distribution tell anything, the others are all equal; these
-    are uniform, but for the margin, on a sphere of `dimension` dimensions.
+    In the hard distribution only a `share` of the records is informative, and the others are all
+    equal. The informative records are uniform, except for the margin, on a sphere of `dimension`
+    dimensions.
     """
 
     error: float
@@ -679,8 +680,8 @@ def pure_risk_bound(
 ) -> float:
     r"""Bound the error on fresh records of the exponential mechanism over a net of directions.
 
-    The net covers angles that the margin forgives; in front of it stands a projection by random
-    signs where that makes the bound smaller. Not a practical set of directions.
+    The net is fine enough for the margin, and is preceded by a projection by random signs if that
+    makes the bound smaller. It is too large to be used in practice.
 
     Parameters
     ----------
@@ -702,10 +703,10 @@ def pure_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. With :math:`D` dimensions and what is left of the
-    margin, :math:`\gamma`, the net has at most :math:`(1+2/\gamma)^D` directions and the chosen one
-    makes at most :math:`\frac2\varepsilon(D\ln(1+2/\gamma)+\ln\frac1\beta)` training errors more
-    than there are outliers. The papers have orders of magnitude.
+    Privacy: a function of public quantities. With :math:`D` dimensions and the remaining margin
+    :math:`\gamma`, the net has at most :math:`(1+2/\gamma)^D` directions and the chosen one makes
+    at most :math:`\frac2\varepsilon(D\ln(1+2/\gamma)+\ln\frac1\beta)` training errors more than
+    there are outliers. The papers state orders of magnitude.
 
     References
     ----------
@@ -741,12 +742,12 @@ def chernoff_bound(n: int, size: float, epsilon: float, share: float, beta: floa
     """Bound the error on fresh records of the exponential mechanism over a finite class.
 
     `size` is the logarithm of the number of members, `share` that of the training errors of the
-    best one; `beta` is the part of each of the two failures.
+    best one; `beta` is the probability of each of the two failures.
     """
     if epsilon == 0.0:
         return 1.0
     train = min(share + 2.0 * (size - math.log(beta)) / (n * epsilon), 1.0)
-    # A finite class fixed in advance: relative Chernoff bound for all of its members at once.
+    # For a finite class fixed in advance: a relative Chernoff bound for all members at once.
     a = (size - math.log(beta)) / n
     return min(train + a + math.sqrt(a * a + 2.0 * a * train), 1.0)
 
@@ -760,7 +761,7 @@ def margin_sample_complexity(
     error: float = 0.1,
     beta: float = 0.05,
 ) -> int:
-    """Return a number of records with which a bound promises an error on fresh records.
+    """Return a number of records for which a bound guarantees an error on fresh records.
 
     Parameters
     ----------
@@ -774,7 +775,7 @@ def margin_sample_complexity(
     error : float, default=0.1
         In (0, 1).
     beta : float, default=0.05
-        Probability with which the promise may fail.
+        Probability with which the guarantee may fail.
 
     Returns
     -------
@@ -851,8 +852,9 @@ def pure_lower_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. The packing by caps of the sphere is some thirty times
-    better than the published one; the dimension is optimised. It is far from tight.
+    Privacy: a function of public quantities. The packing by caps of the sphere is about thirty
+    times better than the published one, and the dimension is optimised. The bound is far from
+    tight.
 
     References
     ----------
@@ -878,8 +880,9 @@ def pure_error_lower_bound(
 ) -> ErrorLowerBound:
     r"""Return an error that every pure DP learner exceeds on some distribution with the margin.
 
-    It is exceeded with a probability above `beta`. The hard distributions repeat one record and
-    hide the halfspace in the rest, so that the bound falls like :math:`1/(n\varepsilon)`.
+    It is exceeded with a probability above `beta`. The hard distributions repeat one record, and
+    only the other records depend on the halfspace, so that the bound decreases like
+    :math:`1/(n\varepsilon)`.
 
     Parameters
     ----------
@@ -915,12 +918,12 @@ def pure_error_lower_bound(
     best = ErrorLowerBound(0.0, 0.0, 1)
     if d == 1:
         return best
-    # One dimension is for the record that is repeated, and part of the margin is lost to it.
+    # One dimension is used by the repeated record, at the cost of a part of the margin.
     inner = margin / math.sqrt(1.0 - margin * margin)
     for k, step in product(_dimensions(d - 1), range(1, _SHARES)):
         local = 0.5 * step / _SHARES
         packing = _log_packing(k, inner, local)
-        # Half of the failures are left to an unusual number of records that matter.
+        # Half of the failure probability is for an unusually large number of informative records.
         changed = (packing + math.log((1.0 - 1.5 * beta) / beta)) / epsilon
         share = _largest_share(n, changed, beta / 2.0)
         if local * share > best.error:
@@ -932,7 +935,7 @@ def _largest_share(n: int, most: float, tail: float) -> float:
     """Return a share q for which Binomial(n, q) reaches `most` with at most this probability."""
     if n < most:
         return 1.0
-    # At most this many records may matter without a contradiction being lost.
+    # Largest number of informative records for which the contradiction holds.
     count = math.ceil(most) - 1
     if count < 0:
         return 0.0
@@ -951,10 +954,7 @@ def _dimensions(most: int) -> list[int]:
 
 
 def _log_packing(dimension: int, margin: float, error: float) -> float:
-    """Logarithm of how many halfspaces, less one, have no common classifier of this error.
-
-    A halfspace and its opposite always are two. More are found by caps on the sphere.
-    """
+    """Logarithm of the number, less one, of halfspaces without a common good classifier."""
     if dimension < 2:
         return 0.0
     near = float(betainc(0.5, (dimension - 1) / 2.0, min(margin * margin, 1.0)))
@@ -974,7 +974,7 @@ def _log_packing(dimension: int, margin: float, error: float) -> float:
 
 
 def _check_problem(epsilon: float, margin: float, beta: float, error: float = 0.1) -> None:
-    """Refuse what means nothing."""
+    """Refuse arguments out of range."""
     require("at least 0 and finite", epsilon=epsilon)
     require("in (0, 1]", margin=margin)
     require("in (0, 1)", beta=beta, error=error)

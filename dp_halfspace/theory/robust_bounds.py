@@ -1,7 +1,7 @@
-"""How far a tilted or an adversarially robust model with output perturbation is from the best one.
+"""Excess risk bounds for tilted and adversarially robust models with output perturbation.
 
-Functions of public quantities alone, so they cost no privacy. Proofs:
-``docs/proofs/excess_risk.md``, sections 10 and 11.
+Functions of public quantities, so they use no budget. Proofs: ``docs/proofs/excess_risk.md``,
+sections 10 and 11.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from dp_halfspace.theory.bounds import (
     risk_bound,
 )
 
-# Logarithms of the factors that are tried where none is given, in units of norm of a row over
-# norm of the models.
+# Logarithms of the factors that are tried if none is given, in units of the norm of a row divided
+# by the norm of the models.
 _LOGS = np.linspace(-16.0, 5.0, 43)
-# The norm itself has no gradient at 0; this smoothing changes no digit.
+# The norm has no gradient at 0; the effect of this smoothing is below the rounding.
 _SMALLEST = 1e-100
 
 
 @dataclass(frozen=True)
 class RobustProblem:
-    """What both bounds take, checked, with moments of the noise for sensitivity 1."""
+    """Checked arguments of both bounds, with moments of the noise for sensitivity 1."""
 
     n_samples: int
     n_features: int
@@ -65,7 +65,7 @@ class RobustProblem:
 
     @cached_property
     def linear(self) -> NoiseMoments:
-        """Moments of the noise as a record of a linear model feels it."""
+        """Moments of the effect of the noise on a record of a linear model."""
         return noise_moments(self.n_features, self.epsilon, self.delta, linear_model=True)
 
     @cached_property
@@ -85,7 +85,7 @@ class RobustProblem:
     def total(
         self, noise: float, ridge: float, sensitivity: float, *, sampling: float, gap: float
     ) -> RiskBound:
-        """Add the regulariser to what noise and sample cost."""
+        """Add the regulariser to the costs of noise and sample."""
         own = (self.linear.square, ridge, sensitivity, self.radius)
         return risk_bound(noise, *own, sampling=sampling, gap=gap)
 
@@ -113,14 +113,14 @@ def chosen_factor(
 
 
 def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> float:
-    """Bound what the noise adds to a tilted risk."""
+    """Bound the cost of the noise in a tilted risk."""
     slope = problem.loss.lipschitz * problem.data_norm
     bend = problem.loss.smoothness * problem.data_norm**2 + tilt * slope**2
     smooth = product(bend / 2.0, problem.linear.felt_square * sensitivity**2)
     felt = problem.linear.felt * sensitivity
     if felt == 0.0:
         return 0.0
-    # A margin falls and rises alike; only one of the two raises a monotone loss.
+    # A margin decreases and increases symmetrically; only one of the two increases a monotone loss.
     share = 0.5 if problem.loss.monotone else 1.0
     if tilt == 0.0:
         return min(share * slope * felt, smooth)
@@ -174,11 +174,11 @@ def tilted_risk_bound(
     tilt : float
         The tilt ``t``, at least 0; 0 is the mean.
     loss : str or Loss, default="logistic"
-        Margin loss with a bounded slope, by name or as it is.
+        Margin loss with a bounded slope, by name or as an object.
     data_norm : float, default=1.0
         Bound on the norm of a row, the constant column included.
     regularization : float or None, default=None
-        The factor :math:`\lambda`. With `radius`, None takes the best one that a search finds.
+        The factor :math:`\lambda`. With `radius`, None takes the best one found by a search.
     radius : float or None, default=None
         Norm of the models that the release is compared with.
     gap : float, default=0.0
@@ -190,13 +190,13 @@ def tilted_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it.
 
     References
     ----------
     A. Lowy and M. Razaviyayn (2021), Lemmas 5.1 to 5.3, Theorems 5.1 and 5.2, with the sensitivity
-    of ``docs/proofs/robust.md``. Theorem 5.2 has lost the square of its factor for the tilt.
+    of ``docs/proofs/robust.md``. In Theorem 5.2 the square of the factor for the tilt is missing.
 
     Examples
     --------
@@ -303,9 +303,9 @@ def adversarial_risk_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It describes the
-    release, it is not what makes the release private. Near ``w = 0`` every noise lowers the
-    margins by the radius times its whole norm, so that the bound grows with the dimension.
+    Privacy: a function of public quantities, so calling it uses no budget. It describes the
+    release; the privacy of the release does not depend on it. Near ``w = 0`` any noise reduces the
+    margins by the radius times its norm, so that the bound grows with the dimension.
 
     References
     ----------
@@ -369,7 +369,7 @@ def _evaluate(
 def _attacked_noise(
     problem: RobustProblem, attack: Adversary, tilt: float, sensitivity: float, slope: float
 ) -> float:
-    """Bound what the noise adds to an adversarial risk; `slope` is that at the minimisers."""
+    """Bound the cost of the noise in an adversarial risk; `slope` is that at the minimisers."""
     first, second = _dual_moments(problem.linear, attack)
     shift = attack.radius * first * sensitivity
     bound = tilted_noise(problem, tilt, sensitivity) + product(problem.loss.lipschitz, shift)

@@ -14,9 +14,11 @@ from benchmarks import (
     checkouts,
     features,
     library_worker,
+    rare,
     real_tables,
     tables_raw,
 )
+from dp_halfspace.privacy import gdp_mu
 
 
 def setting(validation, test):
@@ -72,6 +74,39 @@ def test_every_method_gets_the_same_coded_rows():
     coded = library_worker.one_hot(X, (0, 2, 3))
     np.testing.assert_array_equal(coded, [[0.5, 1, 0, 0, 1], [-0.5, 0, 1, 0, 0]])
     np.testing.assert_allclose(np.linalg.norm(library_worker.unit_rows(coded), axis=1), 1.0)
+
+
+def test_random_trees_learn_within_the_budget_of_all_classes(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, (3000, 2)), rng.integers(0, 3, 3000)])
+    y = np.where(X[:, 0] * X[:, 1] > 0, 0, 1 + (X[:, 2] == 1))
+    parts = real_tables.Split(catalogue.Coded(X, (0, 0, 3), y), X, y, 3)
+    budgets = []
+
+    def recorded(rows, positive, others, mu, **setting):
+        assert rows.min() >= 0.0
+        assert rows.max() <= 1.0
+        budgets.append(mu)
+        return rare.boosted(rows, positive, others, mu, **setting)
+
+    monkeypatch.setattr(real_tables, "boosted", recorded)
+    found = real_tables.cell("random_trees", parts, 10.0, 1)
+    assert len(found["settings"]) == len(real_tables.GRIDS["random_trees"])
+    assert max(setting["test"]["accuracy"] for setting in found["settings"]) > 0.8
+    assert sum(mu**2 for mu in budgets[:3]) == pytest.approx(gdp_mu(10.0, 3000.0**-2) ** 2)
+
+
+def test_noise_of_random_trees_covers_a_replaced_record():
+    values = np.linspace(0.0, 1.0, 21)
+    records = [(p - y, p * (1.0 - p)) for p in values for y in (0, 1)]
+    moved = [
+        np.linalg.norm(np.subtract(a, b) if alike else np.concatenate([a, b]))
+        for a in records
+        for b in records
+        for alike in (True, False)  # whether both are in one leaf
+    ]
+    trees, mu = 10, 0.5
+    assert max(moved) == pytest.approx(rare.noise_of(trees, mu) * mu / trees**0.5)
 
 
 def test_a_run_of_one_table_leaves_the_others(tmp_path, capsys):

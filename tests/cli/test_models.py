@@ -332,6 +332,16 @@ def test_what_is_said_of_a_rare_label_follows_from_the_noisy_count(ward, capsys)
     )
 
 
+def test_a_weak_guarantee_is_said(ward, capsys):
+    given = [*RARE, "--drop", "patient_id", "--save", "m.joblib"]
+    assert main([*given, "--epsilon", "100", "--delta", ".1"]) == 0
+    said = capsys.readouterr().err
+    assert "note: epsilon=100 promises little" in said
+    assert "note: delta=0.1 is more than 1/n" in said
+    assert main([*given, "--epsilon", "3"]) == 0
+    assert "promises little" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("given", [["recal", "0.9"], ["recall", "9"], ["recall", "high"]])
 def test_a_threshold_that_is_none_is_refused_before_the_table_is_read(ward, capsys, given):
     line = error(capsys, *RARE, "--epsilon", "1", "--save", "m.joblib", "--threshold", *given)

@@ -317,7 +317,8 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
     assert note_on_keys(table.frame.columns, table.rules) == ""
     table = read(path)
     assert "'patient_id' may tell rows" in note_on_keys(table.frame.columns, table.rules)
-    assert "no column 'other'" in refusal(path, "--drop", "other")
+    assert "there is no column 'other'" in refusal(path, "--drop", "other")
+    assert "there are no columns 'other', 'one'" in refusal(path, "--drop", "other", "one")
     assert "--target or --groups" in refusal(path, "--drop", "y")
     keys = ["id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2", "Unnamed: 0"]
     assert all(map(looks_like_key, keys))

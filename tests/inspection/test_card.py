@@ -138,6 +138,19 @@ def test_every_kind_of_model_has_a_card(model, words, tmp_path):
     assert words in text
 
 
+def test_a_threshold_stands_with_its_interval():
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.1).astype(int)
+    X = rng.normal(size=(3000, 3)) + y[:, None]
+    model = PrivateTableClassifier(epsilon=3.0, classes=[0, 1], features="linear")
+    assert "Asked for" not in model_card(model.fit(X, y), n_noise_fits=0)
+    page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y), n_noise_fits=0)
+    point = model.threshold_
+    ends = "from {:.2f} to {:.2f}".format(*point.interval)
+    for words in (f"above {point.log_odds:.2f}", "a recall of 0.8", f"{point.estimate:.2f}", ends):
+        assert words in page
+
+
 def test_what_has_no_record_has_no_card():
     with pytest.raises(ValueError, match="has no record"):
         model_card(StandardScaler().fit(X))

@@ -160,3 +160,23 @@ def test_a_band_is_drawn_and_axes_can_be_read():
     below, above = display.ax_[0].get_lines()[:2]
     assert below.get_color() == "0.6"
     assert np.isnan(above.get_ydata()).tolist() == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_curves_explain_is_all_of_a_sum_and_little_of_a_product(n_classes):
+    X, y = data(n_classes)
+    sum_of_curves = PrivateKernelClassifier("additive", classes=range(n_classes), data_norm=2.0)
+    display = AdditiveDisplay.from_estimator(sum_of_curves.fit(X, y), RANGES)
+    np.testing.assert_allclose(display.explained, 1.0, atol=1e-6)
+    # Independent columns: the shares of all columns add up, but for the rows that are drawn.
+    parts = np.sum([column.explained for column in display.columns], axis=0)
+    np.testing.assert_allclose(parts, 1.0, atol=0.1)
+    Z = np.random.default_rng(3).uniform(-1.0, 1.0, (4000, 2))
+    product = PrivateKernelClassifier(epsilon=3.0, classes=[False, True], data_norm=2**0.5)
+    product.fit(Z, Z[:, 0] * Z[:, 1] > 0.0)
+    display = AdditiveDisplay.from_estimator(product, [[-1.0, 1.0]] * 2)
+    assert display.explained.shape == (1,)
+    assert display.explained < 0.3
+    constant = PrivateKernelClassifier(classes=[False, True], data_norm=2**0.5).fit(Z, Z[:, 0] > 0)
+    constant.coef_ = np.zeros_like(constant.coef_)
+    assert AdditiveDisplay.from_estimator(constant, [[-1.0, 1.0]] * 2).explained == 0.0

@@ -12,7 +12,14 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import cap as _cap
 from dp_halfspace.ledger.cap import Account, Cap
 from dp_halfspace.privacy import PrivacyLedger, accounting, gdp_delta, gdp_epsilon, gdp_mu
-from dp_halfspace.privacy.events import Exponential, Gaussian, ObjectivePerturbation, Pure, Repeated
+from dp_halfspace.privacy.events import (
+    Either,
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+)
 from dp_halfspace.privacy.record import PrivacyRecord
 from tests.privacy.oracles import exponential_delta, of_gaussian, pure_delta
 
@@ -277,3 +284,12 @@ def test_refusals_state_what_was_asked_spent_and_left():
     spent = Account(Cap(1.0, 0.0, adaptive=False), [[Pure(math.inf)]])
     text = spent.refusal(record([Gaussian(0.1)], 1e-6))
     assert "epsilon=inf at delta=0.0. Epsilon=inf at delta=0.0 is spent, and epsilon=0 at" in text
+
+
+def test_an_adaptive_ledger_counts_the_dearer_kind():
+    """One of two kinds: as Gaussian, or as pure DP, whichever costs more in any order."""
+    for event, alike in ((Either(0.1, 0.9), Gaussian(0.9)), (Either(0.5, 0.1), Pure(0.5))):
+        assert _cap._as_gaussian([event] * 3) == pytest.approx(
+            _cap._as_gaussian([alike] * 3), rel=1e-12
+        )
+    assert _cap._as_pure([Either(0.5, 0.0)]) == math.inf

@@ -20,6 +20,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
+    Either,
     Exponential,
     Gaussian,
     ObjectivePerturbation,
@@ -570,6 +571,54 @@ def test_ignored_counts_would_be_caught(monkeypatch):
         assert delta([event], 1.0) < delta([Gaussian(0.3)], 1.0)
 
 
+# --- one of two kinds -------------------------------------------------------------------------
+
+
+def pure_profile(e, value):
+    """Profile of randomised response."""
+    return np.maximum(0.0, (np.exp(e) - np.exp(np.maximum(value, -e))) / (1.0 + np.exp(e))) + (
+        np.maximum(0.0, np.exp(-e) - np.exp(value))
+    )
+
+
+def branched(count_epsilon, e, mu, border, value):
+    """Exact delta of a noisy count of 0 or 1, and of what it decides: up to the border pure DP."""
+    k = np.arange(-4000, 4001)
+    ratio = np.exp(-count_epsilon)
+    mass = [(1 - ratio) / (1 + ratio) * ratio ** np.abs(k - mean) for mean in (0, 1)]
+    deltas = []
+    for p, q in (mass, mass[::-1]):
+        rest = value - np.log(p / q)
+        follows = np.where(k <= border, pure_profile(e, rest), gdp_delta(mu, rest))
+        deltas.append(float(p @ follows))
+    return max(deltas)
+
+
+@pytest.mark.parametrize(("count_epsilon", "e", "mu"), [(0.02, 0.3, 0.1), (0.1, 0.2, 0.5)])
+def test_one_of_two_kinds_is_never_dearer_than_its_contract(count_epsilon, e, mu):
+    """By enumeration of a noisy count, and nearly attained where one kind alone follows."""
+    events, worst = [Pure(count_epsilon), Either(e, mu)], []
+    for value in (0.0, 0.5 * e, e + count_epsilon, 2.0 * e):
+        for border in (-5000, -30, -1, 0, 1, 30, 5000):
+            found = branched(count_epsilon, e, mu, border, value)
+            worst.append(found / delta(events, value))
+            assert worst[-1] <= 1.0 + 1e-9
+    assert max(worst) > 0.999
+
+
+def test_a_contract_of_one_kind_alone_would_be_caught():
+    """Planted: what follows is taken to be Gaussian, whichever it is."""
+    assert branched(0.02, 0.3, 0.1, 5000, 0.2) > delta([Pure(0.02), Gaussian(0.1)], 0.2)
+
+
+def test_mu_beside_pure_epsilon_spends_the_budget():
+    first, budget, small_delta = Pure(0.006), 0.1, 1e-8
+    mu = accounting.mu_of_either(first, 0.0939, budget, small_delta)
+    assert delta([first, Either(0.0939, mu)], budget) <= small_delta
+    assert delta([first, Either(0.0939, mu * 1.0001)], budget) > small_delta
+    assert gdp_mu(0.094, small_delta) < mu < gdp_mu(0.1, small_delta)
+
+
 # --- algebra ----------------------------------------------------------------------------------
 
 small = st.floats(0.0, 0.8)
@@ -577,6 +626,7 @@ selected = {"more": st.floats(0.0, 30.0), "j": small, "a": small, "b": small}
 singles = st.one_of(
     *(st.builds(kind, small) for kind in (Gaussian, Pure, Exponential)),
     st.builds(glm, small, small),
+    st.builds(Either, small, small),
     st.builds(lambda more, j, a, b: of_gaussian(1.0 + more, j, a, (b, 1.0)), **selected),
     st.builds(
         lambda more, j, a, b: RandomStopping(1.0 + more, j, ((0.5, a, b), (0.75, 0.0, 0.1))),
@@ -608,6 +658,7 @@ def test_repeated_is_repetition(event, count, small_delta, others):
         lambda t: of_gaussian(2.0 * t, 0.2 * t, 0.3 * t, (0.2, 0.5, 0.3)),
         lambda t: RandomStopping(2.0 * t, 0.2 * t, ((0.5, 0.1 * t, 0.3 * t), (0.6, 0.0, 0.2 * t))),
         lambda t: ObjectivePerturbation(0.2 * t, ((1, 0.0),)),
+        lambda t: Either(0.3 * t, 0.2 * t),
     ],
 )
 def test_repetition_equals_nearly_equal_events(make):
@@ -630,6 +681,11 @@ def test_epsilon_and_delta_are_inverse_and_monotone(events, extra, small_delta, 
     assert found <= epsilon(events, 0.0)
     # Up to the discretisation, which may become finer when an event is added.
     assert epsilon([*events, extra], small_delta) >= found * (1 - 1e-4) - 1e-9
+
+
+@pytest.mark.parametrize("event", [glm(0.0, 5e-324), Either(5e-324, 0.0), Either(0.1, 5e-324)])
+def test_the_smallest_losses_have_a_lattice(event):
+    assert epsilon([event, Gaussian(0.1), Gaussian(0.0)], 1e-6) >= gdp_epsilon(0.1, 1e-6)
 
 
 def test_many_objectives_do_not_overflow():

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.privacy.events import (
+    Either,
     Exponential,
     Gaussian,
     ObjectivePerturbation,
@@ -29,6 +30,7 @@ triples = st.lists(st.tuples(numbers, numbers, numbers), max_size=4)
 singles = st.one_of(
     *(st.builds(kind, numbers) for kind in (Gaussian, Pure, Exponential)),
     st.builds(SampledGaussian, st.integers(1, 10**6), numbers),
+    st.builds(Either, numbers, numbers),
     st.builds(
         lambda j, rest, pairwise: ObjectivePerturbation(j, ((1, 0.0), *rest), pairwise),
         *(numbers, vertices, st.booleans()),
@@ -89,6 +91,7 @@ BAD = {
         (Gaussian, -0.1),
         (Gaussian, math.nan),
         (SampledGaussian, 10, -0.1),
+        (Either, 0.1, -0.1),
         (ObjectivePerturbation, 0.1, ((1, 0.0), (1, -1.0))),
     ],
     "shares": [
@@ -97,7 +100,10 @@ BAD = {
     ],
     "shift": [(RandomStopping, 2.0, 0.1, ((1.0, -0.1, 0.1),))],
     "terms": [(RandomStopping, 2.0, 0.1, bad) for bad in (((0.9, 0.1, 0.1),), ())],
-    "epsilon": [(kind, bad) for kind in (Pure, Exponential) for bad in (-1, math.nan)],
+    "epsilon": [
+        *((kind, bad) for kind in (Pure, Exponential) for bad in (-1, math.nan)),
+        (Either, -0.1, 0.1),
+    ],
     "vertices": [
         (ObjectivePerturbation, 0.1, bad) for bad in (((1, 0.2),), (), ((2, 0.1), (1, 0.2)))
     ],

@@ -16,6 +16,7 @@ from scipy.stats import chi2
 
 from dp_halfspace import BudgetError
 from dp_halfspace.privacy import (
+    Either,
     Exponential,
     Gaussian,
     GaussianNoise,
@@ -198,6 +199,47 @@ def test_blocks_that_are_not_disjoint_are_refused(noise, block):
     with pytest.raises(RuntimeError, match="disjoint"):
         blocks.release(np.zeros(1), NOISE, range(9, 30))
     blocks.release(np.zeros(1), NOISE, range(10, 30))
+
+
+COVERED = [
+    (ExponentialChoice(1.0, 0.1),) * 3,
+    (ExponentialChoice(1.0, 0.2), L2LaplaceNoise(1.0, 0.1)),
+    (GaussianNoise(1.0, 0.3), GaussianNoise(2.0, 0.4)),
+]
+
+
+@pytest.mark.parametrize("mechanisms", COVERED)
+def test_one_of_two_kinds_is_released_once(mechanisms):
+    choice = Either(0.30000000001, 0.5)
+    permit, events = permit_for(choice), [mechanism.event for mechanism in mechanisms]
+    with not_charged():
+        permit.release(np.zeros(2), mechanisms[0])
+    permit.enter(choice, events)
+    for mechanism in mechanisms:
+        permit.release(np.zeros(2), mechanism)
+    with not_charged():
+        permit.release(np.zeros(2), mechanisms[0])
+    with not_charged():
+        permit.enter(choice, events)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [Exponential(0.2), Pure(0.11)],
+        [Repeated(Pure(0.1), 4)],
+        [Gaussian(0.4), Gaussian(0.31)],
+        [Gaussian(0.1), Pure(0.1)],
+        [Either(0.1, 0.1)],
+        [Pure(math.inf)],
+    ],
+)
+def test_what_neither_kind_covers_is_refused(events):
+    permit = permit_for(Either(0.3, 0.5))
+    with pytest.raises(RuntimeError, match="does not cover"):
+        permit.enter(Either(0.3, 0.5), events)
+    # Nothing was used up.
+    permit.enter(Either(0.3, 0.5), [Pure(0.3)])
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -45,6 +45,20 @@ def test_polynomials_take_the_place_of_every_second_cosine():
     assert steep > 5 * flat
 
 
+@pytest.mark.parametrize("has_powers", [False, True])
+@pytest.mark.parametrize("n_fourier", [0, 10])
+@pytest.mark.parametrize("beside", [{}, {"n_features_in": 5, "n_plain": 3, "length": 4.0}])
+def test_features_in_float32_are_those_that_predictions_use(has_powers, n_fourier, beside):
+    drawn = draw_additive(2, 7, n_fourier, np.random.default_rng(1), half_range=1.0)
+    drawn = replace(drawn, has_powers=has_powers, **beside)
+    data_norm = drawn.entry_scale
+    X = np.random.default_rng(0).uniform(-1.2, 1.2, (50, drawn.n_features_in)).astype(np.float32)
+    written = np.empty((50, drawn.n_components), dtype=np.float32)
+    drawn.write_single(X, data_norm, written)
+    expected = drawn.apply(X.astype(np.float64) / data_norm)
+    np.testing.assert_allclose(written * drawn.single_scale, expected, atol=2e-6)
+
+
 def test_columns_of_zeros_and_ones_stand_beside_the_features_of_the_others():
     """As if the other columns were all there is, in the units of the longer row."""
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (30, 5))

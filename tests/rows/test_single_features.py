@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier
+from dp_halfspace.algorithms.engine import defaults
 from dp_halfspace.algorithms.engine import preconditioner as preconditioner_module
+from dp_halfspace.algorithms.engine.defaults import halved_steps
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.audit import replay
 from dp_halfspace.data.chunks import LocalChunks
@@ -14,6 +19,7 @@ from dp_halfspace.estimators import kernel
 from dp_halfspace.projection import draw_additive
 from dp_halfspace.rows import single_rows as module
 from dp_halfspace.rows.blocks import LONGEST
+from dp_halfspace.rows.chunked_rows import ChunkedRows, chunked_rows
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 from dp_halfspace.rows.single_rows import GRAM_GROUP
 
@@ -211,6 +217,99 @@ def neighbour(X, y, number):
     return other, labels
 
 
+@pytest.mark.parametrize("size", [512, 100, 768])
+def test_halves_add_up_to_the_whole_in_memory_and_in_chunks(size, monkeypatch):
+    """Whatever the sizes of the chunks, each half has about half of the rows."""
+    monkeypatch.setattr(module, "_FEATURE_ENTRIES", 1)
+    X, w = table(2560), np.random.default_rng(0).standard_normal(rows_of(table(4)).shape[1])
+    parts = [X[lo : lo + size] for lo in range(0, len(X), size)]
+    chunks = replace(LocalChunks.of(parts), counts=tuple(map(len, parts)), n_columns=D)
+    given = (D**0.5, map_of(), 0.3)
+    found = []
+    for rows in (rows_of(X), chunked_rows(module.single_feature_rows, chunks, *given)):
+        labels = LocalChunks.of([np.zeros(len(part), int) for part in parts])
+        codes = labels if isinstance(rows, ChunkedRows) else np.zeros(len(X), int)
+        slopes = rows.apply_to_classes(counted_slopes, codes, np.ones(1))
+        found.append([rows.fused_adjoint(w, slopes, part) for part in ((0, 1), (0, 2), (1, 2))])
+    for whole, first, second in found:
+        np.testing.assert_allclose(first + second, whole, atol=1e-4 * np.abs(whole).max())
+        # The last entry is the sum of slopes of one times the constant column.
+        assert 0.35 < first[-1] / whole[-1] < 0.65
+    if size % rows_of(X).block_rows == 0:
+        np.testing.assert_allclose(*(each[1] for each in found), rtol=1e-5, atol=1e-5)
+
+
+def counted_slopes(class_indices, weights):
+    return lambda margins, lo, hi: np.ones_like(margins)
+
+
+def test_which_half_of_the_rows_a_step_reads_is_decided_by_their_numbers(monkeypatch):
+    """The sums of the other half keep every bit, whatever takes the place of a record."""
+    monkeypatch.setattr(module, "_FEATURE_ENTRIES", 1)
+    X = table(1100)
+    w = np.random.default_rng(0).standard_normal(rows_of(X).shape[1])
+    sums = []
+    for entry in (None, 4.0, 0.0, -4.0):
+        other = X.copy()
+        if entry is not None:
+            other[300] = entry
+        halves = [
+            rows_of(other).fused_adjoint(w, lambda m, lo, hi: np.tanh(m), (first, 2))
+            for first in (0, 1)
+        ]
+        sums.append([half.tobytes() for half in halves])
+    assert len({first for first, _ in sums}) == 1
+    assert len({second for _, second in sums}) == 4
+
+
+def test_only_large_tables_with_little_noise_have_halved_steps():
+    assert halved_steps(2**21, 0.13, 20) == 11
+    assert halved_steps(2**19, 10.0, 20) == 11
+    assert halved_steps(2**19 - 1, math.inf, 20) == 0
+    assert halved_steps(2**21, 0.01, 20) == 0
+
+
+def halve_small_tables(monkeypatch):
+    monkeypatch.setattr(defaults, "_HALVED_ROWS", 2000)
+    monkeypatch.setattr(defaults, "_HALVED_SIGNAL", 0.0)
+    monkeypatch.setattr(module, "_FEATURE_ENTRIES", 1)
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+def test_halved_steps_find_the_same_model_where_there_is_little_noise(monkeypatch):
+    X, y = problem(20000)
+    scores, read = [], []
+    honest = module.SingleFeatureRows.fused_adjoint
+
+    def fused_adjoint(self, w, coefficients, part=(0, 1)):
+        read.append(part)
+        return honest(self, w, coefficients, part)
+
+    monkeypatch.setattr(module.SingleFeatureRows, "fused_adjoint", fused_adjoint)
+    for _ in range(2):
+        model = private(epsilon=1e4, random_state=0).fit(X, y)
+        scores.append(model.decision_function(X))
+        halve_small_tables(monkeypatch)
+    assert np.corrcoef(scores)[0, 1] > 0.99
+    steps = len(read) // 2
+    assert read[: steps + 1] == (steps + 1) * [(0, 1)]
+    assert read[steps + 1 : steps + 4] == [(1, 2), (0, 2), (1, 2)]
+    assert read[-(steps // 2) + 1 :] == (steps // 2 - 1) * [(0, 1)]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_replay_of_halved_steps_finds_nothing(number, monkeypatch):
+    halve_small_tables(monkeypatch)
+    X, y = problem(2600)
+    model = private(epsilon=20.0)
+    result = replay(model, X, y, *neighbour(X, y, number), n_histories=2, random_state=number)
+    assert not result.findings
+    ratios = [release.ratio for release in result.releases]
+    # The record is in one half: the steps on the other one have the same value.
+    assert sum(ratio == 0.0 for ratio in ratios) >= 2 * 9
+    assert max(ratios) <= 1.0
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("stride", [1, 3])
 def test_a_replay_finds_nothing(stride, monkeypatch):
@@ -282,6 +381,28 @@ def test_a_table_in_chunks_is_that_in_memory(monkeypatch):
     assert [dict(model.privacy_.public)["precision"] for model in fits] == 2 * ["float32"]
     scores = [model.decision_function(frame) for model in fits]
     np.testing.assert_allclose(*scores, atol=1e-3 * np.abs(scores[0]).max())
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+def test_columns_in_stated_ranges_are_fitted_to_the_features_that_predictions_use(monkeypatch):
+    import pandas  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    X = rng.beta(0.3, 3.0, (4000, 30))  # crowded near an end, where polynomials are no cosines
+    y = (X[:, :15].sum(axis=1) > X[:, 15:].sum(axis=1)).astype(int)
+    frame = pandas.DataFrame(X).rename(columns="x{}".format)
+    schema = {name: [0.0, 1.0] for name in frame}
+    scores, precisions = [], []
+    for in_single in (True, False):
+        if not in_single:
+            monkeypatch.setattr(kernel, "makes_single", lambda *_: False)
+        model = PrivateTableClassifier(epsilon=0.8, classes=[0, 1], schema=schema, random_state=0)
+        model.fit(frame, y)
+        assert model.model_.feature_map_.has_powers
+        scores.append(model.decision_function(frame))
+        precisions.append(dict(model.privacy_.public).get("precision"))
+    assert precisions == ["float32", None]
+    np.testing.assert_allclose(*scores, atol=0.02 * np.abs(scores[1]).max())
 
 
 @pytest.mark.parametrize(("size", "rank"), [(300, 4), (1000, 64)])

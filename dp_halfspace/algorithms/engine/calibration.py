@@ -41,10 +41,10 @@ _SLOPE_DIFFERENCE = 0.5
 _LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
 # Prior deviation of the log odds at a score of zero, for classes of like size.
 _OFFSET_DEVIATION = 0.2
-# The same beside a rare class.
+# The same with a rare class.
 _RARE_DEVIATION = 1.2
 _OFFSETS = np.linspace(-3.0, 3.0, 49)
-# Cells of the size of a score end at these, on both sides of zero: octaves.
+# Borders of the cells of scores, on both sides of zero: powers of two.
 _ENDS = 2.0 ** np.arange(1.5, 8.0)
 _MIDDLES = 2.0 ** np.concatenate([[0.7], np.arange(2.0, 7.5), [8.0]])
 _PER_SIDE = len(_ENDS) + 1
@@ -81,10 +81,10 @@ class CalibrationCurve:
     """Log odds at increasing scores; lines lie between them and go on beyond.
 
     Post-processing of what was released. Of more than two classes the scores are those of one
-    class, less one another, times the slope of a line; or, beside a `common` class, the curve says
-    how likely all others are by the largest of their scores less that of the common class, and
-    among them one is as much likelier as `slope` times the scores says. `counts` are those that
-    a curve of two classes was made from.
+    class, less one another, times the slope of a line; or, with a `common` class, the curve
+    describes how likely all others are by the largest of their scores less that of the common
+    class, and among them one is as much likelier as `slope` times the scores says. `counts` are
+    those that a curve of two classes was made from.
     """
 
     scores: FloatArray
@@ -185,7 +185,7 @@ class CalibrationPlan:
 def affordable_calibration(n_samples: int, budget: Budget) -> tuple[CalibrationPlan | None, Budget]:
     """Plan the counts as a part of a budget; return the rest, too.
 
-    No plan where the counts would drown in the noise.
+    No plan if the counts would be below the noise.
     """
     if budget.is_infinite:
         return CalibrationPlan(NoNoise()), budget

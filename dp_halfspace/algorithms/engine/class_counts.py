@@ -21,7 +21,9 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 # Least and largest share of mu^2 for the counts.
 _LEAST_SHARE = 0.02
@@ -37,13 +39,22 @@ class ClassCountPlan:
     """The public numbers of noisy counts of the classes.
 
     Of two classes the second is counted: the number of records is public. Where records have
-    weights, which are added up then, the sum of all is not, and every class is counted.
+    weights, which are added up then, the sum of all is not, and every class is counted. If the
+    second class was `counted_before`, nothing is released here, and a run uses the number
+    `released` then.
     """
 
     n_samples: int
     n_classes: int
-    noise: GaussianNoise | NoNoise
+    noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
     are_weighed: bool = False
+    counted_before: bool = False
+    released: float | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return () if self.counted_before else (self.noise.event,)
 
     def run(
         self,
@@ -66,6 +77,8 @@ class ClassCountPlan:
         - Sensitivity: 1 of two classes, ``sqrt(2)`` of more or where records have weights.
         - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
         """
+        if self.released is not None:
+            return np.array([self.n_samples - self.released, self.released]), self.n_samples
         exact = sum_over_chunks(class_counts, classes, self.n_classes, people, weights)
         if self.n_classes == 2 and not self.are_weighed:
             second = float(permit.release(exact[1:], self.noise)[0])
@@ -116,6 +129,9 @@ _FALL_OF_MANY = 2
 _MANY = 160.0
 # Largest mu that counts there.
 _MOST_MU = 0.6
+# Records times mu for each column that count there: few columns hardly separate many records, so
+# that the fit of classes of like size would rank them worse.
+_PER_COLUMN = 2.0
 # Power of the ratio to that number: how steeply the degree falls.
 _STEEPNESS = 4
 # Records of the rarer of more than two classes times mu at which the degree is halved by noise.
@@ -127,7 +143,7 @@ _TRUSTED = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """What noisy counts say about the classes beside the most common one: all of it was released.
+    """Released information on the classes other than the most common one, from noisy counts.
 
     `common` is the index of the class with most records, `share` that of the records of all
     others, in [0.001, 1/2] and with public class weights, `records` their number times mu, and
@@ -172,11 +188,13 @@ def rarity_of(
     mu: float,
     *,
     has_features: bool = False,
+    n_columns: float = math.inf,
 ) -> Rarity:
     """Describe the rarer class of a population with public class weights, by released counts.
 
-    `total` is the number of records, or what was released of the sum of their weights. With
-    features behind the columns two classes are unlike from a larger share on.
+    `total` is the number of records, or what was released of the sum of their weights; `n_columns`
+    that of the columns or features of the model. With features behind the columns two classes are
+    unlike from a larger share on.
     """
     kept = np.clip(counts, 0.0, total)
     common, is_of_many = int(np.argmax(kept * weights)), len(counts) > 2
@@ -191,7 +209,8 @@ def rarity_of(
     if is_of_many:
         degree /= 1.0 + (_RESOLVED / records) ** 2
     else:
-        degree /= 1.0 + (others * total * min(mu, _MOST_MU) / _MANY) ** _STEEPNESS
+        many = min(others * total * min(mu, _MOST_MU), _PER_COLUMN * n_columns)
+        degree /= 1.0 + (many / _MANY) ** _STEEPNESS
     second = (counted if is_of_many else float(kept[1])) / total
     return Rarity(common, share, records, degree, deviation, second, is_of_many, mu, total)
 

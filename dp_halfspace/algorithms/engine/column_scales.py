@@ -1,10 +1,11 @@
 """Centre and width of every column within a small part of a budget.
 
-First noisy counts of every column in octaves say which width it has. Columns that are narrow
-beside their distance from zero are counted again, in equal cells round their centre. Two noisy
-moments of the columns, brought to these scales and clipped, correct both numbers. Each sum is of
-integers, or of weights on a grid: exact in any order. The bounds are proved in
-``docs/proofs/column_scales.md``; ``docs/column_scales.md`` has the evidence for the constants.
+First, a noisy histogram of each column, with the powers of two as borders of its cells (octaves),
+estimates its width. Columns that are narrow compared with their distance from zero get a second
+histogram, with equal cells around their centre. Two noisy moments of the columns, brought to these
+scales and clipped, correct both numbers. Each sum is of integers, or of weights on a grid: exact in
+any order. The bounds are proved in ``docs/proofs/column_scales.md``; ``docs/column_scales.md`` has
+the evidence for the constants.
 
 Widths are read off the noisy counts by maximum likelihood (post-processing): a column is taken for
 a multiple of one of a few dozen distributions (normal at several distances from zero, uniform,
@@ -32,14 +33,14 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
-# Octaves [2^k, 2^(k+1)) on both sides of zero; what is nearer to zero counts as zero.
+# Octaves [2^k, 2^(k+1)) on both sides of zero; smaller absolute values count as zero.
 LOWEST = -120
 _HIGHEST = 119
 N_OCTAVES = _HIGHEST - LOWEST + 1
 _POINTS = 2000
-_OCTAVES = 16  # octaves on both sides of its width that a shape may extend to
-# Shapes are not exact: a deviation of this share of the rows is forgiven beside the noise, in
-# octaves and in equal cells.
+_OCTAVES = 16  # number of octaves on both sides of its width that a shape may extend to
+# Shapes are not exact: in addition to the noise, a deviation by this share of the rows is allowed,
+# in octaves and in equal cells.
 _MISFIT = 0.1
 _CELL_MISFIT = 0.01
 # Prior over the octave of a width: its half width in octaves round a width of one.
@@ -96,7 +97,7 @@ def _quantiles() -> Iterator[FloatArray]:
 
 @functools.lru_cache(maxsize=1)
 def _shapes() -> _Shapes:
-    """Cut every shape, of width 1 and of width sqrt(2), into octaves."""
+    """Divide every shape, of width 1 and of width sqrt(2), into octaves."""
     masses, zero, mean, octave = [], [], [], []
     for quantiles in _quantiles():
         points = quantiles / quantiles.std()
@@ -126,8 +127,8 @@ def match_octaves(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
-    Returns whether each column is probably narrow beside its distance from zero, too: octaves
-    then do not tell the width.
+    Also returns whether each column is probably narrow compared with its distance from zero:
+    octaves then do not tell the width.
     """
     shapes, shares = _shapes(), counts / n_samples
     distribution = NoiseDistribution(
@@ -457,7 +458,7 @@ def _raw_cells(X: NDArray[Any]) -> NDArray[np.uint32]:
     entries = np.ascontiguousarray(X, dtype=kind)
     missing = np.isnan(entries)
     if entries.dtype == np.float64:
-        # Cut off, not rounded, which could reach the next octave.
+        # Truncated and not rounded, because rounding could reach the next octave.
         bits = entries.view(np.int64) & -(2**29)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             entries = bits.view(np.float64).astype(np.float32)

@@ -17,16 +17,26 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below this n epsilon a selection among listed classifiers is the better choice, beside linear
+# Below this n epsilon a selection from listed classifiers is more accurate, compared with linear
 # steps in learnt column scales.
 SMALL = 900.0
 # Most classes of such a selection.
 MOST_CLASSES = 7
-# The same n epsilon beside steps in stated scales, which spend nothing on scales, and beside
+# The same n epsilon compared with steps in stated scales, which spend nothing on scales, and for
 # features: with two classes, and with more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
-# The same with two classes and a public model in the list.
+# Tables of two classes: n epsilon up to which one column may rank the rarer class.
+MOST_RANKED_BY_A_COLUMN = 3500.0
+# Part of epsilon that counts the classes there.
+RARE_COUNT_SHARE = 0.06
+# Largest share of the rarer class.
+_RANKED_BY_A_COLUMN = 0.08
+# The n epsilon from which on steps may separate such a class from the rest.
+_STEPS_SEPARATE = 1000.0
+# And the largest share from there on.
+_RARELY_SEPARATED = 0.03
+# n epsilon of a selection with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections are the better choice.
 STAGES_PAY = 1000.0
@@ -54,7 +64,7 @@ SHORTEST_PATH = 0.2
 COMPONENTS = 150
 # Output perturbation behind a preconditioner: margin offset of the logistic loss of two classes.
 OUTPUT_MARGIN_OFFSET = 2.0
-# Its constant column beside rows of a stated scale, relative to this scale.
+# Its constant column for rows of a stated scale, relative to this scale.
 _OUTPUT_CONSTANT = 0.15
 # Its constant column in learnt column scales, relative to one column.
 _OUTPUT_LENGTH = 4.0
@@ -116,10 +126,21 @@ _HALF_STEP = 20.0
 # Records times mu, for each root of a column, that are counted for the rarer class when the
 # majority class is weighted.
 _RECOUNTED = 8.0
+# Records, and records times mu, from which the first half of the steps on features that are made at
+# every pass read half of the rows.
+_HALVED_ROWS = 2**19
+_HALVED_SIGNAL = 2e5
 # Share of the records up to which a class is rare.
 _EVEN = 0.1
 # Power of the ratio of the sizes in the weights of the rarest class.
 _RAREST_POWER = 1.0
+# From this mu on steps beside a rare class are longer, by the square of mu over this number.
+_LITTLE_NOISE = 2.0
+# But not by more than the records of this class times mu, over this number.
+_LENGTHENING = 150.0
+# Nor by more than this power of one half over the share of the rarest class: the less all records
+# weigh, the smaller the curvature.
+_LARGEST_STEP_POWER = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +152,8 @@ class Steps:
     had the largest slope in one direction, in units of what the noise allows: the norm of the
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
-    slopes, enters the rounding errors only. Beside a rare class steps are shorter, by
-    `rare_step_factor` at most.
+    slopes, enters the rounding errors only. With a rare class steps are shorter, by
+    `rare_step_factor` at most. `n_curved` is the number of columns that have features of their own.
     """
 
     margin_offset: float
@@ -144,6 +165,7 @@ class Steps:
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
     rare_step_factor: float = 1.0
+    n_curved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,12 +217,12 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
 
 
 def _strength(n_samples: int, n_columns: int, mu: float) -> float:
-    """Return the curvature over the noise, per direction that the rows can tell apart."""
+    """Return the ratio of curvature to noise, for each direction that the rows can resolve."""
     return max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
 
 
 def _wide_constant_column(strength: float) -> float:
-    """Return the constant column beside many columns."""
+    """Return the constant column for many columns."""
     return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
 
@@ -209,9 +231,9 @@ class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
     The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
-    times as long. The majority class weighs the ratio of the sizes of the classes to the power
-    `weight_power`; for this ratio `n_recounted` records of the majority class are counted for the
-    smaller one.
+    times as long: shorter with few records, longer with little noise. The majority class weighs
+    the ratio of the sizes of the classes to the power `weight_power`; for this ratio `n_recounted`
+    records of the majority class are counted for the smaller one.
     """
 
     map_power: float
@@ -231,9 +253,14 @@ def rare_defaults(
     """
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
+    longer = min(
+        (mu / _LITTLE_NOISE) ** 2,
+        records / _LENGTHENING,
+        (0.5 / share) ** (_LARGEST_STEP_POWER * rarity),
+    )
     return RareDefaults(
         map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
-        step_factor=1.0 / (1.0 + (_HALF_STEP / records) ** 2),
+        step_factor=max(longer, 1.0) / (1.0 + (_HALF_STEP / records) ** 2),
         weight_power=power + (_RAREST_POWER - power) * rarity,
         n_recounted=0.0
         if centred
@@ -250,6 +277,12 @@ _FADED = 200.0
 # The same at which a quarter of the steps have no class weights: none of the steps with few
 # records, half of them with many.
 _PHASED = 50.0
+# Offset of the intercept that is released, relative to that of the last steps: with many records of
+# the rarer class, whose scores are larger than noise, and with few.
+_LEAST_OFFSET = 0.7
+_LARGEST_OFFSET = 2.0
+# Records of the rarer class times mu half way between them.
+_SETTLED = 65.0
 # Power of the ratio of the sizes in the weight of the majority class with many records.
 _LEAST_POWER = 0.3
 # Added to the margin offset with few records of the rarer class.
@@ -295,7 +328,7 @@ class RaritySettings:
 def rarity_settings(
     rarity: Rarity, weights: FloatArray, steps: Steps, recounted_share: float = 0.0
 ) -> RaritySettings:
-    """Return what steps use beside released counts and public class weights of at most one.
+    """Return the settings of steps for released counts and public class weights of at most one.
 
     The common class weighs a power of the ratio of the sizes, for which `recounted_share` of all
     records is counted for the smaller class.
@@ -321,7 +354,8 @@ def rarity_settings(
         weights=weighed / weighed.max(),
         last_weights=weights,
         score_offset=score_offset,
-        intercept_offset=score_offset * (1.0 + 1.0 / (1.0 + (records / _PHASED) ** 2)),
+        intercept_offset=score_offset
+        * (_LEAST_OFFSET + (_LARGEST_OFFSET - _LEAST_OFFSET) / (1.0 + (records / _SETTLED) ** 2)),
         weighted_offset_part=1.0 - power,
         weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
     )
@@ -406,7 +440,7 @@ def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) 
 
 
 def n_cells(n_samples: int, n_classes: int, mu: float) -> float:
-    """Return how many parts of the whitened rows the fine Fourier features tell apart."""
+    """Return how many parts of the whitened rows the fine Fourier features distinguish."""
     return max(n_samples * mu / (_PER_CELL * n_classes), _FEWEST_CELLS)
 
 
@@ -423,9 +457,9 @@ def additive_defaults(
     """Return what the engine uses on `lead` columns with features behind them.
 
     `behind` is the length of these, relative to that of the columns, which are those of a table
-    with kinds and ranges if it `is_table`. Only the columns have a
-    preconditioner where there are more features than 1024, or where the noise of a moment of all
-    would drown a quarter of it: ``docs/proofs/preconditioner.md``, section 4.
+    with kinds and ranges if it `is_table`. Only the columns have a preconditioner where there are
+    more features than 1024, or where the noise of a moment of all would exceed a quarter of it:
+    ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)
@@ -445,6 +479,15 @@ def additive_defaults(
     share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
+
+
+def halved_steps(n_samples: int, mu: float, n_steps: int) -> int:
+    """Return before which step half of the rows are read at a time, to save time.
+
+    The noise of such a step is twice as large beside its sum, so they are for little noise alone.
+    """
+    is_large = n_samples >= _HALVED_ROWS and n_samples * mu >= _HALVED_SIGNAL
+    return n_steps // 2 + 1 if is_large else 0
 
 
 def resolved_directions(records: float) -> float:
@@ -572,6 +615,18 @@ def small_table_rule(
     if has_prior and n_classes == 2:
         pays = SMALL_WITH_PRIOR
     return n_samples * epsilon < pays
+
+
+def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
+    """Return the share of the rarer class up to which one column is to rank a table, if any is.
+
+    By what is public: from the ``n epsilon`` on at which a table is no longer small, while noise on
+    sums hides a class of few records.
+    """
+    strength = n_samples * epsilon
+    if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
+        return None
+    return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:

@@ -55,7 +55,7 @@ _PURE_RECORDS = 20.0
 # Kernels whose features lead with the columns themselves.
 ADDITIVE = ("auto", "additive")
 
-# Largest entry of a column that features tell apart: in a stated scale, and in learnt scales.
+# Largest entry of a column that features distinguish, in a stated scale and in learnt scales.
 _STATED = 1.0
 _LEARNT = 1.5
 
@@ -199,7 +199,7 @@ class WhiteningPlan:
     """The public numbers of one release, from which Fourier features get their frequencies.
 
     `moment` is that of the rows of the first `n_curved` columns and a constant, brought to norm
-    one. The kernel of the fine features tells about `n_cells` parts of the whitened rows apart.
+    one. The kernel of the fine features distinguishes about `n_cells` parts of the whitened rows.
     """
 
     moment: PreconditionerPlan
@@ -219,7 +219,7 @@ class WhiteningPlan:
         coarse, fine = _COARSE, fine_length(spectrum, self.n_cells)
         assert drawn.fourier is not None
         turns = root @ drawn.fourier.frequencies.astype(np.float64)
-        # All of them are alike, so it does not matter which ones are coarse.
+        # They have the same distribution, so it does not matter which ones are coarse.
         n_coarse = min((turns.shape[1] + 1) // 2, _MOST_COARSE)
         turns[:, :n_coarse] /= coarse
         turns[:, n_coarse:] /= fine
@@ -229,7 +229,7 @@ class WhiteningPlan:
 def plan_whitening(
     problem: Problem, drawn: AdditiveMap, mu: float, left: float
 ) -> WhiteningPlan | None:
-    """Fix the public numbers of a release that is mu-Gaussian private, None if noise drowns it.
+    """Fix the public numbers of a mu-Gaussian private release, None if the noise is too large.
 
     `left` is the mu of what follows.
     """
@@ -257,9 +257,9 @@ def whitening_map(upper: FloatArray, edge: float) -> tuple[FloatArray, FloatArra
 def fine_length(spectrum: FloatArray, n_cells: float) -> float:
     """Return the length scale, relative to the root of the number of columns, of fine features.
 
-    At length scale l the mean squared kernel of two Gaussian rows with this spectrum is the
-    inverse of ``prod sqrt(1 + 4 s / l^2)``: that many parts of the rows are told apart, and the
-    scale within the public limits is taken at which they are `n_cells`.
+    At length scale l the mean squared kernel of two Gaussian rows with this spectrum is the inverse
+    of ``prod sqrt(1 + 4 s / l^2)``: that many parts of the rows are distinguished, and the scale
+    within the public limits is taken at which they are `n_cells`.
     """
     low, high = _FINEST, _COARSE
     for _ in range(_HALVINGS):

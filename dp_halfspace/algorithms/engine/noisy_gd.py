@@ -29,6 +29,7 @@ from dp_halfspace.algorithms.engine.defaults import (
     EngineDefaults,
     RaritySettings,
     Steps,
+    halved_steps,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.preconditioner import (
@@ -127,6 +128,7 @@ class DescentPlan:
     is_single: bool = False
     score_offset: float = 0.0
     offset_class: int = 0
+    n_halved: int = 0
 
 
 def plan_descent(
@@ -300,10 +302,16 @@ def descend(
         ahead = _project(point + steps.momentum * velocity, plan.radius)
         query = ahead if transform is None else _project(transform.T @ ahead, plan.mapped_radius)
         opening = first if step == 0 else None
-        ascent = rows.fused_adjoint(query, slopes if opening is None else opening[1])
+        made = slopes if opening is None else opening[1]
+        is_halved = 0 < step < plan.n_halved
+        # Of neighbouring steps each reads the other half of the blocks.
+        half = {"part": (step % 2, 2)} if is_halved else {}
+        ascent = rows.fused_adjoint(query, made, **half)
         if transform is not None:
             ascent = transform @ ascent
         noisy = permit.release(ascent, plan.mechanism)
+        if is_halved:
+            noisy = 2.0 * noisy
         if opening is not None:
             step_factor = opening[0].step_factor(noisy, plan)
         if plan.n_outputs > 1:
@@ -332,7 +340,8 @@ class FirstStep:
     is. The `weights` of the classes, in [0, 1] and inversely proportional to their sizes, the
     number of records and the `share` of the minority class are released numbers, or public ones.
     The step factor is used to the power `degree`.
-    The preconditioner is made for as many directions as `n_directions`.
+    Rows differ along `n_directions`: those that the preconditioner is made for or, if there are
+    more, columns.
     """
 
     weights: FloatArray
@@ -358,7 +367,8 @@ class FirstStep:
         signal = (found + 0.5 * deviation) / by_chance
         length = plan.step_size / (1.0 - plan.steps.momentum) * plan.steps.n_steps
         curvature = self.n_samples * self.share * (1.0 - self.share)
-        # The more directions are flat, the less of a row lies along the difference of the classes.
+        # The more directions a row is divided among, the less of it lies along the difference of
+        # the classes.
         few = EFFECTIVE_DIMENSION / self.n_directions
         needed = math.sqrt(few * length * curvature * n_columns / PATH_OF_SIGNAL)
         return float(min(max(signal / needed, SHORTEST_PATH), 1.0) ** self.degree)
@@ -384,9 +394,9 @@ class LastSteps:
 class GradientPlan:
     """The public numbers of a fit by noisy gradient steps; `events` are what a run releases.
 
-    There is no `preconditioner` where it would cost more than it brings, and none beside an
-    `adversary`, who is in the units of the rows and attacks two classes. `slopes` turns the plan of
-    the steps, classes and weights of the records into their slopes.
+    There is no `preconditioner` if it would cost more than it gains, and none with an `adversary`,
+    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the steps,
+    classes and weights of the records into their slopes.
     """
 
     descent: DescentPlan
@@ -400,7 +410,8 @@ class GradientPlan:
     def with_step_scale(self, step_factor: float, power: float) -> GradientPlan:
         """Take steps `step_factor` times as long behind this power of the map, for the same events.
 
-        Both are public or released numbers in [0, 1], and no scale of noise depends on them.
+        Both are public or released numbers, `power` in [0, 1], and no scale of noise depends on
+        them.
         """
         descent = replace(self.descent, step_size=step_factor * self.descent.step_size)
         preconditioner = (
@@ -536,6 +547,8 @@ def plan_gradient(
         is_single=is_single,
         largest_score_offset=largest_score_offset,
     )
+    if of_features:
+        descent = replace(descent, n_halved=halved_steps(n_samples, mu, defaults.n_steps))
     events: tuple[Event, ...] = (descent.event,)
     if preconditioner is not None and math.isfinite(mu):
         events = preconditioner.mechanism.event, descent.event

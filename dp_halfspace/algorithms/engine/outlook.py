@@ -29,7 +29,7 @@ HARDLY_BETTER = 1.0 / 3.0
 # For a class below this share of a table, a fit warns below half of the area: at a third, three of
 # ten fits of the hospital benchmark at chance level got no warning, by the noise of their counts.
 _UNEVEN = 0.2
-# A larger epsilon promises nothing.
+# A larger epsilon is no guarantee.
 LARGEST_EPSILON = 1e6
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
@@ -97,11 +97,14 @@ class Ranking:
 class Table:
     """A fit of a table as it comes, of `n_encoded` columns where it is encoded.
 
-    `share` is that of the rarer class: a public number, or a released one.
+    `share` is that of the rarer class: a public number, or a released one. `n_facts` counts a
+    column of texts once for each column that its words are counted in, any other once; None for the
+    number of columns.
     """
 
     n_encoded: int
     share: float = RARE
+    n_facts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,10 @@ def outlook_of(
         curve = ranking = _SMALL_TABLE
     else:
         curve = ranking = _TWO_CLASSES if is_gaussian else _PURE_TWO_CLASSES
-    half = curve.half(n_features, n_classes)
+    n_facts = n_features
+    if isinstance(kind, Table) and kind.n_facts is not None:
+        n_facts = kind.n_facts
+    half = curve.half(n_facts, n_classes)
     odds = GOOD / (1.0 - GOOD)
     wanted = half * math.pow(odds, 1.0 / curve.steepness) / even
     needed = wanted / n_samples
@@ -250,7 +256,7 @@ def outlook_of(
     improvement = 1.0 / (1.0 + math.pow(half / (even * signal), curve.steepness))
     ranked = None
     if n_classes == 2:
-        half = ranking.half(n_features, n_classes)
+        half = ranking.half(n_facts, n_classes)
         ranked = 1.0 / (1.0 + math.pow(half / (rare * signal), ranking.steepness))
     return Outlook(
         improvement,

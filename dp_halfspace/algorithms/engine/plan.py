@@ -1,4 +1,4 @@
-"""What every private training algorithm is: a plan of public numbers that is paid, then run."""
+"""Every private training algorithm is a plan of public numbers that is charged, then run."""
 
 from __future__ import annotations
 

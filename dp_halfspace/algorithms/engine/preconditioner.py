@@ -1,8 +1,8 @@
 """A private preconditioner: the second moment of normalised rows, released with noise and shrunk.
 
-Spherical noise wastes accuracy on data whose directions differ in strength. The second
-moment of normalised rows is cheap to release, and what has been released may be used freely: rows
-are mapped by its inverse root and brought back to norm one, each by itself. Derivations:
+Spherical noise wastes accuracy on data whose directions differ in strength. The second moment of
+normalised rows is cheap to release, and what has been released may be used freely: rows are mapped
+by its inverse root and normalised again, each independently. Derivations:
 ``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults.md``.
 """
 
@@ -41,10 +41,10 @@ _LEAST_NOISE = 2.0**-7
 class PreconditionerPlan:
     """The public numbers of one release of a second moment.
 
-    `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is
-    that of the spectrum of the noise matrix: eigenvalues below it drown. `amplification` and
-    `compression` bound the factors by which the map and its inverse stretch a vector.
-    `effective_dimension` is how many directions may be told apart.
+    `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is that
+    of the spectrum of the noise matrix: eigenvalues below it are dominated by noise.
+    `amplification` and `compression` bound the factors by which the map and its inverse stretch a
+    vector. `effective_dimension` is the number of directions that may be resolved.
 
     With `lead` only so many first columns and the constant, the leading block, have a moment:
     that of the rows of the block, brought to norm one. Others have the public `stretch`.
@@ -76,7 +76,7 @@ class PreconditionerPlan:
 class Preconditioner:
     """A released symmetric map: a common stretch, and less of it along a few directions.
 
-    The noise drowns all but a few eigenvectors of the moment. Nothing can be told about the
+    All but a few eigenvectors of the moment are below the noise. Nothing can be told about the
     others, so they share a factor, and products need no square matrix.
 
     The r orthonormal columns of `directions` have their own positive `factors`; `stretch` is
@@ -168,9 +168,9 @@ def plan_preconditioner(
 ) -> PreconditionerPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
-    None when the moment would have more than `max_columns` columns, or when the noise would
-    drown every eigenvalue: then the preconditioner is not worth its price. Infinite `mu` releases
-    the exact moment.
+    None when the moment would have more than `max_columns` columns, or when the noise would exceed
+    every eigenvalue: then the preconditioner is not worth its cost. Infinite `mu` releases the
+    exact moment.
 
     The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
     rows of norm at most one. What is added to it bounds the rounding of the two sums.
@@ -300,8 +300,8 @@ def shrunk_spectrum(values: FloatArray, plan: PreconditionerPlan) -> tuple[Float
 
     `values` are those eigenvalues, the trace restored, that exceed the edge. In their place come
     the spikes: shrunk as in a Wigner matrix, the trace restored to the public n, and floored so
-    that no more directions than planned are effectively told apart. In place of all other
-    eigenvalues comes the bulk, not above any spike.
+    that no more directions than planned are effectively resolved. Instead of all other eigenvalues
+    comes the bulk, not above any spike.
     """
     n, size = plan.n_samples, plan.n_columns
     spikes = np.sqrt(np.maximum(values**2 - plan.edge**2, 0.0))

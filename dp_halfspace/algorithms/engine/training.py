@@ -43,6 +43,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import normalised_rows
@@ -72,7 +73,8 @@ class Problem:
     of `PROJECTIONS`, ``"auto"`` or None; `tail_fraction` the share of the last steps whose iterates
     are averaged, None for that of the algorithm; `seed` that of public random objects; `attack` is
     in units of the public scale of a row; `is_single` tells of dense rows that the default steps
-    may read in float32, `of_features` of features that they then make at every pass. Rows are
+    may read in float32, `of_features` of features that they then make at every pass. `count` is the
+    noise of a count of the second of two classes that the default steps are given. Rows are
     divided by `data_norm`, to which longer ones are scaled down first if it `clips`.
     """
 
@@ -94,6 +96,7 @@ class Problem:
     is_scale_stated: bool = False
     balances_classes: bool = False
     has_weights: bool = False
+    count: DiscreteLaplaceNoise | None = None
 
     def draw_map(self, wanted: int | None) -> LinearMap | None:
         """Draw the projection; `wanted` is the number of components of the automatic one."""
@@ -177,7 +180,15 @@ class LinearPlan(FitPlan):
         # A model with features behind the columns overfits single records sooner.
         preconditioner = self.algorithm.preconditioner
         has_features = preconditioner is not None and preconditioner.behind > 0.0
-        rarity = rarity_of(released, weights, noise, total, self.mu, has_features=has_features)
+        rarity = rarity_of(
+            released,
+            weights,
+            noise,
+            total,
+            self.mu,
+            has_features=has_features,
+            n_columns=self.algorithm.descent.n_columns,
+        )
         settings = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             recounted = max(self.n_recounted - noise, 0.0) / total
@@ -185,10 +196,12 @@ class LinearPlan(FitPlan):
         algorithm = self.algorithm
         if problem.n_classes == 2 and has_features and preconditioner is not None:
             first = first_step(released, total, rarity.degree)
+            n_directions = EFFECTIVE_DIMENSION
             if preconditioner.lead is None:
                 n_directions = resolved_directions(first.share * total * self.mu)
-                first = replace(first, n_directions=n_directions)
                 preconditioner = replace(preconditioner, effective_dimension=n_directions)
+            n_curved = float(self.algorithm.descent.steps.n_curved)
+            first = replace(first, n_directions=max(n_directions, n_curved))
             algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
         if problem.balances_classes:
             weights = balanced_weights(released, noise, total, self.n_recounted)
@@ -277,7 +290,7 @@ def linear_plan(
     if isinstance(algorithm, GradientPlan):
         is_plain = attack is None and linear_map is None
         takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
-    counted = () if counts is None else (counts.noise.event,)
+    counted = () if counts is None else counts.events
     return LinearPlan(
         problem,
         solver,
@@ -355,8 +368,12 @@ def gradient_training(
     counts, mu_of_steps = None, mu
     pays = problem.has_weights or n_classes == 2 or n_samples * mu >= _COUNTS_OF_MANY
     if counts_classes and (problem.balances_classes or (problem.intercept is not None and pays)):
-        are_weighed = problem.has_weights
-        counts, mu_of_steps = plan_class_counts(n_samples, n_classes, mu, are_weighed=are_weighed)
+        if problem.count is not None:
+            counts = ClassCountPlan(n_samples, n_classes, problem.count, counted_before=True)
+        else:
+            counts, mu_of_steps = plan_class_counts(
+                n_samples, n_classes, mu, are_weighed=problem.has_weights
+            )
     is_single = problem.is_single and linear_map is None
     sizes = problem.sizes(linear_map, is_single=is_single)
     if defaults is None:

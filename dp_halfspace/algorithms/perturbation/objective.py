@@ -34,15 +34,15 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.rows.mapped_rows import Design
 
-# Fine: rounding to the grid must be small beside the tolerance of the solver. Finer still, many
-# draws would have to be decided by exact arithmetic.
+# Fine: rounding to the grid must be small compared with the tolerance of the solver. Finer still,
+# many draws would have to be decided by exact arithmetic.
 _GAUSSIAN_GRID_BITS = 32
 _LAPLACE_GRID_BITS = 30
 # The bounds on the norm fail with probability exp(-128) < 2^-184.
 _EXPONENT = 128.0
 # What hiding the error of the solver may cost: a share of mu (squares add, so 1/400 of mu^2).
 _OUTPUT_MU = 0.05
-# The same share of a pure epsilon.
+# Share of a pure epsilon for the noise of the output.
 _OUTPUT_EPSILON = 0.01
 # Earlier releases and the Jacobians may take so much of delta.
 _MOST_OF_DELTA = 0.9
@@ -71,7 +71,7 @@ class GaussianLinearTerm:
 
     @property
     def event(self) -> ObjectivePerturbation:
-        """What the release of the exact minimiser costs."""
+        """Events of the release of the exact minimiser."""
         vertices = tuple((count, length * self.mu) for count, length in self.vertices)
         return ObjectivePerturbation(self.log_ratio, vertices, pairwise=self.pairwise)
 

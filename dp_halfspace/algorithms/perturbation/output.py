@@ -160,7 +160,7 @@ _RANKING_NORM = 5.0
 
 
 def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float) -> float:
-    """Guess what a regulariser per mean loss costs.
+    """Estimate the bias of a regulariser, per mean loss.
 
     It is ``ridge norm_guess^2 / 2`` with a guess of the norm of a good vector of coefficients.
     With a tilt or an adversary the noise can leave nothing of a model; then this counts for

@@ -130,7 +130,7 @@ def plan_preconditioned_output(
 
     The rows of the risk have norm at most one. `ridge` is per mean loss and raised to a public
     floor; None chooses it from public sizes. `power` of the map is used. None where the
-    preconditioner is not worth its price: beyond 512 columns, or where the noise would drown it.
+    preconditioner is not worth its cost: beyond 512 columns, or if the noise would exceed it.
     Raises as :func:`plan_output`.
     """
     part, rest = budget.split(PRECONDITIONER_SHARE)

@@ -53,7 +53,7 @@ from dp_halfspace.privacy.random_stopping import (
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.rows import Rows
 
-# Share of mu^2 that pays for scores: half where the papers say so, less where scores are few.
+# Share of mu^2 for scores: half as in the papers, less if there are few scores.
 _SCORE_SHARE = {"gaussian": 0.5, "random_stopping": 0.2}
 
 # Part of epsilon that one exponential mechanism takes: it costs three percent of mu.
@@ -306,7 +306,7 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
         sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
         choice = GeneralizedChoice(sensitivities, _CHOICE_SHARE * epsilon)
         mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
-    # What a margin costs on fresh records, and in noise.
+    # The cost of a margin on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
     train = _plan_phased_prox if solver == "phased_prox" else _descents

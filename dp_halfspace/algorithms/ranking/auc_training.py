@@ -2,14 +2,14 @@
 
 The shortest private ranking is the difference of the class means of standardised rows, the
 direction of the minimisers of every pairwise loss as the regulariser grows. Rows are centred and
-scaled by released moments and clipped to the unit ball, each by itself, and one noisy sum is all
-that remains.
+scaled by released moments and clipped to the unit ball, each independently, and one noisy sum is
+all that remains.
 
-Beside its direction a ranking needs a count of the positive records, to which a record adds at most
-one; what is computed from the noisy count is free. No scale of noise is: weights are at most one,
-and one is what every sensitivity is computed with. The threshold is chosen by the exponential
-mechanism over a public grid, a function of released coefficients; its score is the weighted number
-of errors. Proof: ``docs/proofs/auc.md``.
+In addition to its direction, a ranking needs a count of the positive records, to which a record
+adds at most one; what is computed from the noisy count is free. No scale of noise is: weights are
+at most one, and one is what every sensitivity is computed with. The threshold is chosen by the
+exponential mechanism over a public grid, a function of released coefficients; its score is the
+weighted number of errors. Proof: ``docs/proofs/auc.md``.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class MeanDifferencePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the fit costs."""
+        """Events of the fit."""
         event: Event = self.mechanism.event
         if self.copies > 1:
             event = Repeated(event, self.copies)
@@ -140,7 +140,7 @@ class MeanDifferencePlan:
         Behind them is minus the score of the released mean, zero without a standardisation.
         """
         # 1. Release the moments, and with them the map that standardises.
-        # 2. Clip the standardised rows to the unit ball, each by itself.
+        # 2. Clip each standardised row to the unit ball.
         # 3. Release the weighted sum, and map it back to the coordinates of the rows.
         signed = rows.apply_to_classes(_signed_weights, classes, weights)
         with single_blas_thread():
@@ -168,7 +168,7 @@ def plan_standardisation(
     """Fix the public numbers of a release of moments, of rows without a constant column.
 
     An infinite budget releases the exact moments. None with more than 512 columns, or when noise
-    would drown the means.
+    would exceed the means.
     """
     if n_columns > WIDE:
         return None
@@ -289,8 +289,8 @@ class RankingProblem(Problem):
     """What is public about a fit before a way is chosen.
 
     `loss` is a key of `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
-    None for a private count. `threshold_share` of the budget buys a threshold; where it is zero,
-    `threshold` is public.
+    None for a private count. `threshold_share` of the budget is spent on a threshold; if it is
+    zero, `threshold` is public.
     """
 
     n_classes: int = 2
@@ -328,7 +328,7 @@ def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
 
 
 def plan_count(problem: RankingProblem, budget: Budget) -> tuple[Noise | None, Budget]:
-    """Buy the number of positive records, where their share is not public."""
+    """Plan the release of the number of positive records, if it is not public."""
     if problem.positive_share is not None:
         return None, budget
     part, left = budget.split(_PURE_COUNT_SHARE if problem.is_pure else _COUNT_SHARE)
@@ -373,9 +373,9 @@ _MANY_COLUMNS = 40
 class Ranker:
     """An algorithm for the direction, and the rows that it reads.
 
-    `constant_column` is the value of the constant column beside rows divided by `data_norm`. The
-    rows have norm one, or keep their lengths below a `row_bound`. The majority class weighs the
-    ratio of the sizes to the power `power`; None weighs both alike and needs no count. Noisy steps,
+    `constant_column` is the value of the constant column for rows divided by `data_norm`. The rows
+    have norm one, or keep their lengths below a `row_bound`. The majority class weighs the ratio of
+    the sizes to the power `power`; None gives both the same weight and needs no count. Noisy steps,
     which are `mu`-Gaussian private, are adapted to the size of the rarer class in what no noise
     depends on.
     """
@@ -597,7 +597,7 @@ def _plan_perturbed(
 
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:
-    """Read rows in the unit ball beside a column of ones."""
+    """Read rows in the unit ball, with a column of ones."""
     return Ranker(plan, 1.0, math.sqrt(2.0) * UP, power=1.0)
 
 
@@ -743,7 +743,7 @@ def threshold_losses(
     # A positive record is wrong below the threshold: one minus what a negative one would add.
     base = float(weights[1]) * weight_of(positive, people)
     each = None if people is None else people.weights
-    # No more terms in one sum than there are people: docs/proofs/persons.md, section 4.
+    # No more terms in one sum than there are people: docs/proofs/persons.md, section 3.
     size = min(_BLOCK_ROWS, len(scores) if people is None else len(people))
     parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
     losses = []

@@ -3,8 +3,8 @@
 There are two kinds. *Cells*: a number is brought to a cell of the area hyperbolic sine, linear near
 zero and logarithmic beyond, so an unknown width of a column is an offset there; cells are found by
 comparisons with public ends (``docs/proofs/small_tables.md``, sections 2 and 3). *Directions* for
-rows of norm one: directions and rows are rounded, each by itself, to integers so small that every
-sum of every product is exact in float32 (``docs/proofs/pure_halfspace.md``, sections 2 to 4).
+rows of norm one: each direction and each row is rounded to integers so small that every sum of
+every product is exact in float32 (``docs/proofs/pure_halfspace.md``, sections 2 to 4).
 
 In both the sign of a score is that of exact arithmetic, whatever the order in which a library adds.
 A score of zero is an error for either label: prediction reads rows that are not rounded, so nothing
@@ -89,7 +89,7 @@ class CellStream:
 
     @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:
-        """Scale, number and width of every block, blocks of a scale beside each other."""
+        """Scale, number and width of every block; blocks of the same scale are adjacent."""
         n, width = self._n_of_a_scale, self._width
         return tuple(
             (exponent, lo // width, min(width, n - lo))
@@ -147,7 +147,7 @@ _DIRECTION_NORM = 2047
 # Rounding would leave too little of directions with more entries.
 MOST_COLUMNS = 2**16
 _BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
-# Standard deviation of the common part of all columns, beside a part of norm one.
+# Standard deviation of the common part of all columns, relative to a part of norm one.
 _COMMON = 1.0
 
 
@@ -308,7 +308,7 @@ _SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerRows:
-    """Normalised rows rounded to integers, each by itself: all `kept`, or again when needed."""
+    """Normalised rows, each rounded to integers; all are `kept`, or computed when needed."""
 
     rows: Rows
     kept: NDArray[np.float32] | None
@@ -331,7 +331,7 @@ def integer_rows(rows: Rows) -> IntegerRows:
 
 
 def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Round some rows to integers, each by itself."""
+    """Round some rows to integers, each independently."""
     values = rows.dense(index)
     values *= integer_norm(ROW_NORM, values.shape[1])
     np.rint(values, out=values)

@@ -75,7 +75,7 @@ class DirectionPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the search costs."""
+        """Events of the search."""
         if isinstance(self.choice, NoNoise):
             return (Pure(math.inf),)
         return (self.choice.event,) * (1 + len(self.radii))
@@ -285,7 +285,7 @@ class SearchPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the search costs."""
+        """Events of the search."""
         if isinstance(self.mechanism, NoNoise):
             return (Pure(math.inf),)
         return (self.mechanism.event,) * len(self.radii)

@@ -1,10 +1,10 @@
-"""One exponential mechanism for tables of few rows: the whole budget buys one classifier.
+"""One exponential mechanism for tables of few rows, which spends the whole budget on one choice.
 
 A public list holds directions for rows of norm one, linear classifiers of columns on a scale of
 their own logarithm, and the two constant classifiers. The mechanism picks one of few errors. There
-are no column scales to be learnt and no steps to pay for, and the guarantee is pure. Where
-probabilities are asked for, a noisy count of errors says how often the chosen classifier errs.
-Proof: ``docs/proofs/small_tables.md``.
+are no column scales to be learnt and no steps, and the guarantee is pure DP. Where probabilities
+are asked for, a noisy count of errors says how often the chosen classifier errs. Proof:
+``docs/proofs/small_tables.md``.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ _DIRECTIONS = 0.28
 _MORE_DIRECTIONS = 0.45
 # That n epsilon.
 _LITTLE = 30.0
-# Constant column beside rows of norm one.
+# Constant column for rows of norm one.
 BIAS = 0.5
 # A power of two, so that scores stay exact: they are then about as large as a mean asinh.
 SCORE_STEP = 2.0**-18
@@ -199,12 +199,12 @@ class SmallTablePlan:
 
     @property
     def n_listed(self) -> int:
-        """Candidates beside the prior."""
+        """Number of candidates without the prior."""
         return self.n_candidates + 2 * self.n_constants
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the selection costs, with a count of its errors or without; delta is not spent."""
+        """Events of the selection, with or without a count of its errors; no delta is spent."""
         return (self.choice.event,)
 
     @property

@@ -60,7 +60,7 @@ _WORK = 2.5e8
 _ENTRIES = 4e6
 # The part of the constant classifiers.
 _CONSTANTS = 0.1
-# What the second cut weighs beside the first: less than any score of a whole cell.
+# Weight of the second cut relative to the first: less than any score of a whole cell.
 SECOND = 2.0**-26
 _TILE_ROWS = 255  # so many ones fit into a byte
 
@@ -130,13 +130,13 @@ class SmallTreePlan:
 
     @property
     def n_listed(self) -> int:
-        """Candidates beside the prior."""
+        """Number of candidates without the prior."""
         pairs = sum(width // 2 for _, _, width in self.cells.blocks)
         return pairs * n_forms(self.n_classes) + self.n_classes * self.n_constants
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the selection costs, with a count of its errors or without; delta is not spent."""
+        """Events of the selection, with or without a count of its errors; no delta is spent."""
         return (self.choice.event,)
 
     @property
@@ -242,7 +242,7 @@ class SmallTreePlan:
             * SCORE_STEP
             for column, limit in ((first, first), (first if shared else second, second))
         ]
-        # Scores are far from zero beside what the second cut adds to them.
+        # Scores are large compared with the contribution of the second cut.
         root, other = cuts[shape.root], cuts[1 - shape.root]
         side = root if shape.above else -root
         if len(labels) == 2:
@@ -344,7 +344,7 @@ def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
     return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
 
 
-# The part of epsilon that buys the first cut.
+# Share of epsilon for the first cut.
 _FIRST_SHARE = 0.45
 # First cuts.
 _CUTS = 20_000
@@ -382,7 +382,7 @@ class _Cut:
 
 
 def weight_below(threshold: float, lower: float) -> float:
-    """Return what a cut weighs beside the one before it, by the thresholds of both.
+    """Return the weight of a cut relative to the one before it, by the thresholds of both.
 
     A power of two: scores of cells that are nearly zero are thresholds, and the lower one is to be
     small beside the first one there, too.

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,6 +101,22 @@ def test_the_more_records_of_a_rare_class_the_closer_to_the_fit_of_classes_of_li
     assert few > 0.95 > some > 0.5 > 0.02 > many > 0.0
 
 
+def test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are():
+    counts, weights = np.array([98_000.0, 2000.0]), np.ones(2)
+    found = [
+        rarity_of(counts, weights, 0.0, 100_000, 0.6, n_columns=n_columns).degree
+        for n_columns in (5, 40, 80, 1000)
+    ]
+    assert found[0] > 0.99 * (1.0 - 0.2**3) > found[1] > 0.9 > 0.51 > found[2] > 0.4
+    assert found[3] == rarity_of(counts, weights, 0.0, 100_000, 0.6).degree
+    # The plan of a fit says how many columns its rows have.
+    problem = Problem(100_000, 4, 2, False, 1.0)
+    plan = gradient_training(problem, math.inf, counts_classes=True)
+    classes = (np.arange(100_000) < 2000).astype(np.intp)
+    data = SimpleNamespace(class_indices=classes, people=None, weights=None)
+    assert plan.adapt_to_counts(data, permit_for(*plan.events)).rarity.degree == found[0]
+
+
 def hostile_settings(n_classes, clip):
     """Every kind of setting that released counts can lead to."""
     weights = np.ones(n_classes)
@@ -131,6 +148,17 @@ def test_a_longer_path_is_for_classes_of_like_size():
     assert step_factors[1] > 0.9
     assert 0.5 <= step_factors[2] < 0.51
     assert step_factors[3] > 0.99
+
+
+def test_the_intercept_is_moved_less_the_more_records_a_rare_class_has():
+    ratios = []
+    for n, mu in ((4000, 0.001), (4000, 0.4), (4000, 0.6)):
+        rarity = rarity_of(np.array([n - 150, 150]), np.ones(2), 0.0, n, mu)
+        settings = rarity_settings(rarity, np.ones(2), STEPS)
+        ratios.append(settings.intercept_offset / settings.score_offset)
+    assert ratios[0] > 1.99
+    assert ratios == sorted(ratios, reverse=True)
+    assert 0.7 < ratios[-1] < 1.2
 
 
 @pytest.mark.parametrize(("n_classes", "clip"), [(2, 0.7), (2, 0.5), (3, 1.0)])

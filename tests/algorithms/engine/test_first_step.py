@@ -20,8 +20,12 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_descent,
     plan_gradient,
 )
-from dp_halfspace.algorithms.engine.training import first_step
+from dp_halfspace.algorithms.engine.training import Problem, first_step
+from dp_halfspace.algorithms.kernel_training import plan_kernel_training
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import NoNoise
+from dp_halfspace.projection import AdditiveMap
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.algorithms.support import permit_for
 
@@ -73,6 +77,22 @@ def test_more_directions_that_are_flat_ask_for_less_signal(monkeypatch):
     )
     assert 0.0 < few < many < 1.0
     assert many == pytest.approx(2.0 * few)
+
+
+@pytest.mark.parametrize("d", [12, 40])
+def test_a_row_of_many_curved_columns_is_divided_among_them(d):
+    """Their number is public; columns without features of their own do not count."""
+    sizes = {"n_samples": N, "n_features": d, "n_classes": 2, "is_sparse": False}
+    problem, columns = Problem(**sizes, intercept=1.0), AdditiveMap(d, 2)
+    found = []
+    for drawn in (columns, replace(columns, n_plain=d - 1)):
+        wide = replace(problem, n_features=drawn.n_components)
+        plan = plan_kernel_training(wide, "noisy_gd", None, Budget.gaussian(0.2), feature_map=drawn)
+        codes = np.arange(N) % 2
+        data = TrainingData(np.zeros((N, d)), codes, np.array([0, 1]), None)
+        adapted = plan.adapt_to_counts(data, permit_for(plan.counts.noise.event))
+        found.append(adapted.algorithm.first.n_directions)
+    assert found == [max(d, 20.0), 20.0]
 
 
 @pytest.mark.parametrize(("records", "wanted"), [(-5.0, 20.0), (0.0, 20.0), (1e9, 100.0)])

@@ -298,6 +298,20 @@ def test_columns_of_a_table_are_counted_before_they_are_encoded():
     assert said(of_table(0.1), X, y, "plan") == said(other, many, y, "plan") != []
 
 
+@pytest.mark.parametrize("size", [1, 8, 64])
+def test_a_column_of_words_is_one_column_to_its_user_and_harder_than_one(size):
+    X, y = table(300, 0.5)
+    rules = {**TABLE, "note": {"kind": "words", "columns": size}}
+    model = PrivateTableClassifier(epsilon=0.1, schema=rules, classes=[0, 1])
+    (text,) = said(model, X.assign(note="no pain"), y, "plan")
+    kind = Table(11 + size, n_facts=7 + size)
+    expected = outlook_of(300, 8, 2, 0.1, 300.0**-2, kind=kind)
+    assert "8 columns" in text
+    assert text == str(expected)
+    alone = outlook_of(300, 7 + size, 2, 0.1, 300.0**-2, kind=Table(11 + size))
+    assert expected.improvement == alone.improvement
+
+
 def test_a_fit_that_counts_nothing_says_what_a_class_of_five_percent_would_be():
     (text,) = said(of_table(1.0, probability=False), *table(300, 0.5))
     assert "7 columns and 2 classes: if one class has 5% of the records, expect about" in text

@@ -364,7 +364,10 @@ def test_losers_scores_and_runs_leave_no_trace(kind, capsys, caplog):
     caplog.set_level(logging.DEBUG)
     with record_releases() as releases:
         model = fit(kind, verbose=2)
-    assert capsys.readouterr() == ("", "")
+    said, warned = capsys.readouterr()
+    assert said.splitlines()[0].endswith(f"is about to release: {model.privacy_}")
+    assert len(said.splitlines()) == 2
+    assert not warned
     assert caplog.records == []
     assert set(vars(model)) - set(model.get_params()) <= RELEASED
     assert model.margin_ in (0.05, 0.2)

@@ -1,0 +1,202 @@
+"""Tables whose rarer class a column ranks: the public rule, what decides, replays, planted bugs."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from dp_halfspace import PrivateTableClassifier
+from dp_halfspace.algorithms.engine.defaults import rare_class_limit
+from dp_halfspace.algorithms.search import column_rankings
+from dp_halfspace.audit import replay
+from dp_halfspace.estimators import table
+from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
+from dp_halfspace.privacy.interception import intercept_releases
+from tests.releases import record_releases
+from tests.support import public
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+N = 4000
+SCHEMA = dict.fromkeys("abcd", "number") | {"e": ["a", "b"]}
+MODEL = PrivateTableClassifier(epsilon=0.2, classes=[0, 1], schema=SCHEMA, random_state=0)
+
+
+def ward(share, n=N, seed=0):
+    """Columns of several sizes, and texts; the third column tells the class of this share."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < share).astype(int)
+    X = rng.lognormal(size=(n, 4)) * 10.0 ** np.array([-3.0, 2.0, 6.0, 0.0])
+    X[:, 2] *= np.exp(-3.0 * y)
+    frame = pd.DataFrame(X, columns=list("abcd")).astype(object)
+    return frame.assign(e=pd.Series(rng.choice(["a", "b"], size=n), dtype=object)), y
+
+
+def ranks_by_a_column(model):
+    return model.model_.coef_.shape[1] == np.count_nonzero(model.model_.coef_ == 0.0) + 1
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "limit"),
+    [
+        (4000, 0.14, None),
+        (4000, 0.15, 0.08),
+        (4000, 0.24, 0.08),
+        (4000, 0.25, 0.03),
+        (40000, 0.08, 0.03),
+        (40000, 0.1, None),
+        (4000, math.inf, None),
+    ],
+)
+def test_the_rule_is_about_public_numbers(n, epsilon, limit):
+    assert rare_class_limit(n, epsilon) == limit
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4])
+def test_the_record_is_the_same_whichever_follows(share):
+    X, y = ward(share)
+    record = MODEL.plan(X, y)
+    count, either = record.events
+    assert (type(count), type(either)) == (Pure, Either)
+    assert count.epsilon + either.epsilon == pytest.approx(0.2, rel=1e-8)
+    assert count.epsilon + either.epsilon <= 0.2
+    assert accounting.delta(record.events, 0.2) <= record.delta
+    assert 0.96 < either.mu / gdp_mu(0.2, record.delta) < 0.98
+    assert record.events == MODEL.plan(*ward(0.5, seed=1)).events
+    with record_releases() as releases:
+        model = clone(MODEL).fit(X, y)
+    assert model.privacy_.events == record.events
+    first, *others = [release.mechanism.event for release in releases]
+    assert first == count
+    if share == 0.05:
+        assert others == [Exponential(either.epsilon)]
+    else:
+        assert {type(event) for event in others} == {Gaussian}
+        assert 0.99 * either.mu < math.hypot(*(event.mu for event in others)) <= either.mu
+    assert public(model)["ranked_by_a_column_up_to"] == 0.08
+
+
+def fitted_by(released, X, y, **params):
+    """A fit that releases this number of records of the second class, and its other events."""
+    events = []
+
+    def answer(value, mechanism, source):
+        events.append(mechanism.event)
+        return mechanism.perturb(value, source) if events[1:] else np.array([released])
+
+    with intercept_releases(answer):
+        model = clone(MODEL).set_params(**params).fit(X, y)
+    return model, events[1:]
+
+
+@pytest.mark.parametrize("common", [0, 1])
+def test_a_column_ranks_a_rare_class(common):
+    X, y = ward(0.05)
+    labels = y if common == 0 else 1 - y
+    model, _ = fitted_by(200.0 + 3600.0 * common, X, labels, epsilon=0.24)
+    assert ranks_by_a_column(model)
+    probabilities = model.predict_proba(X)[:, 1]
+    assert np.all(model.predict(X) == common)
+    assert roc_auc_score(labels, probabilities) > 0.95
+    assert abs(np.mean(probabilities) - np.mean(labels)) < 0.03
+    assert len(np.unique(probabilities)) > 100
+
+
+@pytest.mark.parametrize("released", [0.0, 319.0, 321.0, 3679.0, 3681.0])
+@pytest.mark.parametrize("share", [0.02, 0.4])
+def test_the_branch_follows_the_released_count(released, share):
+    """Whatever the exact one is."""
+    _, events = fitted_by(released, *ward(share))
+    is_rare = min(released, N - released) <= 0.08 * N
+    assert {type(event) for event in events} == ({Exponential} if is_rare else {Gaussian})
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"features": "linear"},
+        {"probability": False},
+        {"class_weight": {0: 0.5, 1: 1.0}},
+        {"class_weight": "balanced"},
+        {"threshold": {"recall": 0.5}},
+        {"delta": 0.0},
+        {"classes": [0, 1, 2]},
+        {"epsilon": 1.0},
+    ],
+    ids=str,
+)
+def test_steps_alone_follow_where_more_is_asked_for(params):
+    X, y = ward(0.05)
+    events = clone(MODEL).set_params(**params).plan(X, y).events
+    assert not any(isinstance(event, Either) for event in events)
+
+
+@pytest.mark.parametrize("given", ["groups", "sample_weight"])
+def test_steps_alone_follow_people_and_weights(given):
+    X, y = ward(0.05)
+    rows = np.arange(N) if given == "groups" else np.ones(N)
+    events = MODEL.plan(X, y, **{given: rows}).events
+    assert not any(isinstance(event, Either) for event in events)
+
+
+REPLAYED = clone(MODEL).set_params(random_state=1)
+
+
+def worst(share, flips):
+    """Largest move over the sensitivity; the record moves, and changes its label if it `flips`."""
+    X, y = ward(share)
+    y[0] = 1
+    other, labels = X.copy(), y.copy()
+    other.iloc[0] = [1e300, -1e300, 1e-300, None, 7]
+    labels[0] = 0 if flips else 1
+    result = replay(REPLAYED, X, y, other, labels, n_histories=1, random_state=0)
+    assert [text for text in result.findings if "times the sensitivity" not in text] == []
+    return max(release.ratio for release in result.releases)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4])
+@pytest.mark.parametrize("flips", [True, False])
+def test_a_fit_is_a_function_of_its_releases(share, flips):
+    assert worst(share, flips) <= 1.0
+
+
+def test_the_replay_sees_a_branch_that_follows_the_exact_count(monkeypatch):
+    """Planted: what was counted decides which of two kinds of releases follows."""
+    honest = table._RareTableFit.run
+
+    def exact(self, data, permit):
+        limit = (np.count_nonzero(data.class_indices) - 0.5) / len(data.class_indices)
+        shifted = replace(self, limit=1.0 if limit > self.limit else -1.0)
+        return honest(shifted, data, permit)
+
+    monkeypatch.setattr(table._RareTableFit, "run", exact)
+    X, y = ward(0.05)
+    y[:] = np.arange(N) < 321
+    other = y.copy()
+    other[0] = 0
+    result = replay(REPLAYED, X, y, X, other, n_histories=1, random_state=0)
+    assert result.findings
+
+
+def test_the_replay_sees_a_model_that_follows_the_exact_count(monkeypatch):
+    """Planted: the probability of an error is that of the records of the fit."""
+    honest = column_rankings.ColumnRankingPlan.run
+
+    def exact(self, X, class_indices, common, permit):
+        model = honest(self, X, class_indices, common, permit)
+        return replace(model, intercept=model.intercept - float(np.sum(class_indices)))
+
+    monkeypatch.setattr(column_rankings.ColumnRankingPlan, "run", exact)
+    with pytest.raises(AssertionError):
+        assert worst(0.05, flips=True) <= 1.0
+
+
+def test_nothing_is_released_that_was_not_entered(monkeypatch):
+    """Planted: a fit that forgets to use up the choice of two kinds."""
+    monkeypatch.setattr("dp_halfspace.privacy.mechanisms.Permit.enter", lambda *_: None)
+    for share in (0.05, 0.4):
+        with pytest.raises(RuntimeError, match="not charged"):
+            clone(MODEL).fit(*ward(share))
