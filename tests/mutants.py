@@ -3195,6 +3195,12 @@ MUTANTS = [
         "optim/certificate.py",
         "tests/optim/solvers/test_certificate.py",
         (
+            "gradient_error",
+            "if compensated:",
+            "if True:",
+            "test_blocks_that_are_added_plainly_count_each",
+        ),
+        (
             "solver_tolerance",
             "target + error + linear_error",
             "target ",

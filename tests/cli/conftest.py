@@ -10,6 +10,7 @@ from sklearn.linear_model import RidgeClassifier
 
 import dp_halfspace
 from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.inspection.card import card_page
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,12 @@ class MetaEstimator(FakeClassifier):
     def __init__(self, estimator, *, epsilon=1.0):
         super().__init__(epsilon=epsilon)
         self.estimator = estimator
+
+
+@pytest.fixture(autouse=True)
+def few_noise_fits(monkeypatch):
+    """How many fits show the noise on a card is tested with the cards themselves."""
+    monkeypatch.setitem(card_page.__kwdefaults__, "n_noise_fits", 2)
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ LOOSE, FINE = {"epsilon": 0.3, "delta": 0.1}, {"epsilon": 3.0, "delta": 1e-4}
 @pytest.mark.parametrize("terms", [CAP, LOOSE, pytest.param(FINE, marks=pytest.mark.slow)])
 def test_adaptive_trees_never_pass_an_adaptive_cap(terms):
     rule = Cap(**terms, adaptive=True)
-    trees = [tree for tree in greedy_trees(rule, 7) if tree]
+    trees = [tree for tree in greedy_trees(rule, 6) if tree]
     assert len(trees) > 3
     assert all(fits(rule, tree) for tree in trees)
     assert_promise_is_kept(rule, trees)

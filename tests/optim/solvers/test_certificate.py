@@ -62,3 +62,11 @@ def test_scales_are_refused_beyond_their_limits():
     ):
         with pytest.raises(CertificateError, match="norms"):
             gradient_error(**{**SIZES, "row_norm": norm}, **NOTHING, radius=radius)
+
+
+def test_blocks_that_are_added_plainly_count_each():
+    sizes = {"n_samples": 100_000, "n_columns": 3, "block_rows": 10, "row_norm": 1.0}
+    bounds = {"ridge": 0.1, "radius": 1.0, "slope": 1.0, "smoothness": 0.25, "evaluation": 1.0}
+    plain, kahan = (gradient_error(**sizes, **bounds, compensated=c) for c in (False, True))
+    assert plain > 2.0**-53 * 10_000 * 100_000
+    assert kahan < 0.1 * plain
