@@ -136,6 +136,12 @@ MUTANTS = [
         "data/validation.py",
         "tests/data/test_odd_cells.py",
         (
+            "is_missing",
+            "isinstance(value, float) and not math.isfinite(value)",
+            "False",
+            "test_infinity_is_missing_among_labels_and_ids",
+        ),
+        (
             "_names_of",
             "X.column_names if is_arrow_table(X) else",
             "",

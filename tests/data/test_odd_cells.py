@@ -31,6 +31,7 @@ from dp_halfspace.data.validation import (
     check_features,
     check_training_data,
     class_indices,
+    is_missing,
     stand_in,
     with_nan,
 )
@@ -402,3 +403,9 @@ def test_weights_among_objects_are_read_one_by_one():
         with pytest.raises(ValueError, match=message) as caught:
             with_sample_weight(data, np.array([*given[:-1], odd], dtype=object))
         assert caught.value.__context__ is None
+
+
+def test_infinity_is_missing_among_labels_and_ids():
+    assert all(map(is_missing, (np.inf, -np.inf, np.nan)))
+    with pytest.raises(ValueError, match=r"^groups contains a missing value"):
+        _owners([1, np.inf, 2], 3)
