@@ -4206,8 +4206,8 @@ MUTANTS = [
         ),
         (
             "rarity_settings",
-            "records / _SETTLED",
-            "_SETTLED / records",
+            "records / settled",
+            "settled / records",
             "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
         ),
     ),

@@ -469,3 +469,22 @@ def test_a_proof_without_a_head_and_a_dangling_reference_are_seen():
     text = "Proof: ``docs/proofs/rare.md``, sections 1 and 9; ``persons.md``, Lemmas 1 and 8.\n"
     assert dangling_references(text) == ["rare.md, section 9", "persons.md, Lemma 8"]
     assert dangling_references("``docs/proofs/absent.md``") == ["absent.md"]
+
+
+def wrong_see_also(docstring: str) -> list[str]:
+    """Lines of a section "See Also" that are neither an entry nor the continuation of one."""
+    found = re.search(r"^See Also\n-+\n(.*?)(?:\n\n|\Z)", docstring, re.MULTILINE | re.DOTALL)
+    entry = r" +\S|[\w.]+(, [\w.]+)*( : (?!.*\. [\w.]+ : ).*)?$"
+    return [line for line in found[1].split("\n") if not re.match(entry, line)] if found else []
+
+
+def test_entries_of_see_also_are_lines():
+    for path in sorted((ROOT / "dp_halfspace").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                assert wrong_see_also(ast.get_docstring(node) or "") == [], (path, node.name)
+
+
+def test_merged_entries_of_see_also_are_seen():
+    merged = "A.\n\nSee Also\n--------\nOne : The first. Two : The\nsecond one.\nThree : Next."
+    assert wrong_see_also(merged) == ["One : The first. Two : The", "second one."]

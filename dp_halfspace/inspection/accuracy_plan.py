@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_X_y
 
 from dp_halfspace._html import align_columns
@@ -61,9 +62,15 @@ class AccuracyPlan:
     delta : float
         Of every fit.
     reference : float or None
-        Accuracy without privacy that was assumed; None for data of the user.
+        Accuracy without privacy that was assumed; None for data of the user, and beside
+        `reference_area`.
     n_samples, n_features, n_classes : int
         Size of the table.
+    area, area_spread : tuple of float
+        The same of the area under the ROC curve, with more than two classes the mean of the areas
+        of one class against the rest.
+    reference_area : float or None
+        Area without privacy that was assumed.
     """
 
     epsilons: tuple[float, ...]
@@ -74,15 +81,19 @@ class AccuracyPlan:
     n_samples: int
     n_features: int
     n_classes: int
+    area: tuple[float, ...]
+    area_spread: tuple[float, ...]
+    reference_area: float | None = None
 
     def __repr__(self) -> str:
-        rows = [("epsilon", "accuracy", "spread")]
-        rows += [
-            (f"{e:g}", f"{a:.3f}", f"{s:.3f}")
-            for e, a, s in zip(self.epsilons, self.accuracy, self.spread, strict=True)
-        ]
+        rows: list[tuple[str, ...]] = [("epsilon", "accuracy", "spread", "area", "spread")]
+        figures = (self.accuracy, self.spread, self.area, self.area_spread)
+        for epsilon, *found in zip(self.epsilons, *figures, strict=True):
+            rows.append((f"{epsilon:g}", *(f"{number:.3f}" for number in found)))
         if self.reference is not None:
-            rows.append(("no privacy", f"{self.reference:.3f}", "assumed"))
+            rows.append(("no privacy", f"{self.reference:.3f}", "assumed", "", ""))
+        if self.reference_area is not None:
+            rows.append(("no privacy", "", "", f"{self.reference_area:.3f}", "assumed"))
         return "\n".join([f"{self.title}, delta {self.delta:.3g}", *align_columns(rows)])
 
     @property
@@ -170,6 +181,7 @@ def plan_accuracy(
     *,
     reference: float = 0.85,
     majority: float | None = None,
+    reference_area: float | None = None,
     delta: float | str = "auto",
     estimator: BaseEstimator | None = None,
     X: ArrayLike | None = None,
@@ -177,7 +189,7 @@ def plan_accuracy(
     n_repeats: int = 12,
     random_state: int | None = None,
 ) -> AccuracyPlan:
-    """Estimate the accuracy to expect against epsilon, before anything is spent.
+    """Estimate accuracy and area to expect against epsilon, before anything is spent.
 
     Parameters
     ----------
@@ -194,6 +206,9 @@ def plan_accuracy(
     majority : float or None, default=None
         Public guess of the share of the largest class, at most `reference`. None takes classes of
         equal size, separated so that the accuracy is `reference`.
+    reference_area : float or None, default=None
+        Area under the ROC curve of a linear classifier without privacy, in (1/2, 1), of two
+        classes, in the place of `reference`: the accuracy of a rare class says little.
     delta : float or "auto", default="auto"
         Of every fit; "auto" is ``1/n_samples**2``.
     estimator : estimator object or None, default=None
@@ -202,7 +217,7 @@ def plan_accuracy(
         variance about one.
     X, y : array-like of shape (n_public, n_features) and (n_public,), or None
         PUBLIC data that resemble the private data, to be used instead of simulated tables;
-        `reference` and `majority` are then not used.
+        the references and `majority` are then not used.
     n_repeats : int, default=12
         Tables, or splits of the public data, to average over; at least 2.
     random_state : int or None, default=None
@@ -232,7 +247,7 @@ def plan_accuracy(
     >>> from dp_halfspace.inspection import plan_accuracy
     >>> plan_accuracy(6000, 12, 2, [0.1, 1.0], reference=0.85, n_repeats=2, random_state=0)
     6000 rows, 12 columns, 2 classes, delta 2.78e-08
-    epsilon     accuracy   spread
+    epsilon     accuracy   spread   area  spread
     0.1            0.8...
     1              0.8...
     no privacy     0.850  assumed
@@ -246,7 +261,9 @@ def plan_accuracy(
     require("in [0, 1/2)", delta=at)
     rng = public_generator(random_state, "plan")
     if X is None:
-        distribution = _checked_distribution(n_features, n_classes, reference, majority)
+        distribution = _checked_distribution(
+            n_features, n_classes, reference, majority, reference_area
+        )
         sizes = distribution.n_features, distribution.n_classes
         tables = (_simulate(n_samples, distribution, rng) for _ in range(n_repeats))
     else:
@@ -260,29 +277,42 @@ def plan_accuracy(
     scores = np.array(
         [[_score(model, t, n_samples, e, at, seeds) for e in budgets] for t in tables]
     )
+    (accuracy, area), (spread, area_spread) = (
+        np.moveaxis(found, -1, 0).tolist()
+        for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _MISFIT))
+    )
+    is_simulated, is_by_area = X is None, reference_area is not None
     return AccuracyPlan(
         tuple(budgets),
-        tuple(scores.mean(axis=0).tolist()),
-        tuple(np.hypot(scores.std(axis=0, ddof=1), _MISFIT).tolist()),
+        tuple(accuracy),
+        tuple(spread),
         at,
-        None if X is not None else float(reference),
+        float(reference) if is_simulated and not is_by_area else None,
         n_samples,
         *sizes,
+        tuple(area),
+        tuple(area_spread),
+        reference_area if is_simulated else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _TableDistribution:
-    """The distribution of simulated tables."""
+    """The distribution of simulated tables, as difficult as one of the two references says."""
 
     n_features: int
     n_classes: int
     reference: float
     prior: NDArray[np.float64]
+    reference_area: float | None = None
 
 
 def _checked_distribution(
-    n_features: int | None, n_classes: int | None, reference: float, majority: float | None
+    n_features: int | None,
+    n_classes: int | None,
+    reference: float,
+    majority: float | None,
+    reference_area: float | None = None,
 ) -> _TableDistribution:
     """Refuse sizes that cannot be simulated, and impossible accuracies."""
     if n_features is None or n_classes is None:
@@ -296,13 +326,18 @@ def _checked_distribution(
     share = 1.0 / k if majority is None else float(majority)
     if not 1.0 / k <= share < 1.0:
         raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
-    if not share <= reference <= 1.0 or reference <= 1.0 / k:
+    if reference_area is not None:
+        if k != 2 or not 0.5 < reference_area < 1.0:
+            raise ValueError(
+                f"reference_area is a number in (1/2, 1) of two classes, got {reference_area!r}"
+            )
+    elif not share <= reference <= 1.0 or reference <= 1.0 / k:
         raise ValueError(
             "reference must be above 1/n_classes, at least the majority, and at most 1, got "
             f"{reference!r}"
         )
     prior = np.array([share, *np.full(k - 1, (1.0 - share) / (k - 1))])
-    return _TableDistribution(d, k, float(reference), prior)
+    return _TableDistribution(d, k, float(reference), prior, reference_area)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,22 +380,28 @@ def _simulate(n_samples: int, of: _TableDistribution, rng: np.random.Generator) 
 def _distance(
     noise: NDArray[np.float64], inner: NDArray[np.float64], y: NDArray[Any], of: _TableDistribution
 ) -> float:
-    """Find the factor of the means of the classes with which linear scores have the accuracy."""
+    """Find the factor of the means of the classes for linear scores that are as good as stated."""
     least, most = _LOG_DISTANCES
     apart = inner[y] - 0.5 * np.diag(inner)
     while most - least > _LOG_DISTANCE_TOLERANCE:
         middle = 0.5 * (least + most)
         r = math.exp(middle)
         scores = r * noise + r * r * apart + np.log(of.prior)
-        found = (scores.argmax(axis=1) == y).mean() >= of.reference
+        if of.reference_area is None:
+            found = (scores.argmax(axis=1) == y).mean() >= of.reference
+        else:
+            found = _area(scores[:, 1] - scores[:, 0], y, 2) >= of.reference_area
         least, most = (least, middle) if found else (middle, most)
     return math.exp(most)
 
 
 def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     model: Any, table: _Table, n_samples: int, epsilon: float, delta: float, seeds: Any
-) -> float:
-    """Fit once, with the noise relative to this table that a fit to `n_samples` rows has."""
+) -> tuple[float, float]:
+    """Fit once, with the noise relative to this table that a fit to `n_samples` rows has.
+
+    Returns accuracy and area.
+    """
     times = n_samples / len(table.y)
     if times > 1.0:
         # The noise of an exponential mechanism depends on n epsilon, that of noisy sums on n mu.
@@ -369,13 +410,32 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
         if not is_exponential:
             scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta)
         epsilon = min(scaled, LARGEST_EPSILON)
-    budget = {"epsilon": epsilon, "delta": delta, "classes": np.union1d(table.y, table.y_test)}
+    classes = np.union1d(table.y, table.y_test)
+    budget = {"epsilon": epsilon, "delta": delta, "classes": classes}
     seed = None if seeds is None else int(seeds.integers(2**31))
     fit = clone(model).set_params(**budget, ledger=None, random_state=seed)
     with warnings.catch_warnings():
         # Seeds are allowed here: nothing private is released.
         warnings.simplefilter("ignore", PrivacyWarning)
-        return float(fit.fit(table.X, table.y).score(table.X_test, table.y_test))
+        fit.fit(table.X, table.y)
+        codes = np.searchsorted(classes, table.y_test)
+        area = _area(fit.decision_function(table.X_test), codes, len(classes))
+        return float(fit.score(table.X_test, table.y_test)), area
+
+
+def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) -> float:
+    """Return the area under the ROC curve, of more than two classes the mean over one against all.
+
+    Classes that no row has, or every row, are left out; without any other it is not a number.
+    """
+    columns = scores.reshape(len(codes), -1)
+    classes = [1] if n_classes == 2 else range(n_classes)
+    areas = [
+        roc_auc_score(codes == k, columns[:, min(k, columns.shape[1] - 1)])
+        for k in classes
+        if 0 < np.count_nonzero(codes == k) < len(codes)
+    ]
+    return float(np.mean(areas)) if areas else math.nan
 
 
 def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:

@@ -1,8 +1,11 @@
 """Accuracy to expect, from tables of the stated size and difficulty; nothing private is read."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -40,6 +43,27 @@ def test_simulated_tables_are_as_difficult_as_stated(k, reference, majority):
     assert largest == pytest.approx(majority or 1 / k, abs=0.04)
     # Nothing about the columns tells where the classes are.
     assert table.X.std(axis=0).max() < 6 * table.X.std(axis=0).min()
+
+
+def test_the_area_of_a_rare_class_is_planned():
+    distribution = accuracy_plan._checked_distribution(4, 2, 0.85, 0.95, 0.8)
+    table = accuracy_plan._simulate(4000, distribution, np.random.default_rng(0))
+    free = LogisticRegression(class_weight="balanced").fit(table.X, table.y)
+    area = roc_auc_score(table.y_test, free.decision_function(table.X_test))
+    assert area == pytest.approx(0.8, abs=0.04)
+    size = {"majority": 0.95, "reference_area": 0.8, "n_repeats": 4, "random_state": 0}
+    plan = plan_accuracy(6000, 4, 2, [0.01, 30.0], **size)
+    assert (plan.reference, plan.reference_area) == (None, 0.8)
+    assert plan.area[0] < 0.7 < 0.77 < plan.area[1] < 0.84
+    np.testing.assert_allclose(plan.accuracy, 0.95, atol=0.02)
+
+
+def test_the_area_of_several_classes_is_the_mean_of_each_against_the_rest():
+    codes, scores = np.array([0, 1, 2, 2]), np.eye(4)[[0, 1, 2, 0]]
+    found = accuracy_plan._area(scores, codes, 4)
+    assert found == pytest.approx(np.mean([5 / 6, 1.0, 3 / 4]))
+    # Nothing can be ranked where there is one class.
+    assert np.isnan(accuracy_plan._area(np.arange(3.0), np.zeros(3, dtype=np.intp), 2))
 
 
 @pytest.mark.parametrize(("delta", "epsilon"), [("auto", 0.1), (0, 0.5)])
@@ -86,14 +110,18 @@ def test_any_classifier_can_be_planned_and_no_ledger_is_charged(estimator):
 
 
 def test_a_plan_prints_and_draws():
-    plan = AccuracyPlan((1.0, 0.3), (0.84, 0.8), (0.01, 0.02), 1e-6, 0.85, 600, 12, 2)
+    figures = (0.84, 0.8), (0.01, 0.02)
+    areas = (0.9, 0.85), (0.03, 0.04)
+    plan = AccuracyPlan((1.0, 0.3), *figures, 1e-6, 0.85, 600, 12, 2, *areas)
     assert repr(plan).splitlines() == [
         "600 rows, 12 columns, 2 classes, delta 1e-06",
-        "epsilon     accuracy   spread",
-        "1              0.840    0.010",
-        "0.3            0.800    0.020",
+        "epsilon     accuracy   spread   area  spread",
+        "1              0.840    0.010  0.900   0.030",
+        "0.3            0.800    0.020  0.850   0.040",
         "no privacy     0.850  assumed",
     ]
+    by_area = replace(plan, reference=None, reference_area=0.91)
+    assert repr(by_area).splitlines()[-1].split() == ["no", "privacy", "0.910", "assumed"]
     (panel,) = plan.plot().panels
     assert isinstance(panel, AccuracyPanel)
     np.testing.assert_array_equal(panel.curves["to expect"][0], [0.3, 0.8, 0.02])
@@ -114,6 +142,9 @@ def test_a_plan_prints_and_draws():
         ({"reference": 1.1}, "reference"),
         ({"reference": 0.8, "majority": 0.9}, "reference"),
         ({"majority": 0.4}, "majority"),
+        ({"reference_area": 0.5}, "reference_area"),
+        ({"reference_area": 1.0}, "reference_area"),
+        ({"reference_area": 0.8, "n_classes": 3}, "reference_area"),
         ({"delta": 0.7}, "delta"),
         ({"n_repeats": 1}, "n_repeats"),
     ],

@@ -153,7 +153,7 @@ class Steps:
     result is of this order. The iterates of the last share `tail_fraction` of the steps are
     averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
     slopes, enters the rounding errors only. With a rare class steps are shorter, by
-    `rare_step_factor` at most. `n_curved` is the number of columns that have features of their own.
+    `rare_step_factor` at most. `n_curved` is the number of columns that have separate features.
     """
 
     margin_offset: float
@@ -278,7 +278,7 @@ _FADED = 200.0
 # records, half of them with many.
 _PHASED = 50.0
 # Offset of the intercept that is released, relative to that of the last steps: with many records of
-# the rarer class, whose scores are larger than noise, and with few.
+# the rarer of two classes, whose scores are larger than noise, and with few.
 _LEAST_OFFSET = 0.7
 _LARGEST_OFFSET = 2.0
 # Records of the rarer class times mu half way between them.
@@ -344,6 +344,7 @@ def rarity_settings(
     rare = min(share, _EVEN_SHARE)
     odds = min(steps.clip, 1.0) * rare / (1.0 - rare)
     score_offset = degree * (offset - math.log(odds / (1.0 - odds)))
+    least, settled = (1.0, _PHASED) if rarity.is_of_many else (_LEAST_OFFSET, _SETTLED)
     return RaritySettings(
         margin_offset=offset,
         constant=_LONGER ** (degree * fade * mapped),
@@ -355,7 +356,7 @@ def rarity_settings(
         last_weights=weights,
         score_offset=score_offset,
         intercept_offset=score_offset
-        * (_LEAST_OFFSET + (_LARGEST_OFFSET - _LEAST_OFFSET) / (1.0 + (records / _SETTLED) ** 2)),
+        * (least + (_LARGEST_OFFSET - least) / (1.0 + (records / settled) ** 2)),
         weighted_offset_part=1.0 - power,
         weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
     )
