@@ -136,6 +136,12 @@ MUTANTS = [
         "data/validation.py",
         "tests/data/test_odd_cells.py",
         (
+            "class_indices",
+            "(label_set[codes] != labels).any()",
+            "(label_set[codes] != labels).all()",
+            "test_one_foreign_whole_number_among_labels_is_refused",
+        ),
+        (
             "is_missing",
             "isinstance(value, float) and not math.isfinite(value)",
             "False",
