@@ -413,6 +413,6 @@ def test_infinity_is_missing_among_labels_and_ids():
 
 def test_one_foreign_whole_number_among_labels_is_refused():
     for foreign in (-1, 2, 9):
-        with pytest.raises(ValueError, match="^y contains a label that is not among"):
+        with pytest.raises(ValueError, match=r"^y contains a label that is not among"):
             class_indices(np.array([1, 3, foreign, 1]), [1, 3])
     assert class_indices(np.array([3, 1, 3]), [3, 1])[0].tolist() == [1, 0, 1]
