@@ -131,6 +131,7 @@ MUTANTS = [
         ("_in_digits", "if sign or part", "if sign and part", "test_ends_of_what_is_read"),
         ("_text_of_moment", "if moment.nanoseconds:", "if False:", "test_ends_of_what_is_read"),
         ("days_of_array", "count * _AVERAGE", "_AVERAGE", "test_ends_of_what_is_read"),
+        ("_split_days", "limit // count) * count", "limit // count)", "test_ends_of_what_is_read"),
     ),
     *of(
         "data/validation.py",
