@@ -131,10 +131,23 @@ MUTANTS = [
         ("_in_digits", "if sign or part", "if sign and part", "test_ends_of_what_is_read"),
         ("_text_of_moment", "if moment.nanoseconds:", "if False:", "test_ends_of_what_is_read"),
         ("days_of_array", "count * _AVERAGE", "_AVERAGE", "test_ends_of_what_is_read"),
+        ("_split_days", "limit // count) * count", "limit // count)", "test_ends_of_what_is_read"),
     ),
     *of(
         "data/validation.py",
         "tests/data/test_odd_cells.py",
+        (
+            "class_indices",
+            "(label_set[codes] != labels).any()",
+            "(label_set[codes] != labels).all()",
+            "test_one_foreign_whole_number_among_labels_is_refused",
+        ),
+        (
+            "is_missing",
+            "isinstance(value, float) and not math.isfinite(value)",
+            "False",
+            "test_infinity_is_missing_among_labels_and_ids",
+        ),
         (
             "_names_of",
             "X.column_names if is_arrow_table(X) else",

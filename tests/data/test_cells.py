@@ -592,6 +592,7 @@ def test_ends_of_what_is_read():
     for text in ("2020-01-02 24:00", "2020-01-02 12:60", "2020-01-02 12:30:60"):
         assert canonical(text) == text
     assert days_of_array(np.array([2], dtype="m8[3M]")).tolist() == [6 * 30.436875]
+    assert days_of_array(np.array([2], dtype="M8[36h]")).tolist() == [3.0]
     assert [date_of(10000101), date_of(99991231)] == [-354285.0, 2932896.0]
     # Further numbers are days; in between, digits that spell no date are none.
     assert [date_of(10000100), date_of(99991232)] == [10000100.0, 99991232.0]

@@ -31,6 +31,7 @@ from dp_halfspace.data.validation import (
     check_features,
     check_training_data,
     class_indices,
+    is_missing,
     stand_in,
     with_nan,
 )
@@ -402,3 +403,16 @@ def test_weights_among_objects_are_read_one_by_one():
         with pytest.raises(ValueError, match=message) as caught:
             with_sample_weight(data, np.array([*given[:-1], odd], dtype=object))
         assert caught.value.__context__ is None
+
+
+def test_infinity_is_missing_among_labels_and_ids():
+    assert all(map(is_missing, (np.inf, -np.inf, np.nan)))
+    with pytest.raises(ValueError, match=r"^groups contains a missing value"):
+        _owners([1, np.inf, 2], 3)
+
+
+def test_one_foreign_whole_number_among_labels_is_refused():
+    for foreign in (-1, 2, 9):
+        with pytest.raises(ValueError, match=r"^y contains a label that is not among"):
+            class_indices(np.array([1, 3, foreign, 1]), [1, 3])
+    assert class_indices(np.array([3, 1, 3]), [3, 1])[0].tolist() == [1, 0, 1]
