@@ -4219,29 +4219,13 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/defaults.py",
-        "tests/estimators/test_auc.py",
-        (
-            "rare_defaults",
-            "max(longer, 1.0)",
-            "1.0",
-            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
-        ),
-        (
-            "rare_defaults",
-            "(0.5 / share) ** (_LARGEST_STEP_POWER * rarity),",
-            "",
-            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
-        ),
-    ),
-    *of(
         "algorithms/engine/noisy_gd.py",
         "tests/estimators/test_auc.py",
         (
             "GradientPlan.with_step_scale",
             "step_size=step_factor * self.descent.step_size)",
             "step_size=step_factor * self.descent.step_size, radius=step_factor)",
-            "test_steps_beside_a_rare_class_are_longer_where_there_is_little_noise",
+            "test_what_follows_the_count_moves_no_noise",
         ),
     ),
     *of(

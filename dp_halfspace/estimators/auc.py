@@ -39,13 +39,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ``"noisy_gd"``: a private preconditioner and noisy gradient steps, as in
         `AdaptiveMarginClassifier`, with the majority class weighted down. Where a noisy count says
         that the smaller class is dominated by noise, steps are shorter and the preconditioner is
-        weaker; where it says that noise is small beside that class, steps are longer. With pure DP
-        it is objective perturbation on the same rows. ``"mean_difference"``: the difference of the
-        class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
-        minimiser of a loss over all pairs, with a random linear term or with noise. ``"auto"`` is
-        ``"noisy_gd"``, except for a class of less than 3 % of the records (by the noisy or public
-        count) with more than 40 columns and ``delta > 0``: there it is the mean difference, with
-        the same events.
+        weaker. With pure DP it is objective perturbation on the same rows. ``"mean_difference"``:
+        the difference of the class means of privately standardised rows. ``"objective"`` and
+        ``"output"``: the exact minimiser of a loss over all pairs, with a random linear term or
+        with noise. ``"auto"`` is ``"noisy_gd"``, except for a class of less than 3 % of the records
+        (by the noisy or public count) with more than 40 columns and ``delta > 0``: there it is the
+        mean difference, with the same events.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of the difference of scores of a pair, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.

@@ -134,13 +134,6 @@ _HALVED_SIGNAL = 2e5
 _EVEN = 0.1
 # Power of the ratio of the sizes in the weights of the rarest class.
 _RAREST_POWER = 1.0
-# From this mu on steps beside a rare class are longer, by the square of mu over this number.
-_LITTLE_NOISE = 2.0
-# But not by more than the records of this class times mu, over this number.
-_LENGTHENING = 150.0
-# Nor by more than this power of one half over the share of the rarest class: the less all records
-# weigh, the smaller the curvature.
-_LARGEST_STEP_POWER = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,9 +224,9 @@ class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
     The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
-    times as long: shorter with few records, longer with little noise. The majority class weighs
-    the ratio of the sizes of the classes to the power `weight_power`; for this ratio `n_recounted`
-    records of the majority class are counted for the smaller one.
+    times as long. The majority class weighs the ratio of the sizes of the classes to the power
+    `weight_power`; for this ratio `n_recounted` records of the majority class are counted for the
+    smaller one.
     """
 
     map_power: float
@@ -253,14 +246,9 @@ def rare_defaults(
     """
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
-    longer = min(
-        (mu / _LITTLE_NOISE) ** 2,
-        records / _LENGTHENING,
-        (0.5 / share) ** (_LARGEST_STEP_POWER * rarity),
-    )
     return RareDefaults(
         map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
-        step_factor=max(longer, 1.0) / (1.0 + (_HALF_STEP / records) ** 2),
+        step_factor=1.0 / (1.0 + (_HALF_STEP / records) ** 2),
         weight_power=power + (_RAREST_POWER - power) * rarity,
         n_recounted=0.0
         if centred
