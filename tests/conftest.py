@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 from tests import repeatable
 
@@ -28,7 +29,14 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Few examples by default, many where the slow tests run too; streams for doctests, too."""
+    """Few examples by default, many where the slow tests run too; streams for doctests, too.
+
+    The processes of pytest-xdist share the processors, so each of them and what it starts computes
+    with one thread: their pools of threads would wait for each other, a third of the whole time.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        threadpool_limits(limits=1)
     config.pluginmanager.register(repeatable, "repeatable")
     settings.load_profile("suite" if config.getoption("markexpr") == "not slow" else "slow")
 
