@@ -4311,6 +4311,16 @@ MUTANTS = [
         "tests/estimators/test_table.py",
         (
             "LinearPlan.adapt_to_counts",
+            "is_table=problem.is_table,",
+            "",
+            "test_only_an_encoded_table_keeps_the_fit_of_a_rare_class_longer",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/estimators/test_table.py",
+        (
+            "LinearPlan.adapt_to_counts",
             "self.counts.run(data.class_indices, permit, data.people, data.weights)",
             "1.0 * np.bincount(data.class_indices, minlength=problem.n_classes), self.counts.run(data.class_indices, permit, data.people, data.weights)[1]",
             "test_a_fit_that_follows_counts_is_a_function_of_its_releases",

@@ -104,6 +104,8 @@ class PublicFacts:
         A public model of the columns as they were handed in.
     count : DiscreteLaplaceNoise or None
         Noise of a count of the second of two classes that is released before the fit.
+    is_table : bool
+        Whether the columns are those of an encoded table, whose scores are calibrated.
     """
 
     n_privacy_units: int
@@ -123,6 +125,7 @@ class PublicFacts:
     features: Any = None
     prior: LinearPrior | None = None
     count: DiscreteLaplaceNoise | None = None
+    is_table: bool = False
 
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with other weights of the classes, which are released numbers."""

@@ -255,6 +255,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
             count=facts.count,
+            is_table=facts.is_table,
         )
         whitened = self._plan_whitened(problem, facts, budget, seed)
         if whitened is None:

@@ -115,6 +115,7 @@ class _Engine(PrivateKernelClassifier):
             in_column_scales=True,
             is_single=facts.copies_are_single,
             count=self.count,
+            is_table=True,
         )
 
     def _drawn_map(

@@ -15,7 +15,13 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
-from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning, PrivateTableClassifier
+from dp_halfspace import (
+    BudgetError,
+    PrivacyLedger,
+    PrivacyWarning,
+    PrivateKernelClassifier,
+    PrivateTableClassifier,
+)
 from dp_halfspace.algorithms.engine import calibration, class_counts, training
 from dp_halfspace.algorithms.engine.calibration import (
     TARGETS,
@@ -402,6 +408,19 @@ def test_a_rare_class_is_ranked_and_has_probabilities_of_the_population():
     # Not worse than one probability for all.
     assert np.mean((probabilities - RARE) ** 2) < RARE.mean() * (1.0 - RARE.mean())
     assert dict(model.privacy_.public)["private_class_counts"] is True
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.parametrize(("model", "is_table"), [
+    (NUMBERS, True), (PrivateKernelClassifier(classes=[0, 1]), False),
+])  # fmt: skip
+def test_only_an_encoded_table_keeps_the_fit_of_a_rare_class_longer(model, is_table, monkeypatch):
+    """Planted: another number of records from which on this fit is given up at once."""
+    given = clone(model).set_params(epsilon=5.0, random_state=3)
+    before = given.fit(RARE_ROWS, RARE).decision_function(RARE_ROWS)
+    monkeypatch.setattr(class_counts, "_MANY_OF_TABLES", 1.0)
+    after = given.fit(RARE_ROWS, RARE).decision_function(RARE_ROWS)
+    assert np.array_equal(before, after) != is_table
 
 
 @pytest.mark.parametrize("weights", [None, "balanced", {0: 0.1, 1: 1.0}])

@@ -134,6 +134,9 @@ _MOST_MU = 0.6
 _PER_COLUMN = 2.0
 # Power of the ratio to that number: how steeply the degree falls.
 _STEEPNESS = 4
+# Both for encoded tables, whose scores are calibrated: the rarer class is separated later.
+_MANY_OF_TABLES = 180.0
+_STEEPNESS_OF_TABLES = 8
 # Records of the rarer of more than two classes times mu at which the degree is halved by noise.
 _RESOLVED = 30.0
 # Records of the rarer classes times mu at which scores of rows have half of the weight, the share
@@ -189,12 +192,13 @@ def rarity_of(
     *,
     has_features: bool = False,
     n_columns: float = math.inf,
+    is_table: bool = False,
 ) -> Rarity:
     """Describe the rarer class of a population with public class weights, by released counts.
 
     `total` is the number of records, or what was released of the sum of their weights; `n_columns`
     that of the columns or features of the model. With features behind the columns two classes are
-    unlike from a larger share on.
+    unlike from a larger share on. `is_table` says that calibration will correct the scores.
     """
     kept = np.clip(counts, 0.0, total)
     common, is_of_many = int(np.argmax(kept * weights)), len(counts) > 2
@@ -210,7 +214,10 @@ def rarity_of(
         degree /= 1.0 + (_RESOLVED / records) ** 2
     else:
         many = min(others * total * min(mu, _MOST_MU), _PER_COLUMN * n_columns)
-        degree /= 1.0 + (many / _MANY) ** _STEEPNESS
+        halved, steepness = (
+            (_MANY_OF_TABLES, _STEEPNESS_OF_TABLES) if is_table else (_MANY, _STEEPNESS)
+        )
+        degree /= 1.0 + (many / halved) ** steepness
     second = (counted if is_of_many else float(kept[1])) / total
     return Rarity(common, share, records, degree, deviation, second, is_of_many, mu, total)
 

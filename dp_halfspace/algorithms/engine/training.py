@@ -74,8 +74,9 @@ class Problem:
     are averaged, None for that of the algorithm; `seed` that of public random objects; `attack` is
     in units of the public scale of a row; `is_single` tells of dense rows that the default steps
     may read in float32, `of_features` of features that they then make at every pass. `count` is the
-    noise of a count of the second of two classes that the default steps are given. Rows are
-    divided by `data_norm`, to which longer ones are scaled down first if it `clips`.
+    noise of a count of the second of two classes that the default steps are given. `is_table` says
+    that the columns are those of an encoded table, whose scores are calibrated. Rows are divided by
+    `data_norm`, to which longer ones are scaled down first if it `clips`.
     """
 
     n_samples: int
@@ -97,6 +98,7 @@ class Problem:
     balances_classes: bool = False
     has_weights: bool = False
     count: DiscreteLaplaceNoise | None = None
+    is_table: bool = False
 
     def draw_map(self, wanted: int | None) -> LinearMap | None:
         """Draw the projection; `wanted` is the number of components of the automatic one."""
@@ -188,6 +190,7 @@ class LinearPlan(FitPlan):
             self.mu,
             has_features=has_features,
             n_columns=self.algorithm.descent.n_columns,
+            is_table=problem.is_table,
         )
         settings = None
         if rarity.degree > 0.0 and self.constant_column is not None:

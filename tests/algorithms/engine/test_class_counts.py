@@ -109,6 +109,14 @@ def test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are
     ]
     assert found[0] > 0.99 * (1.0 - 0.2**3) > found[1] > 0.9 > 0.51 > found[2] > 0.4
     assert found[3] == rarity_of(counts, weights, 0.0, 100_000, 0.6).degree
+    # An encoded table keeps it longer, and then gives it up at once.
+    for records, is_kept in ((150, True), (220, False)):
+        counts = np.array([100_000.0 - records / 0.6, records / 0.6])
+        plain, table = (
+            rarity_of(counts, weights, 0.0, 100_000, 0.6, is_table=is_table).degree
+            for is_table in (False, True)
+        )
+        assert (table > 0.8 > plain) if is_kept else (table < 0.2 < plain)
     # The plan of a fit says how many columns its rows have.
     problem = Problem(100_000, 4, 2, False, 1.0)
     plan = gradient_training(problem, math.inf, counts_classes=True)
