@@ -4317,6 +4317,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "inspection/displays.py",
+        "tests/inspection/test_effects.py",
+        (
+            "noise_deviations",
+            'or not hasattr(model.model_, "feature_map_")',
+            "",
+            "test_there_is_no_band_for_a_column_that_was_selected",
+        ),
+        (
+            "noise_deviations",
+            '"ledger": None, "verbose": 0',
+            '"ledger": None',
+            "test_a_band_announces_no_release",
+        ),
+    ),
+    *of(
         "algorithms/engine/training.py",
         "tests/estimators/test_table.py",
         (

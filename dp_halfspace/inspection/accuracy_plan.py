@@ -413,7 +413,7 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     classes = np.union1d(table.y, table.y_test)
     budget = {"epsilon": epsilon, "delta": delta, "classes": classes}
     seed = None if seeds is None else int(seeds.integers(2**31))
-    fit = clone(model).set_params(**budget, ledger=None, random_state=seed)
+    fit = clone(model).set_params(**budget, ledger=None, verbose=0, random_state=seed)
     with warnings.catch_warnings():
         # Seeds are allowed here: nothing private is released.
         warnings.simplefilter("ignore", PrivacyWarning)

@@ -50,15 +50,17 @@ def noise_deviations(
     from a list, because repeated fits may choose different classifiers.
     """
     known = math.isfinite(model.epsilon) and hasattr(model, "predict_proba")
-    if n_fits == 0 or not known or hasattr(model.model_, "row_lengths_"):
+    if n_fits == 0 or not known or not hasattr(model.model_, "feature_map_"):
         return None
     found = []
     with warnings.catch_warnings(), single_blas_thread():
         # Warnings of fits to simulated tables do not concern the model.
         warnings.simplefilter("ignore", PrivacyWarning)
         X, y, terms = _simulated_table(model)
+        # These fits release nothing private, so nothing is charged or announced.
+        own = {"ledger": None, "verbose": 0}
         for seed in range(n_fits):
-            other = clone(model).set_params(**terms, random_state=seed, ledger=None)
+            other = clone(model).set_params(**terms, **own, random_state=seed)
             try:
                 other.fit(X, y)
             except BudgetError:

@@ -121,6 +121,26 @@ def test_a_band_is_as_wide_as_the_noise_of_repeated_fits(n, epsilon):
     assert 0.6 < np.linalg.norm(widths[0][1:]) / np.linalg.norm(widths[1][1:]) < 1.6
 
 
+def test_a_band_announces_no_release(capsys):
+    model, _, _ = additive_table(n=1500)
+    model.set_params(verbose=1)
+    assert (
+        TableEffectsDisplay.from_estimator(model, n_noise_fits=2).columns[0].deviations is not None
+    )
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+def test_there_is_no_band_for_a_column_that_was_selected():
+    rng = np.random.default_rng(0)
+    y = rng.random(900) < 0.03
+    X = rng.normal(size=(900, 3)) + y[:, None]
+    model = PrivateTableClassifier(epsilon=1.0, classes=[False, True], random_state=0).fit(X, y)
+    assert isinstance(model.model_, AdaptiveMarginClassifier)
+    columns = TableEffectsDisplay.from_estimator(model, n_noise_fits=2).columns
+    assert all(column.deviations is None for column in columns)
+
+
 @pytest.mark.parametrize("change", [{"epsilon": np.inf}, {"probability": False}, {"n": 250}])
 def test_there_is_no_band_where_the_noise_has_no_known_scale(change):
     change = {"n": 1500, **change}

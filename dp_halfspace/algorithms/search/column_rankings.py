@@ -30,7 +30,8 @@ from dp_halfspace.privacy.mechanisms import Permit
 
 # Cells are logarithmic for all but the smallest numbers.
 _EXPONENT = EXPONENTS[0]
-# How often a column of the table stands in the list with either sign; what it is encoded in shares.
+# How often the list holds a column of the table with each sign. The encoded columns of one column
+# share this number, so that a column of many categories is not chosen more often by chance.
 _REPEATS = 60
 
 
