@@ -686,8 +686,8 @@ class PrivateTableClassifier(PrivateClassifier):
         directions = read_directions(monotone, numbers)
         if not isinstance(self.model_, PrivateKernelClassifier):
             raise ValueError(
-                "with_monotone needs a score that is a sum of curves, and a table of few rows or of "
-                'a rare class has one selected classifier: features="additive" or "linear"'
+                "with_monotone needs a score that is a sum of curves, and a table of few rows or "
+                'of a rare class has one selected classifier: features="additive" or "linear"'
             )
         changed = copy(self)
         changed.model_ = self.model_._with_curves(directions)
