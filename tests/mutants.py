@@ -555,6 +555,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "scales_pay",
+            "n_samples * mu >=",
+            "n_samples >=",
+            "test_scales_are_learnt_with_many_records_although_a_norm_is_stated",
+        ),
+    ),
+    *of(
         "estimators/base.py",
         "tests/estimators/test_private_column_scales.py",
         (
