@@ -20,19 +20,19 @@ class UserError(Exception):
 
 
 class Stopped(Exception):
-    """An interrupt by the user; the text names what is left of the work."""
+    """An interrupt by the user; the text names the results that remain."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, without the usage text."""
+    """A parser with one-sentence errors and without the usage text."""
 
     def error(self, message: str) -> NoReturn:
-        """Hand the sentence to the caller."""
+        """Raise the message as a `UserError`."""
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
 class _Command(NamedTuple):
-    """A command: the function that adds its options, and the texts of its help."""
+    """A command: the function that adds its options, and its help texts."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
     summary: str
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 def _reader(
     convert: Callable[[str], _T], is_good: Callable[[_T], bool], refusal: str
 ) -> Callable[[str], _T]:
-    """Return a function that reads a value of an option, or raises what it must be."""
+    """Return a function that reads a value of an option; its error states what is expected."""
 
     def read(text: str) -> _T:
         try:
@@ -86,7 +86,7 @@ _labels = _reader(
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
     """Read the command line, or raise `UserError`; `command` is empty for the demonstration.
 
-    Help calls the command as the user did, by `prog`.
+    In the help, the command is called `prog`, as the user called it.
     """
     name = argv[0] if argv and argv[0] in COMMANDS else ""
     command = _COMMANDS[name]
@@ -281,7 +281,7 @@ def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add a budget, whom it protects, and the ledger that it is charged to."""
+    """Add a budget, the unit of privacy, and the ledger that is charged."""
     add = parser.add_argument
     add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
     _add_delta(parser)

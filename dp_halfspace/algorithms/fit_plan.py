@@ -47,7 +47,7 @@ class LinearPrior:
 
     @property
     def text(self) -> str:
-        """What a record says about it."""
+        """Public facts for the record."""
         numbers = np.concatenate([self.coefficients.ravel(), self.intercepts, self.fill])
         return f"public linear model, SHA-256 {sha256(numbers.tobytes()).hexdigest()[:16]}"
 
@@ -176,12 +176,12 @@ class PublicPlan(Protocol):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         ...
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         ...
 
 
@@ -217,12 +217,12 @@ class WrappedPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return self.plan.events
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         return self.plan.public
 
 

@@ -176,7 +176,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     @property
     def _may_select(self) -> bool:
-        """Whether the parameters leave it to public sizes how a small table is fitted."""
+        """Whether the parameters let public sizes decide how a small table is fitted."""
         automatic = (self.n_directions, self.n_stages, self.projection, self.n_components)
         return (
             all(isinstance(value, str) and value == "auto" for value in automatic)
@@ -233,5 +233,5 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
-        # Errors are counted, and no margin is asked for.
+        # Misclassified records are counted, and no margin is required.
         self.__dict__.pop("margin_", None)

@@ -29,17 +29,17 @@ from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
-# More columns than this are projected to so many.
+# Largest number of columns; more columns are projected to this number.
 _MOST_INPUTS = 12
-# More parameters are out of reach of a million candidates, however they are refined.
+# Largest number of parameters; a million candidates in stages cannot search more dimensions.
 _MOST_PARAMETERS = 256
-# Rounding errors of all records may weigh as much as one record, not more.
+# Rounding errors of all records together must not exceed the influence of one record.
 _MOST_SENSITIVITY = 2.0
-# Evaluations of one network on one record, for one stage.
+# Number of evaluations of one network on one record in one stage.
 _EVALUATIONS = 8e6
-# Fewest and most candidates.
+# Smallest and largest number of candidates.
 _CANDIDATES = (500, 4000)
-# Records times epsilon for one stage.
+# Product of the number of records and epsilon for one stage.
 _PER_STAGE = 250.0
 _MOST_STAGES = 8
 # Radius of the second stage.
@@ -50,14 +50,14 @@ _SHRINK = 0.6
 
 @dataclass(frozen=True, slots=True)
 class _NetworkFit(WrappedPlan):
-    """A search among networks of projected rows; `is_one` is the number of hidden layers stated."""
+    """A search among networks of projected rows; `is_one` if the number of hidden layers is 1."""
 
     plan: NetworkPlan
     linear_map: LinearMap | None
     is_one: bool
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Search among networks, and cut the parameters of the winner into layers."""
+        """Search among networks, and split the chosen parameters into layers."""
         rows = Rows(_points(data.X, self.facts.data_norm, self.linear_map))
         weights = relative_weights(self.facts.class_weights)
         found = self.plan.run(rows, data.class_indices, weights, permit)
@@ -242,7 +242,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         return np.asarray(hidden @ self.coef_.T)
 
     def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
-        """Return nothing: no curve says what to expect."""
+        """Return None: there is no outlook for this class."""
 
     @property
     def _is_binary(self) -> bool:
@@ -261,7 +261,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     def _shape(
         self, facts: PublicFacts, linear_map: LinearMap | None, budget: Budget
     ) -> NetworkShape:
-        """Fix the public sizes, and refuse those that cannot work."""
+        """Fix the public sizes, or refuse impossible ones."""
         n_samples = facts.n_privacy_units
         strength = n_samples * budget.epsilon
         if strength < smallest_budget():
@@ -319,7 +319,7 @@ def _widths(n_hidden: Any) -> tuple[int, ...]:
 
 
 def _points(X: Any, data_norm: float, linear_map: LinearMap | None) -> NDArray[np.float64]:
-    """Return the inputs of the hidden layer: rows of norm at most one, each by itself."""
+    """Return the inputs of the hidden layer: rows of norm at most one, each independently."""
     scale = clip_scales(X, data_norm) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
     points = Rows(features, scale).dense(np.arange(X.shape[0]))

@@ -156,7 +156,7 @@ def card_page(
 
 
 def outlook_for(model: Any) -> Outlook | None:
-    """Return the expected quality of a fitted model by public numbers, None if nothing is known."""
+    """Return the expected quality of a fitted model by public numbers, None if it is unknown."""
     record = model.privacy_
     n_samples = int(dict(record.public)["n_samples"])
     judged = model._judged_as(n_samples) if isinstance(model, PrivateClassifier) else None
@@ -169,7 +169,7 @@ def outlook_for(model: Any) -> Outlook | None:
 
 
 def _about(texts: CardTexts) -> str:
-    """Show what the author states."""
+    """Show the statements of the author."""
     stated = (
         ("Purpose", texts.purpose),
         ("Population", texts.population),
@@ -186,7 +186,7 @@ def _paragraphs(texts: Sequence[str]) -> str:
 
 
 def _promise(record: PrivacyRecord, groups: str | None) -> str:
-    """State the guarantee, the unit of privacy and what an attack can gain, in plain words."""
+    """State the guarantee, the unit of privacy and the largest success of an attack."""
     unit = {
         "replace-one": "one row of the table, its features and its label",
         "replace-one-person": "one person with all rows",
@@ -220,7 +220,7 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
 
 
 def _expectation(model: Any) -> str:
-    """State the quality that public numbers let expect."""
+    """State the quality to be expected by public numbers."""
     found = outlook_for(model)
     if found is None:
         return ""
@@ -243,7 +243,7 @@ def _expectation(model: Any) -> str:
 
 
 def _operating_point(model: Any) -> str:
-    """Say which threshold a target has led to, and what the released counts expect of it."""
+    """State the threshold that was chosen for a target, and its rates by released counts."""
     point = getattr(model, "threshold_", None)
     if not isinstance(point, OperatingPoint):
         return ""
@@ -257,7 +257,7 @@ def _operating_point(model: Any) -> str:
 
 
 def _public(model: Any, groups: str | None) -> str:
-    """List what the guarantee does not cover."""
+    """List the facts and steps that the guarantee does not cover."""
     facts = dict(model.privacy_.public)
     is_seen = "seen" in str(facts.get("classes_source", ""))
     source = "found in the table and declared public" if is_seen else "stated"
@@ -380,7 +380,7 @@ def _noise_note(columns: Sequence[ColumnEffect]) -> str:
 
 
 def _explained_note(display: AdditiveDisplay) -> str:
-    """Say how much of the scores the curves are."""
+    """State how much of the variance of the scores the curves explain."""
     shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
     return (
         f"The sum of the effects of all columns has a squared correlation of {', '.join(shares)} "
@@ -400,8 +400,8 @@ def _made_by() -> str:
     return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))
 
 
-# A reader who knows the seed can subtract the noise, and the ledger is internal to the data
-# curator.
+# Parameters that are not shown: a reader who knows the seed can subtract the noise, and the ledger
+# is internal to the data curator.
 _WITHHELD = frozenset({"ledger", "random_state"})
 # Parameters of the estimator in a search that are not used: the search has its own budget.
 _UNUSED = frozenset({"epsilon", "delta", *_WITHHELD})
@@ -454,7 +454,7 @@ def privacy_report(estimator: BaseEstimator) -> str:
 
 
 def _parameter_text(value: Any) -> str:
-    """Write a parameter; for an estimator, what a search uses of it."""
+    """Write a parameter; of an estimator in a search, only the parameters that the search uses."""
     if not hasattr(value, "get_params"):
         return repr(value)
     params = {

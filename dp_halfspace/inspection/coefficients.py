@@ -133,9 +133,9 @@ class LinearParts:
 
 
 def linear_parts(model: Any, asked: str) -> LinearParts:
-    """Decompose a fitted linear model, or a pipeline of scalers that ends in one.
+    """Decompose a fitted linear model, or a pipeline of scalers and such a model.
 
-    Refusals name the function that was `asked` for it.
+    Error messages name the function `asked`.
     """
     check_is_fitted(model)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
@@ -291,12 +291,12 @@ def _size(known: FloatArray) -> float:
     return float(np.quantile(np.abs(known), _SIZE))
 
 
-# Names, values, limits of a plausible median, and sizes (NaN if none was learnt).
+# Names, values, limits of a plausible median, and sizes (NaN if no size was learned).
 _Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray, FloatArray]
 
 
 def _of_table(model: Any, X: Any) -> _Columns:
-    """Return names, values and plausible ends of the columns of numbers of a table."""
+    """Return names, values and limits of the medians of the numeric columns of a table."""
     encoding, scales, frame = model.encoding_, model.column_scales_, read_frame(X)
     columns = encoding.numbers
     learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
@@ -316,7 +316,7 @@ def _of_table(model: Any, X: Any) -> _Columns:
 
 
 def _of_numbers(model: Any, X: Any) -> _Columns:
-    """Return names, values and plausible ends of the columns of a matrix."""
+    """Return names, values and limits of the medians of the columns of a matrix."""
     scaler: Any = getattr(model, "scaler_", None)
     if not hasattr(scaler, "center"):
         raise ValueError(
@@ -332,6 +332,6 @@ def _of_numbers(model: Any, X: Any) -> _Columns:
 
 
 def _far(center: NDArray[Any], scale: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """Return the ends beyond which a median is not plausible."""
+    """Return the limits beyond which a median is not plausible."""
     center, width = np.asarray(center, dtype=np.float64), np.asarray(scale, dtype=np.float64)
     return center - _FAR * width, center + _FAR * width

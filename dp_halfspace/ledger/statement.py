@@ -32,7 +32,7 @@ _CSV_HEADER = (
 )
 _PAGE_HEADER = ("Entry", "Time (UTC)", "Release", "Purpose", "Responsible", "About")
 _WHOLE = "the whole data set"
-# Words for one event and for several.
+# Names of the kinds of events, in singular and plural.
 _WORDS: dict[type[Event], tuple[str, str]] = {
     Gaussian: ("Gaussian release", "Gaussian releases"),
     SampledGaussian: ("step on a secret record", "steps on secret records"),
@@ -59,7 +59,7 @@ class Statement:
     parts: Sequence[Part] = ()
 
     def summary(self) -> str:
-        """Text with the guarantee, the entries and the remaining budget of a ledger."""
+        """Return a text with the guarantee, the entries and the remaining budget of a ledger."""
         state = describe_entries(len(self.entries), self._spent(), self.cap.delta)
         left = (f"  - {kind}: epsilon {epsilon}" for kind, epsilon in self._left())
         head = [f"Ledger of {self.dataset!r}: {state}.", f"Promise: {self._promise()}", "Left:"]
@@ -146,7 +146,7 @@ class Statement:
             yield most
 
     def _promise(self) -> str:
-        """Return the guarantee of the cap, in sentences."""
+        """Return the guarantee of the total budget in sentences."""
         cap = self.cap
         is_free = cap.adaptive or cap.delta == 0.0
         condition = "" if is_free else ", if their budgets did not follow earlier results"
@@ -158,7 +158,7 @@ class Statement:
         )
 
     def _left(self) -> list[tuple[str, str]]:
-        """List kinds of one more release, each with the largest epsilon that is accepted."""
+        """Return the kinds of one further release, each with the largest accepted epsilon."""
         kinds = {"one more pure DP release": 0.0}
         if self.cap.delta > 0.0:
             kinds[f"or one more Gaussian release at delta {self.cap.delta:g}"] = self.cap.delta
@@ -183,7 +183,7 @@ class Statement:
 
 
 def _describe_release(entry: LedgerEntry) -> str:
-    """Describe in words what was released by which estimator."""
+    """Describe a release and the estimator that made it."""
     who = "A release" if entry.estimator is None else entry.estimator
     counts = Counter[type[Event]]()
     for event, count in single_runs(entry.record.events).items():
@@ -201,7 +201,7 @@ def _list_events(record: PrivacyRecord) -> str:
 
 
 def describe_entries(count: int, spent: float, delta: float) -> str:
-    """Return how much is spent, in words, and at which delta."""
+    """Describe the spent budget and its delta."""
     if not count:
         return "new, no entry"
     entries = "1 entry" if count == 1 else f"{count} entries"

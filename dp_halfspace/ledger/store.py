@@ -30,7 +30,7 @@ from dp_halfspace.privacy.record import ADJACENCIES
 # "dphl" in the header of a file, which identifies it before SQLite opens it.
 _APPLICATION = 0x6470686C
 _FORMAT = 2
-# How long a connection waits for others.
+# Seconds that a connection waits for others.
 _WAIT_SECONDS = 60.0
 # Suffixes of the files that SQLite keeps next to an open database.
 COMPANIONS = ("-journal", "-wal", "-shm")
@@ -156,7 +156,7 @@ class LostStore:
 
 
 class _Account(NamedTuple):
-    """The one row of a file about itself: terms, their digest, and which entry is the last."""
+    """The single row about a ledger in its file: terms, their digest, and the last entry."""
 
     terms: str
     digest: str
@@ -240,7 +240,7 @@ class FileStore(_HasTerms):
     def open(cls, path: Path) -> FileStore:
         """Open an existing file, which is read and not modified.
 
-        Raises ValueError if it is no ledger, or damaged.
+        A file that is no ledger, or is damaged, raises a ValueError.
         """
         if not path.exists():
             raise FileNotFoundError(f"there is no ledger at {path}")
@@ -302,9 +302,9 @@ class FileStore(_HasTerms):
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        """As for the other stores; an error of SQLite becomes a BudgetError.
+        """Exclude all other writers, as in other stores; an error of SQLite becomes a BudgetError.
 
-        Raises ValueError if the file is that of another ledger, or is damaged.
+        A file of another ledger, or a damaged file, raises a ValueError.
         """
         try:
             with _connected:

@@ -53,7 +53,7 @@ class ClassCountPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return () if self.counted_before else (self.noise.event,)
 
     def run(

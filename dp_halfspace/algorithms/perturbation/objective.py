@@ -161,13 +161,13 @@ class ObjectivePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         copies, event = self.risk.n_stacked, self.linear.event
         return (event if copies == 1 else Repeated(event, copies), self.output.event)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"alpha": self.ridge, "certified_gradient": self.tolerance.certified}
 
     def run(

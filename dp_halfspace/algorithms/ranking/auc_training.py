@@ -446,7 +446,7 @@ class RankingPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         count = () if self.count is None else (self.count.event,)
         choice = self.threshold
         last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
@@ -454,7 +454,7 @@ class RankingPlan(FitPlan):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return self.parameters
 
     @property

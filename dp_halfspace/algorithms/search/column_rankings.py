@@ -50,12 +50,12 @@ class ColumnRankingPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.choice.event,)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"n_candidates": self.n_listed}
 
     def run(

@@ -256,7 +256,7 @@ class SmallTablePlan:
         """
         # 1. Count the errors of every candidate, in integers.
         # 2. Choose one; only its number is released, and a noisy count of its errors if that was
-        # planned.
+        #    planned.
         # 3. Draw its block of the public list again.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]

@@ -142,7 +142,7 @@ class SmallTreePlan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {
             "solver": "exponential_mechanism",
             "n_candidates": self.n_listed * (1 if self.prior is None else 2),
@@ -174,8 +174,8 @@ class SmallTreePlan:
         - Proof: ``docs/proofs/small_tables.md``, sections 6 and 7.
         """
         # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released, and a noisy count of its errors where that
-        #    was planned.
+        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
+        #    planned.
         # 3. Draw its block of the public list again.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
@@ -427,7 +427,7 @@ class StagedTreePlan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         listed = sum(width for _, _, width in self.cells.blocks) * len(halves(self.n_classes))
         for above in (False, True):
             # Every half has the same number of labels, or the sides are exchanged.
@@ -477,7 +477,7 @@ class StagedTreePlan:
         """
         # 1. Choose a first cut and the labels above it; only its number is released.
         # 2. For either side choose a tree for its labels by the records that are on it and have
-        # them; the two numbers are released together.
+        #    them; the two numbers are released together.
         # 3. Count the errors with noise if that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
