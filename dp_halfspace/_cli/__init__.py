@@ -47,7 +47,7 @@ def _check_streams() -> None:
     if sys.stderr is None:
         sys.stderr = io.StringIO()
     if sys.stdout is None:
-        raise UserError("standard output is closed: there is nowhere to write to")
+        raise UserError("standard output is closed, so no result can be written")
 
 
 def _end(text: str, status: int) -> int:

@@ -58,10 +58,11 @@ def note_on_keys(names: Iterable[str], rules: Mapping[str, Any]) -> str:
         return ""
     few = len(keys) == 1
     return (
-        f"by {'its name' if few else 'their names'} the column{'' if few else 's'} "
-        f"{', '.join(map(repr, keys))} may tell rows or persons apart, and will be used as "
-        f"{'a feature' if few else 'features'}. Leave out what is no feature by --drop, and name a "
-        "person who has several rows by --groups."
+        f"the column{'' if few else 's'} {', '.join(map(repr, keys))} may identify "
+        "rows or persons, judging by the name, and will be used as "
+        f"{'a feature' if few else 'features'}. Leave out columns that are not "
+        "features by --drop, and name the column of persons with several rows by "
+        "--groups."
     )
 
 
@@ -88,10 +89,10 @@ def _use_of(column: Column, encoding: Encoding, learnt: set[str]) -> str:
     if column.is_number:
         if column.has_range:
             return "clipped to its range" + (", in learnt scales" if column.name in learnt else "")
-        return "in learnt scales" if column.name in learnt else "as it stands"
+        return "in learnt scales" if column.name in learnt else "unchanged"
     if column.kind == "categories":
         size = len(column.categories)
-        return "one column of both signs" if size == 2 else f"{size} columns of 0 and 1"
+        return "one column with two values" if size == 2 else f"{size} columns of 0 and 1"
     if column.kind == "words":
         return f"counts of hashed words in {column.n_columns} columns"
     return f"the hash of the whole text, in {encoding.n_hashes} columns"
@@ -100,17 +101,17 @@ def _use_of(column: Column, encoding: Encoding, learnt: set[str]) -> str:
 _PICTURES = (".png", ".svg", ".pdf")
 _PROBABILITY_DIGITS = 6
 _UNINFORMATIVE = (
-    "the interval of {} holds every possible value: the noise hides the score, and its value says "
-    "nothing. More rows or a larger --epsilon would show it."
+    "the interval of {} contains every possible value, so the score is uninformative: "
+    "its noise is too large. Use more rows or a larger --epsilon."
 )
 _ROWS_ONLY = (
-    "the model protects persons, and this evaluation one row: name the column of persons by "
-    "--groups if people have several rows."
+    "the model protects persons, and this evaluation protects single rows: name the "
+    "column of persons by --groups if persons have several rows."
 )
 _HARDLY_PREDICTED = (
-    "by noisy counts {:.2g} of the {} are in the rarer class, and a prediction is the likelier "
-    "label, so that the rarer one is hardly ever predicted. Probabilities rank rows; --threshold "
-    "recall 0.9 or --class-weight balanced divides them elsewhere."
+    "by noisy counts {:.2g} of the {} are in the rarer class, which is hardly ever "
+    "predicted, because a prediction is the more likely label. Rank rows by their "
+    "probabilities, or use --threshold recall 0.9 or --class-weight balanced."
 )
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE = 0.2
@@ -167,10 +168,10 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         write_out(out, f"Written: {printable(options.out)}, {len(columns)} columns\n")
     _note(
         err,
-        "these kinds were found in the private cells. Look them over, correct them by what the "
-        "columns mean, and state what is public: a number may become [0, 120], a text "
-        '["I", "II", "III"], and what is no feature "drop". A cell of another kind than its '
-        "column counts as missing.",
+        "these kinds were found in the private cells. Check them, correct them by the "
+        "meaning of the columns, and add public facts: a number may become [0, 120], "
+        'a text ["I", "II", "III"], and a column that is not a feature '
+        '"drop". A cell of another kind than its column is treated as missing.',
     )
 
 
@@ -418,8 +419,8 @@ def _train(
             if table.source is None:
                 raise
             raise UserError(
-                f"{options.table} has changed, or could not be read again, while it was read: "
-                "write it as a whole first"
+                f"{options.table} changed, or became unreadable, while it was being "
+                "read: finish writing the file first"
             ) from error
     share = model._rarer_share
     if share is not None and share < _RARE and threshold is None and model.class_weight is None:
@@ -494,8 +495,8 @@ def _load(path: Path, err: TextIO) -> Any:
     if import_skops(path) is None:
         _note(
             err,
-            f"loading {path} runs the code that the file holds; load it only if you trust who made "
-            "it, or have it saved as .skops, which runs none",
+            f"loading {path} runs the code in the file: load it only if you trust its "
+            "author, or save models as .skops, which runs no code",
         )
     with readable(path):
         try:
@@ -503,10 +504,13 @@ def _load(path: Path, err: TextIO) -> Any:
         except (OSError, UserError):
             raise
         except Exception as error:
-            refusal = f"cannot read {path}: it is damaged, or no model of the command `fit`"
+            refusal = (
+                f"cannot read {path}: it is damaged, or not a model that the command `fit` "
+                "has saved"
+            )
             raise UserError(refusal) from error
     if not isinstance(model, PrivateTableClassifier) or not hasattr(model, "encoding_"):
-        raise UserError(f"{path} holds no model of the command `fit`")
+        raise UserError(f"{path} is not a model that the command `fit` has saved")
     return model
 
 
@@ -528,8 +532,8 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
         model.predict_proba(frame.iloc[:1])
     except Exception as error:
         raise UserError(
-            f"{path} was made by another version of dp_halfspace, which its card names; "
-            "use that version"
+            f"{path} was saved by another version of dp_halfspace: use that version, "
+            "which its card states"
         ) from error
     return frame
 
@@ -555,7 +559,7 @@ def _check_ledger(options: Any) -> None:
     if path is None and cap is not None:
         raise UserError("--cap is used only together with --ledger")
     if path is not None and cap is None and not path.exists():
-        raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA makes one")
+        raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA creates one")
 
 
 def _open_ledger(options: Any) -> PrivacyLedger | None:
@@ -632,7 +636,7 @@ class _Booking:
             f"epsilon {rounded_text(one.epsilon)}, delta {rounded_text(one.delta)}"
             for one in charged
         )
-        return f"; {sizes} stay charged to the ledger {self._path}, and {lost}"
+        return f"; {sizes} remain charged to the ledger {self._path}, and {lost}"
 
     def _charged_records(self) -> list[PrivacyRecord]:
         """Return the requested records that are in the ledger; an interrupt may follow a charge."""

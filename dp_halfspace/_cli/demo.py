@@ -31,8 +31,8 @@ _TITLE = "breast cancer: {} training and {} test rows, {} columns in original un
 _LEGEND = """\
 Accuracy on test rows by epsilon, means over {} random splits and fits; AUC is the area under the
 ROC curve at the largest epsilon. "PURE" classes spend no delta. "LABELS" protects the labels only:
-all features count as public. Exact scores like these are for public data; of your own data publish
-those of dp_halfspace.metrics.private_score."""
+all features are assumed to be public. Exact scores like these are for public data only; for your
+own data, publish scores of dp_halfspace.metrics.private_score."""
 _TEST_SHARE = 0.3
 
 

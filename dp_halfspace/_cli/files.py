@@ -65,17 +65,18 @@ def check_files(options: Any) -> None:
     pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]
     for (option, path), (other, place) in pairs:
         if _is_same(path, place):
-            raise UserError(f"{option} and {other} are the same file, {path}; name two")
+            raise UserError(
+                f"{option} and {other} are the same file, {path}; use two different files"
+            )
         if other == "--ledger" and any(_is_same(path, beside) for beside in _companions(place)):
             raise UserError(
-                f"{option}: {path} is a file that the ledger of --ledger keeps beside it; name "
-                "another one"
+                f"{option}: {path} belongs to the ledger of --ledger; choose another file"
             )
     for option, path in written:
         if belongs_to_ledger(path):
             raise UserError(
-                f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
-                "name another one"
+                f"{option}: {path} is a file of a privacy ledger, which is never "
+                "overwritten; choose another file"
             )
         # The folder of the demonstration is created if it is missing.
         if options.command:
@@ -116,7 +117,7 @@ def _check_target(path: Path, option: str) -> None:
     """Refuse a file that cannot be written."""
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise UserError(f"{option}: there is no folder {folder}; make it first")
+        raise UserError(f"{option}: the folder {folder} does not exist; create it first")
     # A device or a pipe would be replaced instead of written to.
     is_other = path.exists() and not path.is_file()
     if is_other or not os.access(folder, os.W_OK):
@@ -150,7 +151,7 @@ def import_skops(path: Path) -> Any:
     try:
         import skops.io  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
-        raise UserError(f"files .skops need skops: {install_hint('skops')}") from error
+        raise UserError(f".skops files require skops: {install_hint('skops')}") from error
     return skops.io
 
 
@@ -168,8 +169,8 @@ def load_model(path: Path) -> Any:
     others = sorted(set(skops.get_untrusted_types(file=path)) - set(TRUSTED))
     if others:
         raise UserError(
-            f"{path} holds types that no model of the command has, and is not loaded: "
-            f"{', '.join(map(repr, others))}"
+            f"{path} contains types that are not part of a model of this command, and "
+            f"is not loaded: {', '.join(map(repr, others))}"
         )
     return skops.load(path, trusted=list(TRUSTED))
 

@@ -152,8 +152,9 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     except csv.Error:
         pass
     raise UserError(
-        f"{path} is not a table: line {number} has a quote that is not closed, or closed in the "
-        "middle of a field. A cell may hold no line break: write such a table as Parquet"
+        f"{path} is not a table: line {number} has an unclosed quote, or one that "
+        "closes in the middle of a field. A cell must not contain a line break: save "
+        "such a table as Parquet"
     )
 
 
@@ -196,13 +197,15 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except UnicodeError as error:
         raise UserError(
-            f"cannot read {path}: it is not text of that encoding; say --encoding "
-            f"{_likely_encoding(path)}, or what else it is"
+            f"cannot read {path}: it is not text in this encoding; use --encoding "
+            f"{_likely_encoding(path)}, or the actual encoding"
         ) from error
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is damaged or not of the kind it is named"
+        reason = (
+            getattr(error, "strerror", None) or "it is damaged, or its name has the wrong ending"
+        )
         raise UserError(f"cannot read {path}: {reason}") from error
 
 
@@ -383,8 +386,8 @@ def _read_excel(path: Path) -> Any:
         cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
         raise UserError(
-            f"reading {path} needs a package for Excel files, for .xlsx openpyxl: "
-            "pip install openpyxl, or save the sheet as CSV"
+            f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "
+            "install openpyxl), or save the sheet as CSV"
         ) from error
     if not len(cells):
         raise UserError(f"{path} is empty")
@@ -438,7 +441,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             if len(names) != 1:
-                raise UserError(f"{path} must hold one file, and holds {len(names)}")
+                raise UserError(f"{path} must contain exactly one file, and contains {len(names)}")
             with archive.open(names[0]) as member, io.TextIOWrapper(member, **text) as file:
                 yield file
     elif kind in _OPEN:
@@ -474,8 +477,8 @@ def schema_of(path: Path | None, table: Path) -> tuple[dict[str, Any], Any]:
         name = table.name.split(".")[0]
         if name not in schema:
             raise UserError(
-                f"--schema: {path} holds entries of several tables and none is named {name!r}, as "
-                "TABLE is; put the entry into a file of its own"
+                f"--schema: {path} contains entries of several tables, and none of them is "
+                f"named {name!r} like TABLE; put the entry into a separate file"
             )
         schema = schema[name]
     try:
@@ -567,7 +570,7 @@ def labels_of(cells: Cells, name: str) -> Any:
     rows = [i for i, place in enumerate(places, 1) if place in empty] if empty else []
     if rows:
         row = f"row {cells.n_before + rows[0]} below the header of {cells.path}"
-        raise UserError(f"column {name!r} is empty in {row}; leave out such rows")
+        raise UserError(f"column {name!r} is empty in {row}; remove such rows")
     return np.array(["" if text is None else text for text in texts])[places]
 
 
@@ -645,8 +648,9 @@ def read_training_table(options: Any) -> TrainingTable:
         notes.append(f"{cells.n_unnamed} column(s) without a name are left out, as an index is.")
     if found:
         notes.append(
-            f"{len(found)} of {len(columns)} columns are not in a --schema: whether they hold "
-            "numbers, dates, truth values or texts is read from the file and declared public."
+            f"{len(found)} of {len(columns)} columns are not in a --schema: their "
+            "kinds (number, date, boolean or text) are inferred from the file and "
+            "declared public."
         )
     if classes is None:
         notes.append(
@@ -682,16 +686,16 @@ def _check_labels(path: Path, target: str, y: NDArray[Any], classes: Sequence[st
     if classes is not None:
         if not set(seen.tolist()) <= set(classes):
             raise UserError(
-                f"column {target!r} of {path} holds a label that is not in the label set of "
-                "--classes or --schema; name all labels there"
+                f"column {target!r} of {path} contains a label that is not in the "
+                "label set of --classes or --schema; add all labels there"
             )
     elif len(seen) < 2:
         raise UserError(
-            f"all rows of {path} have the same label; state the label set by --classes, in which "
-            "a label may be absent from the data"
+            f"all rows of {path} have the same label; state the label set by "
+            "--classes, which may contain labels that do not occur"
         )
     elif len(seen) > _MOST_CLASSES:
         raise UserError(
-            f"column {target!r} of {path} has more than {_MOST_CLASSES} different labels; the "
-            "label must be a class, or state the label set by --classes"
+            f"column {target!r} of {path} has more than {_MOST_CLASSES} different "
+            "labels; choose a column of classes, or state the label set by --classes"
         )

@@ -135,8 +135,9 @@ class PublicFacts:
         """Refuse chunks, people or weights where it is not proved that a plan may have them."""
         if self.is_chunked and "chunks" not in takes:
             raise ValueError(
-                "rows in chunks are not supported with these parameters: docs/scaling.md lists "
-                "what takes them. Give the rows as an array, for example X.compute()"
+                "rows in chunks are not supported with these parameters: "
+                "docs/scaling.md lists the estimators and parameters that support "
+                "them. Give the rows as an array, for example X.compute()"
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(

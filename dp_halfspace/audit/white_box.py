@@ -268,7 +268,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     level = noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
         findings.append(
-            f"noise is too small: right noise looks like this with probability {level:.1e}"
+            f"noise is too small: correct noise would be this small with probability {level:.1e}"
         )
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
@@ -278,7 +278,9 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
         epsilon, delta = record.epsilon, record.delta
         recomposed = max(_recompose(history.mechanisms(), record) for history in histories)
         if recomposed > epsilon * (1.0 + _COMPOSITION_SLACK):
-            findings.append(f"releases cost epsilon={recomposed:.6g}, charged is {epsilon:.6g}")
+            findings.append(
+                f"releases cost epsilon={recomposed:.6g}, but the charge is {epsilon:.6g}"
+            )
     return ReplayResult(tuple(releases), epsilon, delta, recomposed, level, tuple(findings))
 
 
@@ -653,7 +655,7 @@ def utilities(choice: Any, value: Array) -> Array:
             return -value.astype(np.float64)
         case GeneralizedChoice():
             return -choice.normalise_costs(value)
-    raise TypeError(f"{type(choice).__name__} is no mechanism that an audit knows")
+    raise TypeError(f"{type(choice).__name__} is not a mechanism that an audit knows")
 
 
 def lists_of(choice: Any, utilities: Array) -> list[Array]:

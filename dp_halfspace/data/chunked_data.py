@@ -43,8 +43,9 @@ def checked_chunks(
     found = list(given.each(_inspect_chunk, sample.dtype, sample.shape[1], allow_missing).values())
     if None in found:
         raise ValueError(
-            "X holds a chunk that is no table of real numbers with the columns of the others: "
-            "encode text and categories as numbers, and sparse chunks as dense ones, first"
+            "X contains a chunk that is not a table of real numbers with the columns "
+            "of the others: encode text and categories as numbers, and convert sparse "
+            "chunks to dense ones"
         )
     counts = tuple(size for size, _, _ in found)
     if not sum(counts):
@@ -104,7 +105,7 @@ def _encode_labels(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, ND
 # Pseudo-random keys of the words of a block of a checksum, the same on all workers.
 _KEYS = np.frombuffer(shake_256(b"chunks that stay the same").digest(4096), dtype="<u8")
 
-_SAME_CHUNKS = "X and y must have the same chunks: as many of them, with as many rows"
+_SAME_CHUNKS = "X and y must have the same number of chunks, with the same numbers of rows"
 
 
 def as_chunks(X: Any) -> Chunks:
@@ -210,9 +211,9 @@ def _check_unchanged(chunk: Any, mark: bytes) -> Any:
     """
     if _checksum(chunk) != mark:
         raise RuntimeError(
-            "this chunk has changed between two passes: rows and labels must come with the same "
-            "values in the same order whenever they are read. Persist, or write to a file, what a "
-            "shuffle or a random imputation has made"
+            "this chunk changed between two passes: every pass must read the same "
+            "rows and labels in the same order. Persist the result of a shuffle or of "
+            "a random imputation, or write it to a file"
         )
     return chunk
 

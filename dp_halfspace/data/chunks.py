@@ -152,7 +152,10 @@ def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         kind = type(error).__name__
     # The exception is raised outside the handler, so that the error is not its context.
-    raise RuntimeError(f"a chunk could not be computed: {kind}, of which no more is said here")
+    raise RuntimeError(
+        f"a chunk could not be computed: {kind}, whose message is not shown because it may "
+        "quote data"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,10 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         if is_own(error):
             return _Failure(type(error), str(error))
-        return _Failure(RuntimeError, f"{type(error).__name__}, of which no more is said here")
+        return _Failure(
+            RuntimeError,
+            f"{type(error).__name__}, whose message is not shown because it may quote data",
+        )
 
 
 def is_own(error: Exception) -> bool:

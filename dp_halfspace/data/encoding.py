@@ -123,7 +123,7 @@ class Encoding:
         if missing:
             what, verb = ("column", "was") if len(missing) == 1 else ("columns", "were")
             names = ", ".join(map(repr, missing))
-            raise ValueError(f"X has no {what} {names}, which {verb} there at the fit")
+            raise ValueError(f"X has no {what} {names}, which {verb} in the table of the fit")
         return [place[column.name] for column in self.columns]
 
 

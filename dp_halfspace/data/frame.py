@@ -135,7 +135,7 @@ def read_frame(X: Any) -> Frame:
         frame = _from_pandas(X) if hasattr(X, "iloc") else _from_array(np.asarray(X))
     twice = sorted(name for name, count in Counter(frame.names).items() if count > 1)
     if twice:
-        raise ValueError(f"X has several columns {twice[0]!r}: names tell columns apart")
+        raise ValueError(f"X has several columns {twice[0]!r}: column names must be unique")
     for name, column in zip(frame.names, frame.columns, strict=True):
         dtype = getattr(column, "dtype", None)
         stored = getattr(getattr(dtype, "categories", None), "dtype", dtype)
@@ -205,7 +205,7 @@ def _is_row(row: Any) -> bool:
 def _from_lists(rows: Sequence[Any]) -> Frame:
     """Return the columns of rows in lists; numpy would choose one type for all of them."""
     if not all(map(_is_row, rows)):
-        raise ValueError("X must be two-dimensional: one of its rows is no list of cells")
+        raise ValueError("X must be two-dimensional: one of its rows is not a list of cells")
     rows = [row if isinstance(row, list | tuple) else list(row) for row in rows]
     width = len(rows[0])
     if any(len(row) != width for row in rows):

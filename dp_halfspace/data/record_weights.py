@@ -66,8 +66,9 @@ def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> Training
     """Return a training set with weights of the records; errors never show a weight."""
     if data.people is not None:
         raise ValueError(
-            "sample_weight is not supported beside groups: rows of a person weigh one over their "
-            "number. Give one of the two"
+            "sample_weight is not supported together with groups, where the weight of "
+            "a row is one over the number of rows of its person. Give only one of the "
+            "two"
         )
     if isinstance(data.X, Chunks):
         raise ValueError(
@@ -81,8 +82,9 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
     """Return weights, rounded down to multiples of a public power of two."""
     if n_samples < _FEWEST:
         raise ValueError(
-            f"sample_weight needs at least {_FEWEST} records, got {n_samples}: of so few, weighed "
-            "down, a private fit learns nothing. Leave out sample_weight"
+            f"sample_weight needs at least {_FEWEST} records, got {n_samples}: a "
+            "private fit learns nothing from fewer weighted records. Leave out "
+            "sample_weight"
         )
     refuse_foreign_arrays("sample_weight", sample_weight)
     weights = _numbers(sample_weight)
@@ -97,9 +99,9 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
         )
     if not ((weights >= 0.0) & (weights <= 1.0)).all():
         raise ValueError(
-            "sample_weight contains a missing value or a number outside [0, 1]: divide by a PUBLIC "
-            "bound on the weights, and replace what is missing with a rule that does not depend on "
-            "the private data"
+            "sample_weight contains a missing value or a number outside [0, 1]: "
+            "divide by a PUBLIC bound on the weights, and replace missing weights by "
+            "a rule that does not depend on the private data"
         )
     bits = min(_GRID_BITS, _EXACT_BITS - n_samples.bit_length())
     return np.asarray(np.ldexp(np.floor(np.ldexp(weights, bits)), -bits))

@@ -41,17 +41,19 @@ _MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
 # Errors that depend on types only: on that of y as a whole and those of the public labels.
 _NUMBERS_FOR_TEXTS = (
-    ": y holds numbers, and classes texts. cross_val_predict of scikit-learn replaces labels by "
-    "their positions, but for method='predict': state classes=[0, 1, ...] there"
+    ": y contains numbers, and classes contains strings. cross_val_predict of "
+    "scikit-learn replaces labels by their positions unless method='predict': state "
+    "classes=[0, 1, ...] there"
 )
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
 _RULE = "with a rule that does not depend on the private data"
 LABEL_SET = (
-    "classes=None takes the label set from y and declares it public: a single record with a rare "
-    "label then changes the shape of the model or makes the fit fail, which the guarantee does not "
-    "cover. State the label set, which may hold labels that do not occur: classes=[...]"
+    "classes=None takes the label set from y and declares it public: a single record "
+    "with a rare label then changes the shape of the model or makes the fit fail, "
+    "which the guarantee does not cover. State the label set, which may contain "
+    "labels that do not occur: classes=[...]"
 )
 
 
@@ -219,7 +221,7 @@ def check_features(
         X = type(X).from_arrays(texts, names=X.column_names)
     table = check_two_dimensional(X)
     # Most inputs are an array of numbers.
-    is_array_of_numbers = _kind_of(X) in "biufc"
+    is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
     speaks = not is_array_of_numbers and has_speaking_cells(X)
     if speaks and isinstance(X, list | tuple):
         X, speaks = with_nan(X), False
@@ -265,7 +267,6 @@ def _convert_features(
     The caller raises, because an exception raised here would have that message as its context.
     """
     kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
-    is_opaque = _kind_of(X) not in "biufc"
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": kinds, "ensure_all_finite": False}
     try:
         if read is None:
@@ -279,6 +280,7 @@ def _convert_features(
     except Exception as error:
         # The error of a conversion may quote an object, so only messages about shapes are passed
         # on.
+        is_opaque = _kind_of(X) not in "biufc"
         if (is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error)):
             return None
         raise
@@ -328,8 +330,8 @@ def refuse_foreign_arrays(name: str, values: Any) -> None:
     """
     if is_chunked(values):
         raise ValueError(
-            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
-            f"as an array, for example {name}.compute()"
+            f"{name} is in chunks, which is not supported here, or not together with "
+            f"an array: give it as an array, for example {name}.compute()"
         )
 
     rows = values if isinstance(values, list | tuple) else ()
@@ -353,7 +355,7 @@ def _refuse_dates(X: Any, table: Any) -> None:
     if bad:
         raise ValueError(
             f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: "
-            "turn them into numbers first, for example days since a fixed date"
+            "convert them to numbers first, for example days since a fixed date"
         )
 
 
@@ -541,8 +543,9 @@ def _refuse_rounded(label_set: NDArray[Any]) -> None:
     """
     if (np.abs(label_set.astype(np.float64)) >= _FIRST_ROUNDED).any():
         raise ValueError(
-            "classes has whole numbers from 2^53 on, and y holds floats, which cannot tell them "
-            "apart: give such labels as whole numbers of one type, or as text"
+            "classes contains whole numbers from 2^53 on, and y contains floats, "
+            "which cannot distinguish them: give such labels as whole numbers of one "
+            "type, or as text"
         )
 
 
@@ -595,7 +598,10 @@ def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People 
 def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the person of each row, numbered by first rows; errors name and count nobody."""
     refuse_foreign_arrays("groups", groups)
-    rule = "groups must be one-dimensional: one hashable value, who it belongs to, for each row"
+    rule = (
+        "groups must be one-dimensional: one hashable value for each row, the person that "
+        "it belongs to"
+    )
     if isinstance(groups, str | bytes) or getattr(groups, "ndim", 1) != 1:
         raise ValueError(rule)
     number: dict[Any, int] = {}
@@ -618,15 +624,16 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         raise ValueError(rule)
     if len(values) != n_rows:
         raise ValueError(
-            "groups and X must have the same number of rows. The numbers are not said, since how "
-            "many rows people have is private: compare len(groups) with len(X)"
+            "groups and X must have the same number of rows. The numbers are not "
+            "shown, because the number of rows of a person is private: compare "
+            "len(groups) with len(X)"
         )
     if has_missing:
         raise ValueError("groups contains a missing value: every row needs a person")
     if is_rounded:
         raise ValueError(
-            "groups contains floats from 2^53 on, which cannot tell whole numbers apart: read such "
-            "ids as text"
+            "groups contains floats from 2^53 on, which cannot distinguish whole "
+            "numbers: read such identifiers as text"
         )
     return np.array(same, dtype=np.intp)[owners]
 

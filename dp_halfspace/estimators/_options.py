@@ -33,10 +33,10 @@ def checked_tilt(tilt: float) -> float:
     """Return the tilt, or raise if the tilted risk is not convex."""
     if tilt != 0.0 and not is_public_number(tilt):
         raise ValueError(
-            "tilt must be 0, or between 1e-50 and 1e50. A negative tilt, which plays the largest "
-            "losses down, is not a convex problem, and an infinite one has no bounded "
-            "sensitivity: use tilt=0 for the mean loss, a larger tilt for larger weights of the "
-            "largest losses"
+            "tilt must be 0, or between 1e-50 and 1e50. A negative tilt, which "
+            "reduces the weight of the largest losses, is not a convex problem, and "
+            "an infinite one has no bounded sensitivity: use tilt=0 for the mean "
+            "loss, a larger tilt for larger weights of the largest losses"
         )
     return float(tilt)
 
@@ -63,10 +63,10 @@ def planned_attack(
     if radius != 0.0 and not (is_public_number(radius) and radius < data_norm):
         # The whole norm of a row can be in one column, so the limit is the same for both norms.
         raise ValueError(
-            "adversary_radius must be 0, or at least 1e-50 and less than data_norm: an adversary "
-            "who moves rows by their largest norm leaves nothing of them, and the coefficients of "
-            "every data set are zero. Use a smaller adversary_radius, in the units of the "
-            "columns, or 0 for no adversary"
+            "adversary_radius must be 0, or at least 1e-50 and less than data_norm: "
+            "an adversary who moves rows by their largest norm can move every row to "
+            "zero, so that all coefficients are zero. Use a smaller adversary_radius, "
+            "in the units of the columns, or 0 for no adversary"
         )
     if radius == 0.0:
         return None
@@ -147,7 +147,7 @@ def read_directions(monotone: Any, names: Sequence[str]) -> dict[int, bool]:
     found = {}
     for name, direction in monotone.items():
         if str(name) not in place:
-            raise ValueError(f"monotone names {name!r}, which is no column of numbers or dates")
+            raise ValueError(f"monotone names {name!r}, which is not a column of numbers or dates")
         if direction not in DIRECTIONS:
             raise ValueError(
                 f'monotone[{name!r}] must be "increasing" or "decreasing", got {direction!r}'

@@ -189,8 +189,8 @@ _MOST = 0.3
 # used for which the total is proved.
 _PARTS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.01)
 _WANTED = (
-    "prior must be a fitted linear model with coef_ and intercept_, behind a StandardScaler or "
-    "not, or a pair (coefficients, intercepts)"
+    "prior must be a fitted linear model with coef_ and intercept_, with or without a "
+    "StandardScaler before it, or a pair (coefficients, intercepts)"
 )
 
 
@@ -208,11 +208,11 @@ def read_prior(prior: Any, data: TrainingData) -> LinearPrior:
     if isinstance(getattr(last, "scaler_", None), ColumnScaler):
         steps = [*steps[:-1], last.scaler_, last]
     elif getattr(last, "scaler_", None) is not None:
-        raise ValueError("prior reads columns on a scale of their logarithm: it is not linear")
+        raise ValueError("prior uses logarithms of the columns, so it is not linear")
     names = getattr(steps[0], "feature_names_in_", None)
     seen = data.feature_names
     if names is not None and seen is not None and list(names) != list(seen):
-        raise ValueError("prior was fitted to other columns, or in another order, than X has")
+        raise ValueError("prior was fitted to other columns than those of X, or in another order")
     found = _checked(last.coef_, last.intercept_, data, last.classes_)
     coefficients, intercepts, fill = found.coefficients, found.intercepts, found.fill
     for step in reversed(steps[:-1]):
@@ -252,12 +252,14 @@ def _checked(
             "for two classes, else one for each class; one column for each column of X"
         ) from None
     if not (np.abs(np.column_stack([found, offsets])) <= NUMBER_RANGE[1]).all():
-        raise ValueError(f"prior holds a number that is not finite or beyond {NUMBER_RANGE[1]:g}")
+        raise ValueError(
+            f"prior contains a number that is not finite or beyond {NUMBER_RANGE[1]:g}"
+        )
     if classes is None:
         return LinearPrior(found, offsets, fill)
     own, wanted = list(np.asarray(classes).tolist()), data.classes.tolist()
     if sorted(map(str, own)) != sorted(map(str, wanted)) or set(own) != set(wanted):
-        raise ValueError("prior was fitted to other labels than classes states")
+        raise ValueError("prior was fitted to other labels than those of classes")
     if own == wanted:
         return LinearPrior(found, offsets, fill)
     if size == 1:

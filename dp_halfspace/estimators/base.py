@@ -338,7 +338,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     # A public model that a fit may keep; a parameter of those classes that support it.
     prior = None
-    # Whether column scales are learned if `data_norm` is not stated.
+    # Whether column scales are learnt if `data_norm` is not stated.
     _learns_scales: ClassVar[bool] = True
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
@@ -524,9 +524,12 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.fill_value_ = 0.0 if learns else None
         self.scaler_ = None
         if fitted.scales is not None:
-            from dp_halfspace.preprocessing.scalers import scaler_of  # noqa: PLC0415
+            from dp_halfspace.preprocessing.scalers import ReleasedScaler  # noqa: PLC0415
 
-            self.scaler_ = scaler_of(fitted.scales, data.feature_names)
+            self.scaler_ = ReleasedScaler(fitted.scales.center, fitted.scales.scale)
+            self.scaler_.n_features_in_ = self.n_features_in_
+            if data.feature_names is not None:
+                self.scaler_.feature_names_in_ = data.feature_names
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
 

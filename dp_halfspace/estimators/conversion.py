@@ -187,12 +187,13 @@ def _without_steps(estimator: Any, data_norm: float | None) -> tuple[list[KeptPa
             continue
         if kind not in _OWN_STEPS:
             raise ValueError(
-                f"step {name!r} ({kind}) has no counterpart: convert the last step alone and keep "
-                "the step in front if inspection.check_pipeline finds nothing in it, or take "
-                "PrivateTableClassifier for columns of texts"
+                f"step {name!r} ({kind}) has no counterpart: convert only the last "
+                "step, and keep this step if inspection.check_pipeline reports "
+                "nothing about it, or use PrivateTableClassifier for columns of "
+                "strings"
             )
         if data_norm is not None:
-            reason = "rows are scaled down to data_norm; leave it out to learn the columns"
+            reason = "rows are scaled down to data_norm; leave it out to learn the column scales"
             steps.append(KeptParameter(name, step, f"data_norm={data_norm!r}", reason))
         else:
             steps.append(KeptParameter(name, step, "data_norm=None", _OWN_STEPS[kind]))
@@ -236,7 +237,7 @@ def _linear(parameter: str, loss: str | None, alpha: float | None) -> _Made:
         return OutputPerturbationClassifier(**own, **common)
 
     kept = {
-        parameter: (f"alpha={alpha:g}", "the weight of the squared norm beside a mean of losses"),
+        parameter: (f"alpha={alpha:g}", "the weight of the squared norm relative to the mean loss"),
         "loss": (f"loss={loss!r}", ""),
     }
     return made, kept

@@ -384,9 +384,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             return None
         if facts.is_chunked:
             raise ValueError(
-                "rows in chunks are not supported behind a preconditioner: use "
-                "preconditioner=False for rows clipped to data_norm, or give the rows as an "
-                "array, for example X.compute()"
+                "rows in chunks are not supported with a preconditioner: use "
+                "preconditioner=False for rows clipped to data_norm, or give the rows "
+                "as an array, for example X.compute()"
             )
         intercept = self._constant_column()
         constant = None if intercept is None else settings.constant_column * intercept

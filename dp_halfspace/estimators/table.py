@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 _KEPT = 2**28
 # Half of the range of a column on the scale of its cosine features.
 _HALF_RANGE = 1.5
-# From this value of n mu / sqrt(columns) on, column scales are also learned within stated ranges.
+# From this value of n mu / sqrt(columns) on, column scales are also learnt within stated ranges.
 _RANGES_LEARN = 150.0
 
 
@@ -109,7 +109,7 @@ class _Engine(PrivateKernelClassifier):
     count: DiscreteLaplaceNoise | None = None
 
     def _facts(self, data: TrainingData) -> PublicFacts:
-        # Columns with stated ranges get the same scale as columns with learned ones.
+        # Columns with stated ranges get the same scale as columns with learnt ones.
         facts = super()._facts(data)
         return replace(
             facts,
@@ -493,8 +493,9 @@ class PrivateTableClassifier(PrivateClassifier):
         plan = self._small_fit(data, budget) or self._engine_fit(data, budget)
         if threshold is not None and plan.calibration is None:
             raise ValueError(
-                "threshold needs counts of scores, for which so few rows and so small an epsilon "
-                "leave nothing: give more of either, or threshold=None"
+                "threshold needs noisy counts of scores, for which the number of rows "
+                "and epsilon are too small: use more rows, a larger epsilon, or "
+                "threshold=None"
             )
         return replace(plan, threshold=threshold)
 
@@ -688,8 +689,9 @@ class PrivateTableClassifier(PrivateClassifier):
         directions = read_directions(monotone, numbers)
         if not isinstance(self.model_, PrivateKernelClassifier):
             raise ValueError(
-                "with_monotone needs a score that is a sum of curves, and a table of few rows or "
-                'of a rare class has one selected classifier: features="additive" or "linear"'
+                "with_monotone needs a score that is a sum of curves, and the model "
+                "of a small table or of a rare class is one selected classifier: use "
+                'features="additive" or "linear"'
             )
         changed = copy(self)
         changed.model_ = self.model_._with_curves(directions)
@@ -822,7 +824,7 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
 def _learnt_columns(
     columns: tuple[Column, ...], n_samples: int, budget: Budget
 ) -> NDArray[np.bool_]:
-    """Return which columns have learned scales: those without a range, or all of them."""
+    """Return which columns have learnt scales: those without a range, or all of them."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
     strength = 0.0 if budget.is_pure else n_samples * budget.mu
     return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))

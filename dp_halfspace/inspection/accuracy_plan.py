@@ -270,7 +270,10 @@ def plan_accuracy(
         rows, labels = check_X_y(X, y, ensure_all_finite="allow-nan", dtype=np.float64)
         sizes = rows.shape[1], len(np.unique(labels))
         if (n_features or sizes[0], n_classes or sizes[1]) != sizes:
-            raise ValueError(f"X and y have {sizes[0]} columns and {sizes[1]} classes: say so")
+            raise ValueError(
+                f"X and y have {sizes[0]} columns and {sizes[1]} classes, which n_features "
+                "and n_classes must state"
+            )
         tables = (_split(n_samples, rows, labels, rng) for _ in range(n_repeats))
     model = clone(AdaptiveMarginClassifier() if estimator is None else estimator)
     seeds = None if random_state is None else rng

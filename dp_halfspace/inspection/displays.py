@@ -315,7 +315,7 @@ class EpsilonAccuracyDisplay:
 
         kind = type(estimator).__name__
         if "epsilon" not in getattr(estimator, "get_params", dict)():
-            raise ValueError(f"estimator must have a parameter epsilon, which {kind} has not")
+            raise ValueError(f"estimator must have a parameter epsilon, which {kind} does not have")
         checked_size("n_repeats", n_repeats)
         title, results = kind if name is None else name, []
         for number in range(n_repeats):

@@ -188,7 +188,7 @@ class Account:
             f"delta={cap.delta!r} is spent, and epsilon={left} at delta={kind!r} is left. "
         )
         if cap.adaptive and math.isinf(_as_gaussian(record.events)):
-            text += "An adaptive ledger takes Gaussian and pure DP releases only. "
+            text += "An adaptive ledger accepts Gaussian and pure DP releases only. "
         if float(most):
             return text + f"A {release} at delta={at!r} fits up to epsilon={most}"
         return text + f"No {release} fits any more"

@@ -89,8 +89,8 @@ class Statement:
         entries = "<p>None: the ledger is new.</p>"
         if self.entries:
             entries = (
-                f"<p>Every epsilon is {at}, that of the cap. What a fit claims at a delta of its "
-                "own is among its details.</p>\n"
+                f"<p>Every epsilon is {at}, that of the cap. The claim of a fit at its "
+                "own delta is in its details.</p>\n"
                 + "\n".join(["<table>", self._page_head(), *self._page_rows(), "</table>"])
             )
         sections = {
@@ -99,10 +99,11 @@ class Statement:
             f"and rounded up.</p>\n{table((at, spent))}",
             "What is left": table(*left),
             "Entries": entries,
-            "Digest": "<p>SHA-256 of the last entry and, through it, of all entries before and of "
-            "the terms, whose digest is the first: each covers the JSON text of [digest before, "
-            "number, time, record], in which the record holds everything that this page says of "
-            f"an entry.</p>\n<p><code>{self.digest}</code></p>",
+            "Digest": "<p>SHA-256 digest of the last entry, which covers all entries and the "
+            "terms: each digest is that of the JSON text of [previous digest, number, "
+            "time, record], in which the record contains everything that this page "
+            "states about an entry. The digest before the first entry is that of the "
+            f"terms.</p>\n<p><code>{self.digest}</code></p>",
             "Signed": table(("Name", ""), ("Place and date", ""), ("Signature", ""), kind="sign"),
         }
         day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
@@ -149,7 +150,7 @@ class Statement:
         """Return the guarantee of the total budget in sentences."""
         cap = self.cap
         is_free = cap.adaptive or cap.delta == 0.0
-        condition = "" if is_free else ", if their budgets did not follow earlier results"
+        condition = "" if is_free else ", if their budgets did not depend on earlier results"
         parts = self._spending().describe()
         return (
             f"All releases from this data set that are charged here are together ({cap.epsilon:g}, "

@@ -126,7 +126,7 @@ class MemoryStore(_HasTerms):
             yield transaction
             # Only a signal handler of this thread can have run in between; its entries are kept.
             if self._rows is not begun:
-                raise BudgetError("another charge came in the middle of this one: charge again")
+                raise BudgetError("another charge interrupted this one: charge again")
             self._rows = begun + transaction.added
 
 
@@ -253,8 +253,9 @@ class FileStore(_HasTerms):
             raise ValueError(f"{path} is not a privacy ledger of this version")
         if version == 1:
             raise ValueError(
-                f"{path} was made by an earlier version, in which a ledger had no digest of its "
-                "terms: make a new one, whose cap is what this one has left by that version"
+                f"{path} was made by an earlier version, in which a ledger had no "
+                "digest of its terms: create a new ledger with the remaining budget "
+                "that the earlier version states"
             )
         try:
             with _connected, closing(_connect(path)) as connection:

@@ -625,8 +625,9 @@ def _pairs(
         room = feasible_ridge(risk, ridge, epsilon, delta, others)
         if room is None:
             raise BudgetError(
-                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the threshold "
-                "leaves nothing for the ranking; lower threshold_share"
+                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the "
+                "threshold uses all of it, and nothing remains for the ranking. Lower "
+                "threshold_share"
             )
         plan = plan_objective(risk, room, epsilon, delta, earlier=others)
     else:
