@@ -1087,7 +1087,7 @@ MUTANTS = [
         ),
         (
             "_check_streams",
-            'raise UserError("standard output is closed: there is nowhere to write to")',
+            'raise UserError("standard output is closed, so no result can be written")',
             "sys.stdout = io.StringIO()",
             "tests/cli/test_booking.py::test_a_closed_standard_output_is_refused_first",
         ),

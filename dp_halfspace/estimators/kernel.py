@@ -1,4 +1,4 @@
-"""A private halfspace in the space of random features: kernel classification."""
+"""Private kernel classification: a linear classifier of random features."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return self._with_curves(read_directions(monotone, list(map(str, column_names(self)))))
 
     def _with_curves(self, directions: Mapping[int, bool]) -> Self:
-        """Return a copy with monotone effects of columns, by their positions."""
+        """Return a copy with monotone effects of the columns at these positions."""
         curves = monotone_curves(
             self._released_margins,
             self.feature_map_,
@@ -377,9 +377,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     def _plan_whitened(
         self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
     ) -> tuple[AdditiveMap, WhiteningPlan, Budget] | None:
-        """Plan Fourier features in whitened columns, and what they leave of a budget.
+        """Plan Fourier features in whitened columns, and return the remaining budget.
 
-        None where they do not help, or the fit is not that of the default steps.
+        The result is None if they do not help, or the fit does not use the default steps.
         """
         if not self._is_default(budget):
             return None
@@ -404,14 +404,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     def _draw_whitened(
         self, problem: Problem, facts: PublicFacts, mu: float, seed: int
     ) -> AdditiveMap | None:
-        """Draw the features whose frequencies follow a release, None where they do not help."""
+        """Draw features with frequencies that depend on a release, None if they do not help."""
         if not facts.in_column_scales:
             return None
         size = None if isinstance(self.n_components, str) else int(self.n_components)
         return draw_whitened_features(problem, size, mu, seed)
 
     def _margin(self) -> float | None:
-        """Return the margin that is known, if one is."""
+        """Return the known margin, if there is one."""
         return None if isinstance(self.margin, str) else float(self.margin)
 
     def _plan_training(

@@ -293,7 +293,7 @@ class Permit:
             is_gaussian = all(isinstance(event, Gaussian) for event, _ in counts)
             is_covered = is_gaussian and total_mu(counts) <= choice.mu
         if not is_covered:
-            raise RuntimeError(f"{choice} does not cover what is about to be released")
+            raise RuntimeError(f"{choice} does not cover the next release")
         self.consume(choice)
         with self._lock:
             self._unspent.update(single_runs(events))
