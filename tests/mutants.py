@@ -3562,6 +3562,12 @@ MUTANTS = [
             "test_one_object_changes_no_other_row",
         ),
         (
+            "date_in_format",
+            "return number_of(cell) if is_stored_as_date else math.nan",
+            "return math.nan",
+            "test_a_date_in_another_format_reads_the_same_from_dates_and_from_texts",
+        ),
+        (
             "_parse_number",
             "_ONE_GROUP[other].fullmatch(text)",
             "True",
@@ -3797,6 +3803,24 @@ MUTANTS = [
     *of(
         "privacy/mechanisms.py",
         "tests/privacy/test_mechanisms.py",
+        (
+            "L2LaplaceNoise.__post_init__",
+            'check_scale(self.scale, "scale")',
+            "pass",
+            "test_scales_out_of_range_are_refused_before_a_charge",
+        ),
+        (
+            "Permit.choose",
+            "GaussianNoise | L2LaplaceNoise | NoNoise",
+            "GaussianNoise | NoNoise",
+            "test_choice_by_additive_noise_is_the_best_of_what_was_released",
+        ),
+        (
+            "Permit.choose",
+            "released.argmin() if is_cost else released.argmax()",
+            "values.argmin() if is_cost else values.argmax()",
+            "test_choice_by_additive_noise_is_the_best_of_what_was_released",
+        ),
         (
             "Permit.enter",
             "Fraction(loss) * count",
