@@ -4434,6 +4434,28 @@ MUTANTS = [
     ),
     *of(
         "privacy/events.py",
+        "tests/privacy/test_events.py",
+        (
+            "gaussian_terms",
+            "1.0 + (number + 1) * 2.0**-51",
+            "1.0",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
+        (
+            "gaussian_terms",
+            "max(a, _LEAST)",
+            "a",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
+        (
+            "gaussian_terms",
+            "1.0 + max(number - 1, 0) * 2.0**-51",
+            "1.0",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
         "tests/privacy/test_record.py",
         (
             "to_dp_event",
