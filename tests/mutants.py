@@ -916,6 +916,12 @@ MUTANTS = [
         "ledger/store.py",
         "tests/ledger/test_ledger_file.py",
         (
+            "FileStore.open",
+            "if not is_whole",
+            "if False",
+            "test_damage_of_pages_that_hold_no_entry_is_seen_when_a_file_is_opened",
+        ),
+        (
             "_account_in",
             "and hashlib.sha256(account.terms.encode()).hexdigest() == account.digest",
             "",
@@ -1493,6 +1499,12 @@ MUTANTS = [
     *of(
         "privacy/accounting.py",
         "tests/privacy/test_accounting.py",
+        (
+            "mu_beside",
+            "return Exponential(choice), Gaussian(mu)",
+            "return (Gaussian(mu),)",
+            "test_mu_beside_pure_epsilon_spends_the_budget",
+        ),
         (
             "round_up",
             "if nearest >= value else math.nextafter(nearest, math.inf)",
@@ -4440,6 +4452,12 @@ MUTANTS = [
             "1.0 + (number + 1) * 2.0**-51",
             "1.0",
             "test_a_product_of_profiles_is_rounded_up",
+        ),
+        (
+            "_merge_terms",
+            "max(s, shift), max(m, square)",
+            "shift, square",
+            "test_terms_that_are_added_up_have_the_largest_shift_and_mu",
         ),
         (
             "gaussian_terms",

@@ -170,3 +170,10 @@ def test_a_product_of_profiles_is_rounded_up():
         assert max(Fraction(found) ** 2 for *_, found in terms) >= count * Fraction(mu) ** 2
     rare = RandomStopping(1.0, 0.0, ((1.0, 0.0, 0.1), (1e-200, 1.0, 1.0)))
     assert min(weight for weight, *_ in gaussian_terms(((rare, 2),))) > 0.0
+
+
+def test_terms_that_are_added_up_have_the_largest_shift_and_mu():
+    small, large = (1.0, 0.5, 0.1), (1.0, 0.5 * (1 + 1e-14), 0.1 * (1 + 1e-14))
+    for terms in ((small, large), (large, small)):
+        ((weight, shift, mu),) = gaussian_terms(((RandomStopping(1.0, 0.0, terms), 1),))
+        assert (weight, shift >= large[1], mu >= large[2]) == (2.0, True, True)
