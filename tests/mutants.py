@@ -459,6 +459,12 @@ MUTANTS = [
         "tests/ledger/test_ledger.py",
         (
             "MemoryStore.transaction",
+            "with self._lock:",
+            "if True:",
+            "test_a_charge_waits_for_the_charge_of_another_thread",
+        ),
+        (
+            "MemoryStore.transaction",
             "self._rows is not begun",
             "False",
             "test_a_charge_in_the_middle_of_a_charge_is_not_lost",
@@ -3084,6 +3090,18 @@ MUTANTS = [
         "data/people.py",
         "tests/test_persons.py",
         (
+            "People.row_by_row",
+            "function(index)[is_there]",
+            "function(index[is_there])",
+            "test_a_function_of_rows_is_given_lists_of_public_length",
+        ),
+        (
+            "People._tiles",
+            "np.minimum(numbers, counts - 1)",
+            "np.minimum(numbers, counts)",
+            "test_a_function_of_rows_is_given_lists_of_public_length",
+        ),
+        (
             "People.weights_for",
             "(one // self.counts) / one",
             "1.0 / self.counts",
@@ -3771,6 +3789,12 @@ MUTANTS = [
     *of(
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
+        (
+            "PrivateTableClassifier._rare_fit",
+            "facts.is_chunked or",
+            "",
+            "test_steps_alone_follow_rows_in_chunks",
+        ),
         (
             "_RareTableFit.run",
             "min(noisy, n_samples - noisy)",
