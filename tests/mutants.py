@@ -428,6 +428,12 @@ MUTANTS = [
         "model_selection/threshold.py",
         "tests/model_selection/test_threshold.py",
         (
+            "PrivateThresholdClassifier._release",
+            "largest=COUNT_GRID",
+            "largest=1",
+            "test_weights_of_people_leave_room_for_the_factors_of_utilities",
+        ),
+        (
             "_Plan.slack_for",
             "(count or 0.0) + noise",
             "(count or 0.0)",
@@ -437,6 +443,12 @@ MUTANTS = [
     *of(
         "model_selection/conformal.py",
         "tests/model_selection/test_conformal.py",
+        (
+            "PrivateConformalClassifier._release",
+            "largest=16 * COUNT_GRID",
+            "largest=1",
+            "test_weights_of_people_leave_room_for_the_factors_of_utilities",
+        ),
         (
             "PrivateConformalClassifier._plan_release",
             "share * rule.least_missed / (1.0 - share)",
