@@ -3235,9 +3235,27 @@ MUTANTS = [
         "tests/optim/objectives/test_pair_grid.py",
         (
             "logistic_rounding",
-            "_LEBESGUE * sums",
-            "sums",
+            "_LEBESGUE * at_points",
+            "at_points",
             "tests/optim/risks/test_gradient_error.py::test_the_bound_is_the_theorem",
+        ),
+        (
+            "logistic_rounding",
+            "(_COEFFICIENTS + _LEBESGUE) * sums",
+            "_LEBESGUE * sums",
+            "tests/optim/risks/test_gradient_error.py::test_the_bound_is_the_theorem",
+        ),
+        (
+            "_condense",
+            "transform.T @ moments",
+            "transform @ moments",
+            "test_condensed_scores_have_the_sums_of_polynomials",
+        ),
+        (
+            "_find_cells",
+            "< 2**15",
+            "< 2**17",
+            "test_cells_hold_every_score_once",
         ),
         (
             "_sum_softplus",
