@@ -1424,6 +1424,12 @@ MUTANTS = [
         "privacy/randomness.py",
         "tests/privacy/test_randomness.py",
         (
+            "SeededBytes.read",
+            "with self._lock:",
+            "if True:",
+            "test_a_read_waits_for_that_of_another_thread",
+        ),
+        (
             "OperatingSystemBytes.read",
             "os.urandom",
             "bytes",
