@@ -3873,13 +3873,41 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/events.py",
+        "privacy/pld.py",
         "tests/privacy/test_accounting.py",
         (
-            "contract",
-            "[(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)]",
-            "[(1.0, 0.0, event.mu)]",
-            "test_one_of_two_kinds_is_never_dearer_than_its_contract",
+            "either_pld",
+            "log_gdp_delta(mu, inside) < log_range + LOG_SLACK",
+            "log_gdp_delta(mu, inside) > log_range + LOG_SLACK",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+        (
+            "either_pld",
+            "if place:",
+            "if not place:",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "either_pld",
+            "(1.0 - cut - float(mass @ (1.0 + odds)))",
+            "(1.0 - cut - float(mass.sum()))",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_without_choice",
+            "Fraction(choice.epsilon))",
+            "Fraction(0))",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "_without_choice",
+            "[n for _, n in choices] != [1]",
+            "not choices",
+            "test_ten_fits_cost_as_much_as_ten_choices",
         ),
     ),
     *of(
@@ -3905,8 +3933,20 @@ MUTANTS = [
         ),
         (
             "Permit.enter",
-            "Fraction(loss) * count",
-            "Fraction(loss)",
+            "is_covered and count == 1 and not others",
+            "is_covered and not others",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "is_covered and count == 1 and not others",
+            "is_covered and count == 1",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "event.epsilon <= choice.epsilon",
+            "event.epsilon <= 2.0 * choice.epsilon",
             "test_what_neither_kind_covers_is_refused",
         ),
         (
@@ -3927,7 +3967,7 @@ MUTANTS = [
         "tests/ledger/test_cap.py",
         (
             "_as_gaussian",
-            "max(event.mu, _MU_OF_PURE * event.epsilon)",
+            "max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)",
             "event.mu",
             "test_an_adaptive_ledger_counts_the_dearer_kind",
         ),
