@@ -199,7 +199,10 @@ WITHOUT_COUNTERPART = {
     "multi_class": "three classes or more have one model of all of them",
     "decision_function_shape": "scores of three classes or more have one column for each",
     "break_ties": "noisy scores have no ties",
-    "probability": "predict_proba is there anyway",
+    "probability": (
+        "PrivateTableClassifier has calibrated probabilities, and OutputPerturbationClassifier "
+        "those of its logistic loss"
+    ),
     "intercept_scaling": "the constant column has a size of its own, relative to the rows",
     "epsilon": "the width of an insensitive loss; here epsilon is the budget",
     "gamma": (

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,6 +101,8 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     epsilon: float
     random_state: int | None
 
+    # What is learnt from the held-out records, and all that the record of a fit covers.
+    learnt_part: ClassVar[str]
     # The model must have at least one of these methods.
     _methods: tuple[str, ...] = ("predict_proba",)
 

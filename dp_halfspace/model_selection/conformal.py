@@ -163,6 +163,7 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     random_state: int | None = None
     ledger: Any = None
 
+    learnt_part = "size of the sets"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],

@@ -220,6 +220,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     random_state: int | None = None
     ledger: Any = None
 
+    learnt_part = "threshold"
     _methods = ("predict_proba", "decision_function")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
