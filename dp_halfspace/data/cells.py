@@ -155,7 +155,8 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
 def _read_cell(value: Any, decimal: str | None) -> Cell:
     """Distinguish the types; texts come first, because most cells of type object are texts."""
     if isinstance(value, str | bytes | bytearray):
-        text = value if isinstance(value, str) else bytes(value).decode("utf-8", "surrogateescape")
+        # As `with_readable_texts` writes a text of Arrow that is not UTF-8.
+        text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
         return _read_text(str(text).strip(), decimal)
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
