@@ -167,6 +167,11 @@ def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
 def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
     """Warn that a guarantee is weaker than it sounds; of public facts alone, once a fit."""
     _warn_of_calls_around(record)
+    warn_of_weak_budget(record)
+
+
+def warn_of_weak_budget(record: PrivacyRecord) -> None:
+    """Warn of a budget that promises little; of public facts alone."""
     epsilon, delta, n = record.epsilon, record.delta, dict(record.public)["n_samples"]
     unit = "person" if record.adjacency == "replace-one-person" else "record"
     if _WEAK_EPSILON <= epsilon < math.inf:

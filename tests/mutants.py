@@ -2799,6 +2799,12 @@ MUTANTS = [
         ),
         (
             "private_score",
+            "warn_of_weak_budget(record)",
+            "pass",
+            "tests/test_weak_guarantees.py::test_a_score_says_it_too",
+        ),
+        (
+            "private_score",
             'opened_ledger(ledger, "private_score")',
             "None",
             "test_a_score_and_a_fit_share_one_ledger",
@@ -3080,13 +3086,13 @@ MUTANTS = [
         "_budget.py",
         "tests/test_weak_guarantees.py",
         (
-            "warn_of_weak_guarantee",
+            "warn_of_weak_budget",
             "1.0 / n",
             "2.0 / n",
             "test_a_large_delta_is_said_once",
         ),
         (
-            "warn_of_weak_guarantee",
+            "warn_of_weak_budget",
             "_WEAK_EPSILON <= epsilon",
             "_WEAK_EPSILON < epsilon",
             "test_a_large_epsilon_is_said_once",

@@ -286,7 +286,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     ledger = _open_ledger(options)
     booking = _Booking(ledger, options.ledger, private_score.__name__)
     with booking.state_on_failure("the scores were not shown in full"):
-        with _refusals_as_sentences(), single_blas_thread():
+        noted = _warnings_as_notes(err, WEAK_GUARANTEE)
+        with _refusals_as_sentences(), single_blas_thread(), noted:
             budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": booking}
             scores = private_score(
                 model,
@@ -319,6 +320,16 @@ COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
 def _write_text(path: Path, text: str) -> None:
     """Write a text file, in the same encoding on every system."""
     path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _warnings_as_notes(err: TextIO, pattern: str) -> Iterator[None]:
+    """Write the warnings that match as notes; the command says the others in its own words."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        warnings.filterwarnings("always", pattern, PrivacyWarning)
+        warnings.showwarning = lambda message, *_, **__: _note(err, f"{message}.")
+        yield
 
 
 def _note(err: TextIO, text: str) -> None:
@@ -407,11 +418,8 @@ def _train(
         threshold=threshold,
         ledger=booking,
     )
-    with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
-        # The notes of the command replace all other warnings.
-        warnings.simplefilter("ignore", PrivacyWarning)
-        warnings.filterwarnings("always", f"{BY_COUNTS}|{WEAK_GUARANTEE}", PrivacyWarning)
-        warnings.showwarning = lambda message, *_, **__: _note(err, f"{message}.")
+    noted = _warnings_as_notes(err, f"{BY_COUNTS}|{WEAK_GUARANTEE}")
+    with _refusals_as_sentences(), single_blas_thread(), noted:
         try:
             model.fit(_rows_of(options, table), table.y, groups=table.groups)
         except RuntimeError as error:

@@ -35,6 +35,7 @@ TRUSTED = tuple(
     for name in (
         "algorithms.engine.calibration.CalibrationCurve",
         "algorithms.engine.calibration.NoisyCounts",
+        "algorithms.engine.calibration.OperatingPoint",
         "algorithms.engine.column_scales.ColumnScales",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.table.PrivateTableClassifier",

@@ -157,8 +157,7 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
 def _read_cell(value: Any, decimal: str | None) -> Cell:
     """Read a cell by its type; strings come first, because most objects are strings."""
     if isinstance(value, str | bytes | bytearray):
-        text = value if isinstance(value, str) else bytes(value).decode("utf-8", "surrogateescape")
-        return _read_text(str(text).strip(), decimal)
+        return _read_text(_spelt(value), decimal)
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     is_number = isinstance(value, Integral | Decimal | float | np.floating | Rational)
@@ -169,6 +168,12 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
     if hasattr(value, "as_py"):
         return _read_cell(value.as_py(), decimal)
     return _read_time(value) if _is_time(value) else _read_object(value, decimal)
+
+
+def _spelt(value: str | bytes | bytearray) -> str:
+    """Return a text without blanks; bytes as `with_readable_texts` reads those of Arrow."""
+    text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
+    return str(text).strip()
 
 
 def _read_number(value: Any) -> int | float | Decimal | None:
@@ -494,8 +499,8 @@ def category_of(value: Any, decimal: str | None = None) -> str | None:
     A string that means a missing value elsewhere, such as NA, may be a category.
     """
     text = text_of(canonical(value, decimal))
-    if text is None and isinstance(value, str):
-        return value.strip() or None
+    if text is None and isinstance(value, str | bytes | bytearray):
+        return _spelt(value) or None
     return text
 
 

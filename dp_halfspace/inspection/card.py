@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -142,7 +143,7 @@ def card_page(
     inner, uncovered = private_part(model)
     sections = {
         "About": _about(texts or CardTexts()),
-        "What is promised": _promise(inner.privacy_, groups) + _paragraphs(uncovered),
+        "What is promised": _promise(inner, groups) + _paragraphs(uncovered),
         "What to expect": _expectation(inner) + _operating_point(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
@@ -151,7 +152,8 @@ def card_page(
         "For auditors": f"<pre>{escape(inner.privacy_.summary())}</pre>",
         "Made by": _made_by(),
     }
-    heading = type(inner).__name__ if title is None else f"Private model of {title}"
+    part = getattr(inner, "learnt_part", "model")
+    heading = type(inner).__name__ if title is None else f"Private {part} of {title}"
     return page(heading, {name: text for name, text in sections.items() if text})
 
 
@@ -185,8 +187,9 @@ def _paragraphs(texts: Sequence[str]) -> str:
     return "".join(f"\n<p>{escape(printable(text))}</p>" for text in texts)
 
 
-def _promise(record: PrivacyRecord, groups: str | None) -> str:
+def _promise(model: Any, groups: str | None) -> str:
     """State the guarantee, the unit of privacy and the largest success of an attack."""
+    record, part = model.privacy_, getattr(model, "learnt_part", "model")
     unit = {
         "replace-one": "one row of the table, its features and its label",
         "replace-one-person": "one person with all rows",
@@ -208,10 +211,10 @@ def _promise(record: PrivacyRecord, groups: str | None) -> str:
     return (
         f'<p class="claim">(ε, δ)-differential privacy with ε = {epsilon} and '
         f"δ = {delta}. The unit of privacy is {escape(unit)}.</p>\n"
-        "<p>The model would have been almost as likely if any one such unit had been replaced with "
-        f"another one: no outcome becomes more than {factor} times as likely{slack}. "
+        f"<p>The {part} would have been almost as likely if any one such unit had been replaced "
+        f"with another one: no outcome becomes more than {factor} times as likely{slack}. "
         "Suppose an attacker knows everything else and has to decide which of two possible units "
-        f"was in the table. With this model the decision is right in at most {sure} % of the "
+        f"was in the table. With this {part} the decision is right in at most {sure} % of the "
         "cases; without it in 50 %. Other releases about the same table add to this, and facts "
         "about the population as a whole are not hidden. Numbers are rounded up.</p>\n"
         "<p>Limits for an attacker who tests for one of the two units:</p>\n"
@@ -271,11 +274,12 @@ def _public(model: Any, groups: str | None) -> str:
         if kind != "drop"
     ]
     dropped = [name for name, kind in kinds if kind == "drop"]
+    n_columns = len(columns) or getattr(model, "n_features_in_", None)
     people = groups is not None or model.privacy_.adjacency == "replace-one-person"
     text = table(
         ("Number of persons" if people else "Number of rows", facts["n_samples"]),
         (f"Labels, {source}", ", ".join(map(str, model.classes_))),
-        ("Number of columns", len(columns) or model.n_features_in_),
+        *([] if n_columns is None else [("Number of columns", n_columns)]),
         *([("Columns not used", ", ".join(map(str, dropped)))] if dropped else []),
     )
     return text + (f"\n<p>Kinds of the columns:</p>\n{table(*columns)}" if columns else "")
@@ -304,6 +308,8 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
 
 def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
     """Show the effect of every column: curves for a table, coefficients for a linear model."""
+    if hasattr(inner, "learnt_part"):
+        return "<p>Not shown: they are those of the model inside, which has a card of its own.</p>"
     if hasattr(inner, "encoding_"):
         return _curves(TableEffectsDisplay.from_estimator(inner, n_noise_fits=n_noise_fits), inner)
     try:
@@ -473,7 +479,7 @@ def _parameter_text(value: Any) -> str:
 def private_part(estimator: Any) -> tuple[Any, list[str]]:
     """Find the estimator that has a record, and list the parts that the record leaves out."""
     if hasattr(estimator, "privacy_"):
-        return estimator, []
+        return estimator, _around_a_part(estimator)
     if isinstance(estimator, Pipeline) and estimator.steps:
         inner, uncovered = private_part(estimator.steps[-1][1])
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
@@ -495,3 +501,29 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         f"{type(estimator).__name__} has no privacy record: privacy_report needs an "
         "estimator of this package, or a pipeline or a search around one"
     )
+
+
+def _around_a_part(estimator: Any) -> list[str]:
+    """Say what the record of a wrapper of a fitted model leaves out: the model."""
+    part = getattr(estimator, "learnt_part", None)
+    if part is None:
+        return []
+    model = estimator.estimator
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    alone = f"This is the guarantee of the {part} alone, for the held-out records."
+    try:
+        inner, uncovered = private_part(model)
+    except ValueError:
+        return [
+            f"{alone} Not covered: the model inside, {type(model).__name__}, which has no record "
+            "of what it spent. If it was fitted to private records, nothing protects them."
+        ]
+    record = inner.privacy_
+    epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
+    return [
+        f"{alone} The model inside, {type(inner).__name__}, has another one for the records that "
+        f"it was fitted to: ({epsilon}, {delta})-differential privacy, {record.adjacency}. If both "
+        "are records of one data set, the two add up.",
+        *uncovered,
+    ]

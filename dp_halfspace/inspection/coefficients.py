@@ -138,6 +138,11 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     Error messages name the function `asked`.
     """
     check_is_fitted(model)
+    if hasattr(model, "learnt_part"):
+        raise ValueError(
+            f"{asked} needs a linear model, and {type(model).__name__} wraps one: give it the "
+            "estimator inside, whose scores are to be compared with what was learnt"
+        )
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     scalers = [step for step in steps[:-1] if step != "passthrough"]
     if not all(isinstance(scaler, ColumnScaler) for scaler in scalers):
@@ -203,6 +208,8 @@ class UnitFinding:
         The 90 % quantile of the absolute values of new entries, if it is far below `expected_size`.
     expected_size : float or None, default=None
         Root mean square of the column according to the release, if `size` is given.
+    is_date : bool, default=False
+        Whether the numbers are days since 1970-01-01.
     """
 
     column: str
@@ -210,6 +217,7 @@ class UnitFinding:
     expected: tuple[float, float]
     size: float | None = None
     expected_size: float | None = None
+    is_date: bool = False
 
     def __str__(self) -> str:
         low, high = self.expected
@@ -219,10 +227,26 @@ class UnitFinding:
                 f"size, and those of the fit were of the size {self.expected_size:.2g}; is it in "
                 "the unit of the training data?"
             )
-        return (
-            f"column {self.column!r}: the median {self.median:.4g} of the new rows lies outside of "
-            f"{low:.4g} to {high:.4g}; is it in the unit of the training data?"
+        median, first, last = (
+            _date(number) if self.is_date else f"{number:.4g}"
+            for number in (self.median, low, high)
         )
+        kind = "read in the format" if self.is_date else "in the unit"
+        return (
+            f"column {self.column!r}: the median {median} of the new rows lies outside of {first} "
+            f"to {last}; is it {kind} of the training data?"
+        )
+
+
+# Days within which numbers are written as dates: the years 1 to 9999.
+_DAYS = (-719_162, 2_932_896)
+
+
+def _date(days: float) -> str:
+    """Write a number of days since 1970 as a date, or as it is if no calendar has it."""
+    if not _DAYS[0] <= days <= _DAYS[1]:
+        return f"{days:.4g} days after 1970"
+    return str(np.datetime64(round(days), "D"))
 
 
 def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
@@ -272,8 +296,10 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
     check_is_fitted(model)
     if hasattr(model, "encoding_"):
         names, values, *facts = _of_table(model, X)
+        dates = {c.name for c in model.encoding_.columns if c.kind == "date"}
     else:
         names, values, *facts = _of_numbers(model, X)
+        dates = set()
     findings = []
     for name, column, *rest in zip(names, values, *(f.tolist() for f in facts), strict=True):
         low, high, usual = rest
@@ -281,8 +307,8 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
         median = float(np.median(known)) if len(known) else math.nan
         size = _size(known)
         if median < low or median > high:
-            findings.append(UnitFinding(name, median, (low, high)))
-        elif size < usual / _SMALL:
+            findings.append(UnitFinding(name, median, (low, high), is_date=name in dates))
+        elif size < usual / _SMALL and name not in dates:
             findings.append(UnitFinding(name, median, (low, high), size, usual))
     return tuple(findings)
 

@@ -862,4 +862,7 @@ def _short_number(value: float, place: int | None = None) -> str:
 
 def _scores(model: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
     """Return scores of shape (n, n_scores)."""
-    return np.asarray(model.decision_function(rows)).reshape(len(rows), -1)
+    with warnings.catch_warnings():
+        # The columns of these rows are in the order of the fit, and have no names.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return np.asarray(model.decision_function(rows)).reshape(len(rows), -1)

@@ -19,7 +19,7 @@ from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
-from dp_halfspace.data.frame import as_cells, read_column
+from dp_halfspace.data.frame import as_cells, read_column, read_frame
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
     check_lengths,
@@ -187,12 +187,7 @@ def group_codes(
     numbers of the column into texts, and this must not change the groups of the other records.
     """
     if isinstance(by, str):
-        names = getattr(X, "columns", None)
-        if names is None or by not in list(names):
-            raise ValueError(
-                f"by={by!r} is not a column of X: give the group of each record instead"
-            )
-        by = X[by]
+        by = _named_column(by, X)
     refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]
     categories = tuple(value for value in listed if value is not None)
@@ -207,8 +202,19 @@ def group_codes(
         found = "" if hides_rows else f", got {len(by)} and {n_rows}"
         raise ValueError(f"by and X must have the same number of rows{found}")
     number = spellings(categories)
-    column = read_column(by if isinstance(by, np.ndarray) or hasattr(by, "iloc") else as_cells(by))
+    # Columns of numpy, pandas and Arrow have cells as they are stored; of others there is a list.
+    is_stored = isinstance(by, np.ndarray) or hasattr(by, "iloc") or hasattr(by, "type")
+    column = read_column(by if is_stored else as_cells(by))
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
+
+
+def _named_column(name: str, X: Any) -> Any:
+    """Return a column of a table of any library by its name."""
+    if hasattr(X, "iloc") or hasattr(X, "column_names") or hasattr(X, "to_arrow"):
+        frame = read_frame(X)
+        if name in frame.names:
+            return frame.columns[frame.names.index(name)]
+    raise ValueError(f"by={name!r} is not a column of X: give the group of each record instead")
 
 
 def group_score(

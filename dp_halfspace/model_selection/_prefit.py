@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,6 +101,8 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     epsilon: float
     random_state: int | None
 
+    # What is learnt from the held-out records, and all that the record of a fit covers.
+    learnt_part: ClassVar[str]
     # The model must have at least one of these methods.
     _methods: tuple[str, ...] = ("predict_proba",)
 
@@ -153,6 +155,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         """
         data, plan, record = self._plan_fit(X, y, groups)
         warn_of_weak_guarantee(record)
+        self._warn_of_plan(plan, data.n)
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         source = noise_source(self.random_state)
@@ -160,10 +163,13 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         permit = authorise(record, source, ledger)
         self._release(plan, data, values, permit)
         self.classes_, self.privacy_ = data.classes, record
-        self._warn_of_release()
+        self._warn_of_release(plan, data.n)
         return self
 
-    def _warn_of_release(self) -> None:
+    def _warn_of_plan(self, plan: AnyPlan, n: int) -> None:
+        """Warn, by public numbers alone and before anything is spent, if it can say nothing."""
+
+    def _warn_of_release(self, plan: AnyPlan, n: int) -> None:
         """Warn, by what was released alone, where it says nothing."""
 
     @fit_context(prefer_skip_nested_validation=False)

@@ -93,6 +93,16 @@ class _Plan:
             excess = (tau * negative[-1] - negative)[::-1]
         return np.asarray(excess)
 
+    @property
+    def takes(self) -> float:
+        """The target takes more positive records than this, or records for a false positive rate.
+
+        The excess of a candidate over the target is at most ``1 - value`` for each positive
+        record, or ``value`` for each negative one, and the slack is subtracted from it.
+        """
+        each = self.value if self.target == "fpr" else 1.0 - self.value
+        return self.slack / max(each, 1.0 / COUNT_GRID)
+
     def slack_for(self, count: float | None, n: int) -> float:
         """Return the slack by which the target is raised, from public numbers and the noisy count.
 
@@ -156,7 +166,9 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     ----------
     threshold_ : float
         Scores of at least this are predicted positive; infinite, with a `PrivacyWarning`, if all
-        records or none are predicted positive.
+        records or none are predicted positive. The warning also comes if there are too few
+        records for the target, or by the noisy count too few positive ones; where the number of
+        records shows it, before anything is spent.
     n_positive_ : float or None
         The noisy number of positives among the held-out records; None for ``"fpr"``, which needs no
         count.
@@ -208,6 +220,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     random_state: int | None = None
     ledger: Any = None
 
+    learnt_part = "threshold"
     _methods = ("predict_proba", "decision_function")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
@@ -290,14 +303,34 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
 
-    def _warn_of_release(self) -> None:
-        """Warn where every record is predicted positive, or none."""
-        if math.isinf(self.threshold_):
-            who = "every" if self.threshold_ < 0.0 else "no"
+    def _warn_of_plan(self, plan: _Plan, n: int) -> None:
+        """Warn where the number of records leaves no room for a threshold, whatever they are."""
+        if n <= plan.takes:
+            self._warn(plan, f"there are {n} records", "would be")
+
+    def _warn_of_release(self, plan: _Plan, n: int) -> None:
+        """Warn where every record is predicted positive, or none, or may be by the noisy count."""
+        if n <= plan.takes:
+            return
+        is_infinite = math.isinf(self.threshold_)
+        count = self.n_positive_
+        if count is not None and count <= plan.takes:
+            there = f"by a noisy count there are {max(count, 0.0):.0f}"
+            self._warn(plan, there, "is" if is_infinite else "may be")
+        elif is_infinite:
             warn_caller(
-                f"the threshold is infinite: {who} record is predicted positive. Use "
-                "more records, a larger epsilon or an easier target"
+                f"the threshold is infinite: {_who(plan)} record is predicted positive. {_MORE}"
             )
+
+    def _warn(self, plan: _Plan, there: str, verb: str) -> None:
+        """Say what the target takes, what there is, and what follows."""
+        unit = "records" if plan.target == "fpr" else "positive records"
+        name = "false positive rate" if plan.target == "fpr" else plan.target
+        warn_caller(
+            f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
+            f"{plan.takes:.0f} {unit}, and {there}: {_who(plan)} record {verb} predicted "
+            f"positive, which says nothing. {_MORE}"
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the positive class where the score reaches the threshold.
@@ -315,6 +348,14 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         codes = np.zeros(n_rows(X), dtype=np.intp)
         is_positive = self._outcome(self.estimator, X, codes, self.classes_) >= self.threshold_
         return self.classes_[np.where(is_positive, self._positive, 1 - self._positive)]
+
+
+_MORE = "More records, a larger epsilon or an easier target leave room for a threshold"
+
+
+def _who(plan: _Plan) -> str:
+    """Return who is predicted positive by the candidate that meets every target."""
+    return "every" if plan.target == "recall" else "no"
 
 
 def _scores(

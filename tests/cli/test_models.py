@@ -342,6 +342,13 @@ def test_a_weak_guarantee_is_said(ward, capsys):
     assert "note: delta=0.1 is more than 1/n" in said
     assert main([*given, "--epsilon", "3"]) == 0
     assert "is a weak guarantee" not in capsys.readouterr().err
+    scored = ["evaluate", "m.joblib", *RARE[1:4]]
+    assert main([*scored, "--epsilon", "12", "--delta", ".1"]) == 0
+    said = capsys.readouterr().err
+    assert "note: epsilon=12 is a weak guarantee" in said
+    assert "note: delta=0.1 is more than 1/n" in said
+    assert main([*scored, "--epsilon", "3"]) == 0
+    assert "is a weak guarantee" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", [["recal", "0.9"], ["recall", "9"], ["recall", "high"]])

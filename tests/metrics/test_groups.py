@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score
@@ -112,6 +113,33 @@ def test_a_column_of_the_frame_and_people_in_any_order():
     owned = private_score(Known(), X, Y, by=list(WARD), groups=owner, delta=1e-6, **kind)
     np.testing.assert_array_equal(plain.confusion, named.confusion)
     np.testing.assert_array_equal(plain.confusion, owned.confusion)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pd.DataFrame, pa.table, lambda d: pa.table(d).to_batches()[0], pl.DataFrame],
+    ids=["pandas", "Arrow", "batch of Arrow", "polars"],
+)
+def test_a_column_is_found_by_name_in_a_table_of_any_library(table):
+    frame = table({"x": X[:, 0], "ward": WARD.astype(object), "bed": np.arange(600) % 2})
+
+    class OfTable(Known):
+        def predict(self, rows):
+            return super().predict(np.asarray(rows["x"])[:, None])
+
+    kind = {"epsilon": math.inf, "metric": "recall"}
+    plain = private_score(Known(), X, Y, by=WARD, by_values=WARDS, **kind)
+    for by in ("ward", frame["ward"]):
+        found = private_score(OfTable(), frame, Y, by=by, by_values=WARDS, **kind)
+        np.testing.assert_array_equal(plain.confusion, found.confusion)
+    beds = [
+        private_score(OfTable(), frame, Y, by=by, by_values=["0", 1.0], **kind)
+        for by in ("bed", frame["bed"], np.arange(600) % 2)
+    ]
+    assert {tuple(np.ravel(bed.confusion)) for bed in beds} == {tuple(np.ravel(beds[0].confusion))}
+    assert beds[0].confusion[2].sum() == 0
+    with pytest.raises(ValueError, match="by='wrad' is no column of X"):
+        private_score(OfTable(), frame, Y, by="wrad", by_values=WARDS, **kind)
 
 
 def test_what_is_not_listed_is_a_group_of_its_own():
