@@ -29,7 +29,7 @@ _SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
 # Pattern of the warnings of a weak guarantee.
-WEAK_GUARANTEE = r"epsilon=\S+ promises little|delta=\S+ is more than 1/n"
+WEAK_GUARANTEE = "epsilon=\\S+ is a weak guarantee|delta=\\S+ is more than 1/n"
 BUDGET: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
     "delta": [
@@ -48,9 +48,9 @@ class _UnavailableLedger:
     def charge(self, record: PrivacyRecord) -> NoReturn:
         """Refuse the charge."""
         raise BudgetError(
-            "the ledger of this estimator stayed in the process that pickled it: a copy of it "
-            "would be another account. Use a PrivacyLedger with a path, or give the class of the "
-            "ledger a __reduce__ that makes another handle on the same account"
+            "the ledger was not pickled with this estimator, because a copy of it "
+            "would be a separate account. Use a PrivacyLedger with a path, or give "
+            "the class of the ledger a __reduce__ that opens the same account"
         )
 
 
@@ -156,10 +156,11 @@ class SharedLedger(BaseEstimator):
 def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
     """Warn that the budget is too small for column scales; decided from public numbers alone."""
     warn_caller(
-        f"epsilon={epsilon:g} for {n_samples} records is too little to learn the scales of "
-        f"{n_columns} columns, which are taken as they are: unless their scales are alike, the "
-        "model may know no more than the majority class. Give public scales (a range of "
-        "each column, or data_norm), fewer columns or a larger epsilon"
+        f"epsilon={epsilon:g} is too small to learn the scales of {n_columns} columns "
+        f"from {n_samples} records, so the columns are not scaled: if their scales "
+        "differ, the model may be no better than the majority class. State public "
+        "scales (a range of each column, or data_norm), use fewer columns or a larger "
+        "epsilon"
     )
 
 
@@ -170,14 +171,16 @@ def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
     unit = "person" if record.adjacency == "replace-one-person" else "record"
     if _WEAK_EPSILON <= epsilon < math.inf:
         warn_caller(
-            f"epsilon={epsilon:g} promises little: one {unit} may change the odds of every "
-            f"conclusion by a factor of up to exp({epsilon:g}). Less than {_WEAK_EPSILON:g} says "
-            f"something of every {unit}; summary() of privacy_ says what an attacker can gain"
+            f"epsilon={epsilon:g} is a weak guarantee: one {unit} may change the odds "
+            f"of every conclusion by a factor of up to exp({epsilon:g}). Choose "
+            f"epsilon below {_WEAK_EPSILON:g}; summary() of privacy_ states what an "
+            "attacker can gain"
         )
     if delta > 1.0 / n:
         warn_caller(
-            f"delta={delta:g} is more than 1/n for {n} {unit}s: it would allow to publish one of "
-            'them in full. Give a delta far below 1/n, or "auto"'
+            f"delta={delta:g} is more than 1/n for {n} {unit}s: such a delta permits "
+            "publishing one of them in full. Choose a delta far below 1/n, or "
+            '"auto"'
         )
 
 
@@ -197,9 +200,9 @@ def _warn_of_calls_around(record: PrivacyRecord) -> None:
         ]
         if found:
             warn_caller(
-                "steps in front of this fit learn from the records, which its record does not "
-                f"cover: {'. '.join(found)}. A step that was fitted to public data belongs in a "
-                "FrozenEstimator"
+                "earlier pipeline steps learn from the records, which the guarantee "
+                f"of this fit does not cover: {'. '.join(found)}. Wrap a step that was "
+                "fitted to public data in a FrozenEstimator"
             )
     is_split = any(
         name == "sklearn.model_selection._validation.cross_validate"
@@ -208,16 +211,16 @@ def _warn_of_calls_around(record: PrivacyRecord) -> None:
     )
     if is_split and record.adjacency == "replace-one":
         warn_caller(
-            "cross_validate hands groups to the splitter alone: this fit protects one row, and "
-            "not a person with several. Enable metadata routing, set_fit_request(groups=True), "
-            'and give params={"groups": ...}'
+            "cross_validate passes groups to the splitter only, so this fit protects "
+            "single rows, and not persons with several rows. Enable metadata routing, "
+            'set_fit_request(groups=True), and pass params={"groups": ...}'
         )
 
 
 def warn_of_sparse_columns() -> None:
     """Warn that the scales of sparse columns are not learnt; how X is stored is public."""
     warn_caller(
-        "X is sparse, so the scales of its columns are not learnt: give dense columns "
-        "(sparse_threshold=0, sparse_output=False) or the PUBLIC length of a row, data_norm, "
-        "which silences this warning"
+        "X is sparse, so the scales of its columns are not learnt: give dense "
+        "columns (sparse_threshold=0, sparse_output=False), or the PUBLIC norm of a "
+        "row as data_norm, which silences this warning"
     )

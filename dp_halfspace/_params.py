@@ -85,8 +85,9 @@ def label_weights(
         return weights
     if not isinstance(class_weight, Mapping):
         raise ValueError(
-            "class_weight must be None or a dict of public weights. 'balanced' is refused here: "
-            "it reads the class counts of the private data, which this estimator does not buy"
+            "class_weight must be None or a dict of public weights. 'balanced' is not "
+            "supported here, because it needs the private class counts, which this "
+            "estimator does not release"
         )
     position = {label: index for index, label in enumerate(classes.tolist())}
     for label, weight in class_weight.items():
@@ -172,16 +173,19 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
 
 # Parameters of other classifiers that a private classifier does not have, and why.
 NOISE_INSTEAD = (
-    "how far a fit can go is decided by the noise: number and size of its steps follow from the "
-    "numbers of records and columns and the budget. Give n_samples to keep the objective"
+    "the noise limits the fit: number and size of its steps follow from the numbers "
+    "of records and columns and the budget. Give n_samples to keep the objective"
 )
 _ITERATIONS = "the number of steps is public and part of the plan: a fit never stops by the data"
-_SOLVER = "there is one way to train for each budget, whose noise is proved"
+_SOLVER = "for each budget there is one training algorithm, with a proof"
 _SEED = (
-    "noise must be fresh: whoever knows the seed can subtract it. Set random_state by hand to "
-    "reproduce a fit"
+    "noise must be fresh, because anyone who knows the seed can subtract it. Set "
+    "random_state yourself to reproduce a fit"
 )
-_SILENT = "progress would tell of the records: here verbose prints what is to be released"
+_SILENT = (
+    "progress would reveal the records; verbose=True of the private estimator prints the "
+    "planned releases"
+)
 _SPEED = "it changes no result"
 _SPARSE = "every coefficient is noisy, so none is zero: the penalty is the squared norm"
 WITHOUT_COUNTERPART = {
@@ -196,14 +200,15 @@ WITHOUT_COUNTERPART = {
     "verbose": _SILENT,
     "n_jobs": _SPEED, "cache_size": _SPEED, "copy_X": _SPEED,
     "loss": "the default has the loss that suits the budget. Give n_samples to keep the objective",
-    "multi_class": "three classes or more have one model of all of them",
-    "decision_function_shape": "scores of three classes or more have one column for each",
+    "multi_class": "three or more classes have one joint model",
+    "decision_function_shape": "scores of three or more classes have one column for each class",
     "break_ties": "noisy scores have no ties",
-    "probability": "predict_proba is there anyway",
-    "intercept_scaling": "the constant column has a size of its own, relative to the rows",
-    "epsilon": "the width of an insensitive loss; here epsilon is the budget",
+    "probability": "predict_proba is always available",
+    "intercept_scaling": "the intercept column has a fixed size relative to the rows",
+    "epsilon": "it is the width of an insensitive loss; here epsilon is the privacy budget",
     "gamma": (
-        "it is taken from the columns; the private default mixes several public length scales"
+        "it depends on the columns; the private default mixes several public length "
+            "scales"
     ),
 }  # fmt: skip
 _OF_A_CLASS = {
@@ -214,8 +219,8 @@ _OF_A_CLASS = {
 }
 
 _PRIOR = (
-    "prior is a parameter of AdaptiveMarginClassifier: a public linear model that it falls back to "
-    "unless the records speak for another"
+    "prior is a parameter of AdaptiveMarginClassifier: a public linear model that a "
+    "fit keeps unless the records favour another one"
 )
 
 

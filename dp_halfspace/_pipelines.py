@@ -22,14 +22,14 @@ _READERS_BY_KIND = [
         "QuantileTransformer",
     ),
     (
-        "which entries are missing, or what stands in their place in other records",
+        "which entries are missing, or statistics of other records to replace them",
         "SimpleImputer(strategy='constant', keep_empty_features=True), or data_norm=None, which "
         "takes NaN",
         "SimpleImputer KNNImputer IterativeImputer MissingIndicator",
     ),
     (
         "which columns vary or go with the labels",
-        "columns chosen before, by what they mean",
+        "columns chosen beforehand by their meaning",
         "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe "
         "SelectKBest SelectPercentile SequentialFeatureSelector VarianceThreshold",
     ),
@@ -128,9 +128,7 @@ _READS_NOTHING: dict[str, Callable[[Any], bool]] = {
     "SplineTransformer": lambda step: not isinstance(step.knots, str),
     "RBFSampler": lambda step: not isinstance(step.gamma, str),
 }
-_UNKNOWN_CATEGORIES = (
-    "records whose category is not stated, and its errors or warnings tell of them"
-)
+_UNKNOWN_CATEGORIES = "records whose category is not stated, and its errors or warnings reveal them"
 # Information that a step reveals about the records in addition to its attributes: parameters, what
 # it reads, and what to use instead.
 _REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
@@ -146,12 +144,12 @@ _REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
     ),
     "SplineTransformer": (
         lambda step: step.extrapolation == "error",
-        "records outside the knots, and its errors tell of them",
+        "records outside the knots, and its errors reveal them",
         "extrapolation='constant'",
     ),
     "Pipeline": (
         lambda step: step.memory is not None,
-        "all records, and keeps them and every fit in the files of a cache",
+        "all records, and stores them and every fit in the files of a cache",
         "memory=None",
     ),
     "ColumnTransformer": (
@@ -273,13 +271,13 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
     elif kind.__module__.split(".")[0] == "imblearn" and name not in _CONTAINERS:
         yield PipelineFinding(shown, _RESAMPLED, "class_weight={...} of the classifier")
     elif library not in ("sklearn", "imblearn"):
-        yield PipelineFinding(shown, "not known", "a step that keeps nothing of the records")
+        yield PipelineFinding(shown, "not known", "a step that stores nothing about the records")
     elif name in _READERS and not (name in _READS_NOTHING and _READS_NOTHING[name](step)):
         yield PipelineFinding(shown, *_READERS[name])
         if name.endswith("SearchCV"):
             yield from _check_splits(f"{path}__cv" if path else "cv", step.cv)
     elif name not in _READERS.keys() | _STATELESS | _CONTAINERS:
-        stops = " and stops early by some of them" if _stops_early(step) else ""
+        stops = " and uses some of them for early stopping" if _stops_early(step) else ""
         yield PipelineFinding(shown, f"all records, without privacy{stops}", _MODEL)
     elif name in _REVEALS and _REVEALS[name][0](step):
         yield PipelineFinding(shown, *_REVEALS[name][1:])
@@ -302,7 +300,7 @@ def _check_columns(path: str, step: Any) -> Iterator[PipelineFinding]:
             if columns.dtype_include is not None or columns.dtype_exclude is not None:
                 reads = "dtypes of columns, which a reader may have inferred from the records"
         elif callable(columns):
-            reads = "all records, which are handed to a function"
+            reads = "all records, which are passed to a function"
         if reads:
             shown = f"{path}__{held} (columns)" if path else f"{held} (columns)"
             yield PipelineFinding(shown, reads, "names or positions of columns")
@@ -322,7 +320,7 @@ def _inner_steps(step: Any) -> Iterator[tuple[str, Any]]:
 def _check_parameters(shown: str, step: Any) -> Iterator[PipelineFinding]:
     """Check what the parameters of an estimator of this package reveal."""
     if hasattr(step, "epsilon") and isinstance(step.random_state, Integral):
-        reads = "noise from a seed, which whoever knows it can subtract"
+        reads = "noise from a seed, which anyone who knows the seed can subtract"
         yield PipelineFinding(shown, reads, "random_state=None")
     if getattr(step, "classes", ()) is None:
         yield PipelineFinding(shown, "the labels that occur", "classes=[...] stated")

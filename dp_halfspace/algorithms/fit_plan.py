@@ -47,7 +47,7 @@ class LinearPrior:
 
     @property
     def text(self) -> str:
-        """What a record says about it."""
+        """Public facts for the record."""
         numbers = np.concatenate([self.coefficients.ravel(), self.intercepts, self.fill])
         return f"public linear model, SHA-256 {sha256(numbers.tobytes()).hexdigest()[:16]}"
 
@@ -135,8 +135,9 @@ class PublicFacts:
         """Refuse chunks, people or weights where it is not proved that a plan may have them."""
         if self.is_chunked and "chunks" not in takes:
             raise ValueError(
-                "rows in chunks are not supported with these parameters: docs/scaling.md lists "
-                "what takes them. Give the rows as an array, for example X.compute()"
+                "rows in chunks are not supported with these parameters: "
+                "docs/scaling.md lists the estimators and parameters that support "
+                "them. Give the rows as an array, for example X.compute()"
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(
@@ -176,12 +177,12 @@ class PublicPlan(Protocol):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         ...
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         ...
 
 
@@ -217,12 +218,12 @@ class WrappedPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return self.plan.events
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         return self.plan.public
 
 

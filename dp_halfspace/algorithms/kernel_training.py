@@ -63,13 +63,13 @@ class KernelPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         first = () if self.whitening is None else (self.whitening.moment.mechanism.event,)
         return (*first, *self.training.events)
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         is_whitened = self.whitening is not None
         return {**self.training.public, **self.parameters, "private_whitening": is_whitened}
 

@@ -174,7 +174,7 @@ class PrivateGroupScore:
         if found:
             lines += ["Gaps that are not zero (95 % for all pairs at once):", *found]
         else:
-            lines.append("No gap between two groups is told apart from zero.")
+            lines.append("No gap between two groups is significantly different from zero.")
         return "\n".join(lines)
 
 
@@ -189,7 +189,9 @@ def group_codes(
     if isinstance(by, str):
         names = getattr(X, "columns", None)
         if names is None or by not in list(names):
-            raise ValueError(f"by={by!r} is no column of X: give the group of each record instead")
+            raise ValueError(
+                f"by={by!r} is not a column of X: give the group of each record instead"
+            )
         by = X[by]
     refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]

@@ -103,14 +103,15 @@ def check_around(estimator: Any) -> None:
     # Of the model itself, its own fit says what there is to say.
     for finding in check_pipeline(clone(estimator).set_params(**{prefix[:-2]: "passthrough"})):
         raise ValueError(
-            f"the search covers the model and not what stands around it: {finding.step} reads "
-            f"{finding.reads}; use instead {finding.instead}"
+            "the budget of the search covers the model, and not the other steps: "
+            f"{finding.step} reads {finding.reads}; use instead {finding.instead}"
         )
     names = [name for name in estimator.get_params() if name.endswith("__epsilon")]
     if names != [f"{prefix}epsilon"]:
         raise ValueError(
             "a search has one budget, and the estimator takes several: "
-            f"{', '.join(sorted(names))}; use data_norm=None in the place of a PrivateScaler"
+            f"{', '.join(sorted(names))}; use data_norm=None instead of a "
+            "PrivateScaler"
         )
 
 
@@ -193,8 +194,9 @@ def plan_search(
         # With the budget of a run the table is one of few rows, for which there is a choice.
         if selection != "auto":
             raise ValueError(
-                "selection='random_stopping' leaves a run a budget at which a table of few rows is "
-                "fitted by one choice: use selection='exponential', or solver='noisy_gd'"
+                "selection='random_stopping' gives each run a budget at which a small "
+                "table is fitted by one selection: use selection='exponential', or "
+                "solver='noisy_gd'"
             )
         return search.exponential()
     return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](
@@ -269,7 +271,7 @@ class _Search:
         candidates, records = self.plan_candidates(run_epsilon(mu_train, self.delta))
         costs = [_gaussian_cost(record.events) for record in records]
         if None in costs:
-            raise RuntimeError("a candidate releases something else than it did with more budget")
+            raise RuntimeError("a candidate makes other releases than it did with a larger budget")
         worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * UP
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         events = (random_stopping_event(distribution, worst),)
@@ -380,9 +382,9 @@ def _all_and(
 
 
 _ALIKE = (
-    "candidates that all release the same: leave out of the grid what changes the noise of a "
-    "perturbed objective (alpha='auto' chooses its regulariser), or use selection='exponential', "
-    "which divides the budget"
+    "candidates with the same releases: remove from the grid the parameters that "
+    "change the noise of a perturbed objective (alpha='auto' chooses its "
+    "regulariser), or use selection='exponential', which divides the budget"
 )
 
 
@@ -391,8 +393,8 @@ def run_epsilon(mu: float, delta: float) -> float:
     epsilon = gdp_epsilon(mu, delta)
     if epsilon < _LEAST_EPSILON:
         raise BudgetError(
-            "the budget is too small for a search: one run would have next to nothing of it. Use "
-            "fewer candidates, a larger epsilon or a smaller delta"
+            "the budget is too small for a search: a single run would get almost none "
+            "of it. Use fewer candidates, a larger epsilon or a smaller delta"
         )
     return epsilon
 
@@ -416,8 +418,9 @@ Array: TypeAlias = NDArray[Any]
 # standard streams of their own.
 _QUIET = {"verbose": False, "n_jobs": 1}
 _FAILED = (
-    "a step before the model, or the scoring, failed. Its message is left out, because it may "
-    "quote records: fit the steps by themselves, where only those who may see the records read it"
+    "a step before the model, or the scoring, failed. Its message is not shown, "
+    "because it may quote records. Fit the steps separately, where only people who "
+    "may see the records can read it"
 )
 
 

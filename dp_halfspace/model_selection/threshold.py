@@ -295,8 +295,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         if math.isinf(self.threshold_):
             who = "every" if self.threshold_ < 0.0 else "no"
             warn_caller(
-                f"the threshold is infinite: {who} record is predicted positive, which says "
-                "nothing. More records, a larger epsilon or an easier target leave room for one"
+                f"the threshold is infinite: {who} record is predicted positive. Use "
+                "more records, a larger epsilon or an easier target"
             )
 
     def predict(self, X: Any) -> NDArray[Any]:

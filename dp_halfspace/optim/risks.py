@@ -225,8 +225,8 @@ def jacobian_floor(curvature: float, share: float) -> float:
     """
     if not share > 0.0:
         raise BudgetError(
-            "epsilon leaves nothing for a perturbed objective, which delta alone does not pay for: "
-            "give a larger epsilon, or data_norm, the PUBLIC scale of a row"
+            "epsilon is too small for a perturbed objective: give a larger epsilon, "
+            "or data_norm, the PUBLIC scale of a row"
         )
     return curvature * (math.exp(-share) / -math.expm1(-share))
 

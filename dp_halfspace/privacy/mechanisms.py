@@ -292,7 +292,7 @@ class Permit:
             is_covered = isinstance(event, Exponential) and event.epsilon <= choice.epsilon
             is_covered = is_covered and count == 1 and not others
         if not is_covered:
-            raise RuntimeError(f"{choice} does not cover what is about to be released")
+            raise RuntimeError(f"{choice} does not cover the next release")
         self.consume(choice)
         with self._lock:
             self._unspent.update(single_runs(events))

@@ -100,7 +100,7 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
     _, text = text_of(model_card(model), tmp_path)
     assert f"{found}. Expect little more than the majority class" in text
     assert "about" in str(found)
-    assert "How much of it is noise is not known." in text
+    assert "The amount of noise in it is not known." in text
 
 
 def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
@@ -112,10 +112,10 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     source, text = text_of(model_card(model, n_noise_fits=4), tmp_path)
     assert "Columns not used 2" in text
     assert "Number of columns 2" in text
-    assert "Grey is what the noise alone may have made" in text
+    assert "Grey effects may be due to noise alone" in text
     assert "#999999" in source
     _, text = text_of(model_card(model, n_noise_fits=0), tmp_path)
-    assert "How much of it is noise is not known." in text
+    assert "The amount of noise in it is not known." in text
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     ],
     ids=["labels", "no noise", "rbf", "additive", "pipeline"],
 )
-@pytest.mark.filterwarnings("ignore:steps in front of this fit")
+@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
 def test_every_kind_of_model_has_a_card(model, words, tmp_path):
     _, text = text_of(model_card(model.fit(*separated(1500, 3))), tmp_path)
     assert words in text
@@ -143,7 +143,7 @@ def test_a_threshold_stands_with_its_interval():
     y = (rng.random(3000) < 0.1).astype(int)
     X = rng.normal(size=(3000, 3)) + y[:, None]
     model = PrivateTableClassifier(epsilon=3.0, classes=[0, 1], features="linear")
-    assert "Asked for" not in model_card(model.fit(X, y), n_noise_fits=0)
+    assert "The target was" not in model_card(model.fit(X, y), n_noise_fits=0)
     page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y), n_noise_fits=0)
     point = model.threshold_
     ends = "from {:.2f} to {:.2f}".format(*point.interval)
@@ -152,7 +152,7 @@ def test_a_threshold_stands_with_its_interval():
 
 
 def test_what_has_no_record_has_no_card():
-    with pytest.raises(ValueError, match="has no record"):
+    with pytest.raises(ValueError, match="has no privacy record"):
         model_card(StandardScaler().fit(X))
 
 

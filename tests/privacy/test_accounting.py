@@ -689,6 +689,9 @@ def test_mu_beside_a_choice_spends_the_budget():
     assert delta([first, Either(0.0939, mu)], budget) <= small_delta
     assert delta([first, Either(0.0939, mu * 1.0001)], budget) > small_delta
     assert gdp_mu(0.094, small_delta) < mu < gdp_mu(0.1, small_delta)
+    beside = accounting.mu_beside(0.02, budget, small_delta)
+    assert delta([Exponential(0.02), Gaussian(beside)], budget) <= small_delta
+    assert delta([Exponential(0.02), Gaussian(beside * 1.0001)], budget) > small_delta
 
 
 # --- algebra ----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from dp_halfspace.privacy import (
     noise_source,
 )
 from dp_halfspace.privacy.budget import additive_noise
-from dp_halfspace.privacy.mechanisms import ExponentialChoice
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, SampledGaussianNoise
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.releases import record_releases
 from tests.support import Book
@@ -106,7 +106,30 @@ def test_recorder_sees_value_and_release_and_ends_with_its_block():
     np.testing.assert_array_equal(seen.released, released)
 
 
+def test_scales_out_of_range_are_refused_before_a_charge():
+    for kind in (GaussianNoise, L2LaplaceNoise, partial(SampledGaussianNoise, 10)):
+        for sensitivity in (0.0, -1.0, math.nan, math.inf):
+            with pytest.raises(ValueError, match="must be"):
+                kind(sensitivity, 1.0)
+
+
 # -- choices -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_cost", [False, True])
+@pytest.mark.parametrize(
+    "mechanism", [GaussianNoise(1.0, 0.1), L2LaplaceNoise(1.0, 0.1), NoNoise()]
+)
+def test_choice_by_additive_noise_is_the_best_of_what_was_released(mechanism, is_cost):
+    """Planted: the best of the exact values."""
+    events = [Repeated(mechanism.event, 20)]
+    entry = PrivacyRecord(epsilon=math.inf, delta=0.0, events=events, noise="os")
+    permit, values = authorise(entry, noise_source(None)), np.arange(5.0)
+    for _ in range(20):
+        with record_releases() as releases:
+            chosen = permit.choose(values, mechanism, is_cost=is_cost)
+        released = releases[0].released
+        assert chosen == (released.argmin() if is_cost else released.argmax())
 
 
 def tail_of_choices(mechanism, *, rate, draws=2000):

@@ -343,7 +343,7 @@ class ColumnScalesPlan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"private_column_scales": True}
 
     def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:

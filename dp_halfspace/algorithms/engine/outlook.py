@@ -34,8 +34,8 @@ LARGEST_EPSILON = 1e6
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = (
-    ", so that its ranking may be no better than chance: do not rely on it unless a private score "
-    "of other records says more"
+    ", so that its ranking may be no better than chance: do not rely on it unless a "
+    "private score on other records confirms it"
 )
 
 
@@ -161,7 +161,7 @@ class Outlook:
         if self.improvement < GOOD:
             text += f" (for {GOOD:.0%}: about {rows} {self.unit}, or epsilon={epsilon})"
         if self.rare_improvement is None:
-            return f"{text}, and less of a rare class"
+            return f"{text}, and less for a rare class"
         text += (
             f". If one class has {100 * self.rare_share:.2g}% of the {self.unit}: about "
             f"{self.rare_improvement:.0%} of the area under the curve above one half"

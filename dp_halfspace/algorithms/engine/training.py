@@ -293,7 +293,7 @@ def linear_plan(
     if isinstance(algorithm, GradientPlan):
         is_plain = attack is None and linear_map is None
         takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
-    counted = () if counts is None else counts.events
+    counted = () if counts is None or counts.counted_before else (counts.noise.event,)
     return LinearPlan(
         problem,
         solver,

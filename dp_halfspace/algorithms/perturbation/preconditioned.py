@@ -82,12 +82,12 @@ class PreconditionedOutputPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.preconditioner.mechanism.event, *self.output.events)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return self.output.public
 
     def run(
@@ -163,14 +163,14 @@ class PreconditionedObjectivePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         if self.preconditioner is None:
             return self.objective.events
         return (self.preconditioner.mechanism.event, *self.objective.events)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"private_preconditioner": self.preconditioner is not None, **self.objective.public}
 
     def run(

@@ -74,13 +74,13 @@ class SingleRecordPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         event = self.mechanism.event
         return (event if isinstance(event, Pure) else Repeated(event, self.n_steps),)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"private_preconditioner": False}
 
     def run(

@@ -446,7 +446,7 @@ class RankingPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         count = () if self.count is None else (self.count.event,)
         choice = self.threshold
         last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
@@ -454,7 +454,7 @@ class RankingPlan(FitPlan):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return self.parameters
 
     @property
@@ -625,8 +625,9 @@ def _pairs(
         room = feasible_ridge(risk, ridge, epsilon, delta, others)
         if room is None:
             raise BudgetError(
-                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the threshold "
-                "leaves nothing for the ranking; lower threshold_share"
+                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the "
+                "threshold uses all of it, and nothing remains for the ranking. Lower "
+                "threshold_share"
             )
         plan = plan_objective(risk, room, epsilon, delta, earlier=others)
     else:
