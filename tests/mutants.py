@@ -1537,7 +1537,7 @@ MUTANTS = [
             "mu_beside",
             "return Exponential(choice), Gaussian(mu)",
             "return (Gaussian(mu),)",
-            "test_mu_beside_pure_epsilon_spends_the_budget",
+            "test_mu_beside_a_choice_spends_the_budget",
         ),
         (
             "round_up",
