@@ -28,6 +28,7 @@ from dp_halfspace.algorithms.engine.calibration import (
     operating_point,
     uncounted_curve,
 )
+from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.column_scales import (
     ColumnScales,
     ColumnScalesPlan,
@@ -89,6 +90,12 @@ if TYPE_CHECKING:
 _KEPT = 2**28
 # Half the range of a column on the scale for which its cosines are made.
 _HALF_RANGE = 1.5
+# Rows that are made up to see where scores lie, and how many standard deviations of these scores
+# from their mean a rare class is looked for.
+_N_MADE_UP = 500
+_BEYOND = 4.0
+# How much further from zero than one the largest score of a selected classifier is counted.
+_SURER = 0.1
 # From this n mu / sqrt(columns) on, column scales are also learned within stated ranges.
 _RANGES_LEARN = 150.0
 
@@ -209,15 +216,20 @@ class _TableFit(FitPlan):
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
             share = fitted.error_share
-            curve = line(math.log((1.0 - share) * n_others / share))
+            odds = math.log((1.0 - share) * n_others / share)
+            # Scores of a column that ranks are all far from zero.
+            is_ranked = isinstance(self.inner, ColumnRankingFit)
+            curve = line(odds / (1.0 + _SURER) if is_ranked else odds)
         if self.calibration is not None:
             # Of pure epsilon nothing was counted, and the weights are the public ones.
             stated = model._facts(rows).class_weights
             weights = relative_weights(fitted.population or stated)
             scores = _scores_of_all(model, rows, self.inner.is_single)
             seen = (data.class_indices, weights, permit, data.people)
-            rarity, own = fitted.rarity, data.weights
-            curve = self.calibration.run(scores, *seen, rarity=rarity, record_weights=own)
+            how: dict[str, Any] = {"rarity": fitted.rarity, "record_weights": data.weights}
+            if fitted.rarity is not None and len(data.classes) == 2:
+                how["centre"] = _centre_of_scores(self.encoding, model, fitted.rarity)
+            curve = self.calibration.run(scores, *seen, **how)
         found = {
             "encoding_": self.encoding,
             "column_scales_": scales,
@@ -795,7 +807,7 @@ def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if scores.ndim == 2:
         return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
     size = np.abs(scores)
-    return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
+    return np.asarray(np.sign(scores) * (1.0 + _SURER * size / (1.0 + size)))
 
 
 def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArray[np.float64]:
@@ -815,6 +827,22 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
     return data.people.gather_blocks(
         len(data.people), lambda *where: model.decision_function(place_rows(data.X, *where))
     )
+
+
+def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
+    """Return a score that few records of the common one of two classes reach, on its side of zero.
+
+    While a class is rare and noise is large, all scores lie far on the side of the common class. By
+    scores of made-up rows, with independent columns: a function of the released model.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((_N_MADE_UP, len(encoding.numbers)))
+    for width in encoding.widths[len(encoding.numbers) :]:
+        chosen = rng.integers(max(width, 2), size=(_N_MADE_UP, 1))
+        rows = np.hstack([rows, chosen == np.arange(max(width, 2))[-width:]])
+    side = -1.0 if rarity.common == 0 else 1.0
+    sizes = side * _scores(rows, model, in_single=False)
+    return side * rarity.degree * max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
 
 
 def _learnt_columns(
