@@ -88,6 +88,8 @@ if TYPE_CHECKING:
 
 # Bytes of encoded rows in chunks that are kept between passes: encoding takes longer than a step.
 _KEPT = 2**28
+# What the record calls the share of a class up to which a column ranks it.
+_LIMIT = "ranked_by_a_column_up_to"
 # Half the range of a column on the scale for which its cosines are made.
 _HALF_RANGE = 1.5
 # Rows that are made up to see where scores lie, and how many standard deviations of these scores
@@ -291,7 +293,7 @@ class _RareTableFit(FitPlan):
     def public(self) -> Mapping[str, Any]:
         """What the record says about it."""
         listed = self.ranking.inner.public
-        return {**self.steps.public, **listed, "ranked_by_a_column_up_to": self.limit}
+        return {**self.steps.public, **listed, _LIMIT: self.limit}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table.
@@ -485,11 +487,50 @@ class PrivateTableClassifier(PrivateClassifier):
         """Count columns before they are encoded: codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
+            limit = dict(self.privacy_.public).get(_LIMIT, 0.0)
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
+            limit = self._column_limit(data) or 0.0
         facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(len(facts), 1), False, Table(n_encoded, n_facts=max(sum(facts), 1))
+        known = {"n_facts": max(sum(facts), 1), "column_limit": limit}
+        return max(len(facts), 1), False, Table(n_encoded, **known)
+
+    def _count_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say what a fit released of the rarer class, and if the model is one column."""
+        column = self._column_that_ranks if _LIMIT in dict(record.public) else None
+        if column is None:
+            return super()._count_rarer(fitted, data, record)
+        assert fitted.error_share is not None
+        share = min(fitted.error_share, dict(record.public)[_LIMIT])
+        outlook = self._outlook(data, share)
+        found = (
+            f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
+            f"model is one column, {column!r}, selected to rank that class: every predicted label "
+            "is the other one, and every row has nearly the same probability. Of this ranking"
+        )
+        return share, outlook.after_counts(found) if outlook else ""
+
+    @property
+    def _column_that_ranks(self) -> str | None:
+        """The name of the column of the table that was selected to rank a rare class, if any."""
+        if isinstance(self.model_, PrivateKernelClassifier) or _LIMIT not in dict(
+            self.privacy_.public
+        ):
+            return None
+        encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
+        others = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
+        ends = np.cumsum(encoding.widths)
+        return str([*encoding.numbers, *others][int(np.searchsorted(ends, place, "right"))].name)
+
+    @property
+    def _columns_in_learnt_scales(self) -> frozenset[str]:
+        """Names of the columns whose scales the fit has released."""
+        if self._column_that_ranks is not None:
+            return frozenset()
+        return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""
@@ -539,17 +580,24 @@ class PrivateTableClassifier(PrivateClassifier):
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
         return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
 
-    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
-        """Plan a count of two classes, and what follows it; by what is public alone."""
-        limit, epsilon = rare_class_limit(data.n_privacy_units, budget.epsilon), budget.epsilon
+    def _column_limit(self, data: _EncodedTable) -> float | None:
+        """Return the share of a class up to which a column ranks it, if any; by what is public."""
+        limit = rare_class_limit(data.n_privacy_units, float(self.epsilon))
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
-        if limit is None or asks_for_steps or budget.is_pure or len(data.classes) != 2:
+        is_pure = resolved_delta(self.delta, data.n_privacy_units) == 0.0
+        if limit is None or asks_for_steps or is_pure or len(data.classes) != 2:
+            return None
+        facts = self._selected_model(data)._facts(data)
+        return None if facts.is_chunked or facts.has_people or facts.has_weights else limit
+
+    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
+        """Plan a count of two classes, and what follows it; by what is public alone."""
+        limit, epsilon = self._column_limit(data), budget.epsilon
+        if limit is None:
             return None
         model = self._selected_model(data)
         facts = model._facts(data)
-        if facts.is_chunked or facts.has_people or facts.has_weights:
-            return None
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
         mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)

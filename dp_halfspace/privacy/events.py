@@ -352,7 +352,7 @@ class Either(_Plain):
     --------
     >>> from dp_halfspace.privacy import Either
     >>> Either(0.09, 0.02).describe()
-    'pure DP with |log-ratio| <= 0.09, or Gaussian noise with sensitivity / deviation = 0.02'
+    'pure DP, |log-ratio| <= 0.09, or Gaussian, sensitivity / deviation = 0.02, by a release before'
     """
 
     epsilon: float
@@ -361,8 +361,8 @@ class Either(_Plain):
     def describe(self) -> str:
         """One line for an auditor."""
         return (
-            f"pure DP with |log-ratio| <= {self.epsilon:.6g}, or Gaussian noise with "
-            f"sensitivity / deviation = {self.mu:.6g}"
+            f"pure DP, |log-ratio| <= {self.epsilon:.6g}, or Gaussian, "
+            f"sensitivity / deviation = {self.mu:.6g}, by a release before"
         )
 
 
