@@ -4531,6 +4531,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/table.py",
+        "tests/estimators/test_table.py",
+        (
+            "_TableFit.run",
+            "_centre_of_scores(self.encoding, model, fitted.rarity)",
+            "float(np.mean(scores))",
+            "test_the_centre_of_scores_follows_the_released_model",
+        ),
+        (
+            "_centre_of_scores",
+            "side * rarity.degree *",
+            "side *",
+            "test_classes_of_like_size_have_scores_round_zero",
+        ),
+    ),
+    *of(
         "algorithms/engine/calibration.py",
         "tests/estimators/test_sample_weight.py",
         (
@@ -4869,8 +4885,8 @@ MUTANTS = [
         "tests/algorithms/test_functions_of_releases.py",
         (
             "CalibrationPlan.run",
-            "NoisyCounts(_EDGES, counts,",
-            "NoisyCounts(_EDGES, exact,",
+            "NoisyCounts(_EDGES + centre, counts,",
+            "NoisyCounts(_EDGES + centre, exact,",
             "test_curves_of_probabilities",
         ),
         (

@@ -73,7 +73,7 @@ def _is_dropped(rule: Any) -> bool:
 def describe_columns(model: Any) -> str:
     """List the columns of a fitted model: their kind, its origin, and how they are used."""
     encoding: Encoding = model.encoding_
-    learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
+    learnt = model._columns_in_learnt_scales
     rows = [("column", "holds", "by", "used as")]
     for column in encoding.columns:
         holds = Column.describe(column).removesuffix(f", {column.source}")
@@ -82,7 +82,7 @@ def describe_columns(model: Any) -> str:
     return "\n".join(align_columns(rows, 4)) + "\n\n"
 
 
-def _use_of(column: Column, encoding: Encoding, learnt: set[str]) -> str:
+def _use_of(column: Column, encoding: Encoding, learnt: frozenset[str]) -> str:
     """Return how a column is used."""
     if column.kind == "drop":
         return "left out"

@@ -28,6 +28,7 @@ from dp_halfspace.algorithms.engine.calibration import (
     operating_point,
     uncounted_curve,
 )
+from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.column_scales import (
     ColumnScales,
     ColumnScalesPlan,
@@ -88,8 +89,16 @@ if TYPE_CHECKING:
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
 _KEPT = 2**28
+# What the record calls the share of a class up to which a column ranks it.
+_LIMIT = "ranked_by_a_column_up_to"
 # Half of the range of a column on the scale of its cosine features.
 _HALF_RANGE = 1.5
+# Number of generated rows that show where scores lie, and number of standard deviations of these
+# scores from their mean within which a rare class is looked for.
+_N_MADE_UP = 500
+_BEYOND = 4.0
+# Margin by which the largest score of a selected classifier is assumed to exceed one.
+_SURER = 0.1
 # From this value of n mu / sqrt(columns) on, column scales are also learnt within stated ranges.
 _RANGES_LEARN = 150.0
 
@@ -211,15 +220,20 @@ class _TableFit(FitPlan):
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
             share = fitted.error_share
-            curve = line(math.log((1.0 - share) * n_others / share))
+            odds = math.log((1.0 - share) * n_others / share)
+            # Scores of a column that ranks are all far from zero.
+            is_ranked = isinstance(self.inner, ColumnRankingFit)
+            curve = line(odds / (1.0 + _SURER) if is_ranked else odds)
         if self.calibration is not None:
             # A pure DP fit has no counts, and its weights are public.
             stated = model._facts(rows).class_weights
             weights = relative_weights(fitted.population or stated)
             scores = _scores_of_all(model, rows, self.inner.is_single)
             seen = (data.class_indices, weights, permit, data.people)
-            rarity, own = fitted.rarity, data.weights
-            curve = self.calibration.run(scores, *seen, rarity=rarity, record_weights=own)
+            how: dict[str, Any] = {"rarity": fitted.rarity, "record_weights": data.weights}
+            if fitted.rarity is not None and len(data.classes) == 2:
+                how["centre"] = _centre_of_scores(self.encoding, model, fitted.rarity)
+            curve = self.calibration.run(scores, *seen, **how)
         found = {
             "encoding_": self.encoding,
             "column_scales_": scales,
@@ -281,7 +295,7 @@ class _RareTableFit(FitPlan):
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
         listed = self.ranking.inner.public
-        return {**self.steps.public, **listed, "ranked_by_a_column_up_to": self.limit}
+        return {**self.steps.public, **listed, _LIMIT: self.limit}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table.
@@ -475,11 +489,50 @@ class PrivateTableClassifier(PrivateClassifier):
         """Count columns before encoding: the codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
+            limit = dict(self.privacy_.public).get(_LIMIT, 0.0)
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
+            limit = self._column_limit(data) or 0.0
         facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(len(facts), 1), False, Table(n_encoded, n_facts=max(sum(facts), 1))
+        known = {"n_facts": max(sum(facts), 1), "column_limit": limit}
+        return max(len(facts), 1), False, Table(n_encoded, **known)
+
+    def _count_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say what a fit released of the rarer class, and if the model is one column."""
+        column = self._column_that_ranks if _LIMIT in dict(record.public) else None
+        if column is None:
+            return super()._count_rarer(fitted, data, record)
+        assert fitted.error_share is not None
+        share = min(fitted.error_share, dict(record.public)[_LIMIT])
+        outlook = self._outlook(data, share)
+        found = (
+            f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
+            f"model is one column, {column!r}, selected to rank that class: every predicted label "
+            "is the other one, and every row has nearly the same probability. Of this ranking"
+        )
+        return share, outlook.after_counts(found) if outlook else ""
+
+    @property
+    def _column_that_ranks(self) -> str | None:
+        """The name of the column of the table that was selected to rank a rare class, if any."""
+        if isinstance(self.model_, PrivateKernelClassifier) or _LIMIT not in dict(
+            self.privacy_.public
+        ):
+            return None
+        encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
+        others = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
+        ends = np.cumsum(encoding.widths)
+        return str([*encoding.numbers, *others][int(np.searchsorted(ends, place, "right"))].name)
+
+    @property
+    def _columns_in_learnt_scales(self) -> frozenset[str]:
+        """Names of the columns whose scales the fit has released."""
+        if self._column_that_ranks is not None:
+            return frozenset()
+        return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a small table, otherwise scales, model and calibration."""
@@ -530,17 +583,24 @@ class PrivateTableClassifier(PrivateClassifier):
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
         return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
 
-    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
-        """Plan a count of two classes, and the two possible continuations, by public facts only."""
-        limit, epsilon = rare_class_limit(data.n_privacy_units, budget.epsilon), budget.epsilon
+    def _column_limit(self, data: _EncodedTable) -> float | None:
+        """Return the share of a class up to which a column ranks it, if any; by what is public."""
+        limit = rare_class_limit(data.n_privacy_units, float(self.epsilon))
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
-        if limit is None or asks_for_steps or budget.is_pure or len(data.classes) != 2:
+        is_pure = resolved_delta(self.delta, data.n_privacy_units) == 0.0
+        if limit is None or asks_for_steps or is_pure or len(data.classes) != 2:
+            return None
+        facts = self._selected_model(data)._facts(data)
+        return None if facts.is_chunked or facts.has_people or facts.has_weights else limit
+
+    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
+        """Plan a count of two classes, and the two possible continuations, by public facts only."""
+        limit, epsilon = self._column_limit(data), budget.epsilon
+        if limit is None:
             return None
         model = self._selected_model(data)
         facts = model._facts(data)
-        if facts.is_chunked or facts.has_people or facts.has_weights:
-            return None
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
         mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
@@ -799,7 +859,7 @@ def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if scores.ndim == 2:
         return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
     size = np.abs(scores)
-    return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
+    return np.asarray(np.sign(scores) * (1.0 + _SURER * size / (1.0 + size)))
 
 
 def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArray[np.float64]:
@@ -819,6 +879,22 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
     return data.people.gather_blocks(
         len(data.people), lambda *where: model.decision_function(place_rows(data.X, *where))
     )
+
+
+def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
+    """Return a score that few records of the common one of two classes reach, on its side of zero.
+
+    While a class is rare and noise is large, all scores lie far on the side of the common class. By
+    scores of made-up rows, with independent columns: a function of the released model.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((_N_MADE_UP, len(encoding.numbers)))
+    for width in encoding.widths[len(encoding.numbers) :]:
+        chosen = rng.integers(max(width, 2), size=(_N_MADE_UP, 1))
+        rows = np.hstack([rows, chosen == np.arange(max(width, 2))[-width:]])
+    side = -1.0 if rarity.common == 0 else 1.0
+    sizes = side * _scores(rows, model, in_single=False)
+    return side * rarity.degree * max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
 
 
 def _learnt_columns(

@@ -240,7 +240,7 @@ def _expectation(model: Any) -> str:
     if getattr(model, "_rarer_share", None) is None or not said:
         return text
     return (
-        f'{text}\n<p class="claim">{escape(said)}.</p>\n<p>Computed from noisy counts '
+        f'{text}\n<p class="claim">{escape(printable(said))}.</p>\n<p>Computed from noisy counts '
         "that the fit released within its budget.</p>"
     )
 
@@ -265,8 +265,7 @@ def _public(model: Any, groups: str | None) -> str:
     facts = dict(model.privacy_.public)
     is_seen = "seen" in str(facts.get("classes_source", ""))
     source = "found in the table and declared public" if is_seen else "stated"
-    scaled = facts.get("private_column_scales", ())
-    learnt = set(scaled) if isinstance(scaled, tuple) else set()
+    learnt: frozenset[str] = getattr(model, "_columns_in_learnt_scales", frozenset())
     kinds = list(facts.get("columns", ()))
     columns = [
         (name, kind, "scale estimated within the budget" if name in learnt else "")

@@ -328,7 +328,7 @@ def _of_table(model: Any, X: Any) -> _Columns:
     """Return names, values and limits of the medians of the numeric columns of a table."""
     encoding, scales, frame = model.encoding_, model.column_scales_, read_frame(X)
     columns = encoding.numbers
-    learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
+    learnt = model._columns_in_learnt_scales
     positions = encoding.positions(frame)
     place = dict(zip((column.name for column in encoding.columns), positions, strict=True))
     values = [

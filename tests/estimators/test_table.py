@@ -26,6 +26,7 @@ from dp_halfspace.algorithms.engine import calibration, class_counts, training
 from dp_halfspace.algorithms.engine.calibration import (
     TARGETS,
     CalibrationCurve,
+    CalibrationPlan,
     NoisyCounts,
     operating_point,
 )
@@ -33,7 +34,7 @@ from dp_halfspace.audit import replay
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Gaussian, single_runs, total_mu
 from dp_halfspace.privacy.mechanisms import GaussianNoise
-from tests.releases import record_releases
+from tests.releases import assert_follows, record_releases
 from tests.support import Book, checks, fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
@@ -581,3 +582,40 @@ def test_a_table_without_rows_is_refused_by_a_sentence():
         model.fit(table, [0, 1] * 20)
     with pytest.raises(ValueError, match=r"^X has no rows$"):
         model.predict(table[:0])
+
+
+def rare_table(seed, share=0.05, n=3000):
+    """Numbers in stated ranges, of which the second tells a class of this share."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(n) < share).astype(int)
+    X = rng.normal(size=(n, 3)) + np.outer(labels, [0.0, 2.0, 0.0])
+    frame = pd.DataFrame(X, columns=list("abc"))
+    return frame.assign(d=rng.choice(["u", "v", "w"], size=n)), labels
+
+
+def calibration_of(frame, labels):
+    schema = {"a": [-4, 4], "b": [-4, 4], "c": [-4, 4], "d": ["u", "v", "w"]}
+    given = {"schema": schema, "features": "additive", "random_state": 0}
+    model = PrivateTableClassifier(epsilon=0.4, classes=[0, 1], **given)
+    return model.fit(frame, labels).calibration_
+
+
+def test_the_centre_of_scores_follows_the_released_model(monkeypatch):
+    first, second = rare_table(1), rare_table(2)
+    edges = calibration_of(*first).counts.edges
+    assert edges[len(edges) // 2] < -5.0
+    assert_follows(calibration_of, first, second)
+    honest = CalibrationPlan.run
+
+    def exact(self, scores, *given, **how):
+        """Planted: the mean of the scores of the records."""
+        return honest(self, scores, *given, **{**how, "centre": float(np.mean(scores))})
+
+    monkeypatch.setattr(CalibrationPlan, "run", exact)
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        assert_follows(calibration_of, first, second)
+
+
+def test_classes_of_like_size_have_scores_round_zero():
+    edges = calibration_of(*rare_table(1, share=0.3)).counts.edges
+    assert edges[len(edges) // 2] == 0.0
