@@ -140,9 +140,10 @@ def card_page(
 ) -> str:
     """Return the card of a fitted model; `groups` is the column of persons, if there is one."""
     inner, uncovered = private_part(model)
+    not_covered = [f"\n<p>{escape(printable(text))}</p>" for text in uncovered]
     sections = {
         "About": _about(texts or CardTexts()),
-        "What is promised": _promise(inner.privacy_, groups) + _paragraphs(uncovered),
+        "What is promised": _promise(inner.privacy_, groups) + "".join(not_covered),
         "What to expect": _expectation(inner) + _operating_point(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
@@ -178,11 +179,6 @@ def _about(texts: CardTexts) -> str:
     )
     rows = [(name, " ".join(text.split())) for name, text in stated if text.strip()]
     return table(*rows) if rows else ""
-
-
-def _paragraphs(texts: Sequence[str]) -> str:
-    """Return texts as paragraphs."""
-    return "".join(f"\n<p>{escape(printable(text))}</p>" for text in texts)
 
 
 def _promise(record: PrivacyRecord, groups: str | None) -> str:
