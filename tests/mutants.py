@@ -428,6 +428,12 @@ MUTANTS = [
         "model_selection/threshold.py",
         "tests/model_selection/test_threshold.py",
         (
+            "PrivateThresholdClassifier._release",
+            "largest=COUNT_GRID",
+            "largest=1",
+            "test_weights_of_people_leave_room_for_the_factors_of_utilities",
+        ),
+        (
             "_Plan.slack_for",
             "(count or 0.0) + noise",
             "(count or 0.0)",
@@ -437,6 +443,12 @@ MUTANTS = [
     *of(
         "model_selection/conformal.py",
         "tests/model_selection/test_conformal.py",
+        (
+            "PrivateConformalClassifier._release",
+            "largest=16 * COUNT_GRID",
+            "largest=1",
+            "test_weights_of_people_leave_room_for_the_factors_of_utilities",
+        ),
         (
             "PrivateConformalClassifier._plan_release",
             "share * rule.least_missed / (1.0 - share)",
@@ -457,6 +469,12 @@ MUTANTS = [
     *of(
         "ledger/store.py",
         "tests/ledger/test_ledger.py",
+        (
+            "MemoryStore.transaction",
+            "with self._lock:",
+            "if True:",
+            "test_a_charge_waits_for_the_charge_of_another_thread",
+        ),
         (
             "MemoryStore.transaction",
             "self._rows is not begun",
@@ -552,6 +570,16 @@ MUTANTS = [
             "accounting.delta(found.events, epsilon) <= delta",
             "True",
             "test_what_is_charged_is_what_is_released",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "scales_pay",
+            "n_samples * mu >=",
+            "n_samples >=",
+            "test_scales_are_learnt_with_many_records_although_a_norm_is_stated",
         ),
     ),
     *of(
@@ -915,6 +943,12 @@ MUTANTS = [
     *of(
         "ledger/store.py",
         "tests/ledger/test_ledger_file.py",
+        (
+            "FileStore.open",
+            "if not is_whole",
+            "if False",
+            "test_damage_of_pages_that_hold_no_entry_is_seen_when_a_file_is_opened",
+        ),
         (
             "_account_in",
             "and hashlib.sha256(account.terms.encode()).hexdigest() == account.digest",
@@ -1400,6 +1434,12 @@ MUTANTS = [
         "privacy/randomness.py",
         "tests/privacy/test_randomness.py",
         (
+            "SeededBytes.read",
+            "with self._lock:",
+            "if True:",
+            "test_a_read_waits_for_that_of_another_thread",
+        ),
+        (
             "OperatingSystemBytes.read",
             "os.urandom",
             "bytes",
@@ -1493,6 +1533,12 @@ MUTANTS = [
     *of(
         "privacy/accounting.py",
         "tests/privacy/test_accounting.py",
+        (
+            "mu_beside",
+            "return Exponential(choice), Gaussian(mu)",
+            "return (Gaussian(mu),)",
+            "test_mu_beside_pure_epsilon_spends_the_budget",
+        ),
         (
             "round_up",
             "if nearest >= value else math.nextafter(nearest, math.inf)",
@@ -3072,6 +3118,18 @@ MUTANTS = [
         "data/people.py",
         "tests/test_persons.py",
         (
+            "People.row_by_row",
+            "function(index)[is_there]",
+            "function(index[is_there])",
+            "test_a_function_of_rows_is_given_lists_of_public_length",
+        ),
+        (
+            "People._tiles",
+            "np.minimum(numbers, counts - 1)",
+            "np.minimum(numbers, counts)",
+            "test_a_function_of_rows_is_given_lists_of_public_length",
+        ),
+        (
             "People.weights_for",
             "(one // self.counts) / one",
             "1.0 / self.counts",
@@ -3580,6 +3638,12 @@ MUTANTS = [
             "test_one_object_changes_no_other_row",
         ),
         (
+            "date_in_format",
+            "return number_of(cell) if is_stored_as_date else math.nan",
+            "return math.nan",
+            "test_a_date_in_another_format_reads_the_same_from_dates_and_from_texts",
+        ),
+        (
             "_parse_number",
             "_ONE_GROUP[other].fullmatch(text)",
             "True",
@@ -3772,6 +3836,12 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
+            "PrivateTableClassifier._rare_fit",
+            "facts.is_chunked or",
+            "",
+            "test_steps_alone_follow_rows_in_chunks",
+        ),
+        (
             "_RareTableFit.run",
             "min(noisy, n_samples - noisy)",
             "exact[0] + 0.0 * noisy",
@@ -3803,22 +3873,80 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/events.py",
+        "privacy/pld.py",
         "tests/privacy/test_accounting.py",
         (
-            "contract",
-            "[(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)]",
-            "[(1.0, 0.0, event.mu)]",
-            "test_one_of_two_kinds_is_never_dearer_than_its_contract",
+            "either_pld",
+            "log_gdp_delta(mu, inside) < log_range + LOG_SLACK",
+            "log_gdp_delta(mu, inside) > log_range + LOG_SLACK",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+        (
+            "either_pld",
+            "if place:",
+            "if not place:",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "either_pld",
+            "(1.0 - cut - float(mass @ (1.0 + odds)))",
+            "(1.0 - cut - float(mass.sum()))",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_without_choice",
+            "Fraction(choice.epsilon))",
+            "Fraction(0))",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "_without_choice",
+            "[n for _, n in choices] != [1]",
+            "not choices",
+            "test_ten_fits_cost_as_much_as_ten_choices",
         ),
     ),
     *of(
         "privacy/mechanisms.py",
         "tests/privacy/test_mechanisms.py",
         (
+            "L2LaplaceNoise.__post_init__",
+            'check_scale(self.scale, "scale")',
+            "pass",
+            "test_scales_out_of_range_are_refused_before_a_charge",
+        ),
+        (
+            "Permit.choose",
+            "GaussianNoise | L2LaplaceNoise | NoNoise",
+            "GaussianNoise | NoNoise",
+            "test_choice_by_additive_noise_is_the_best_of_what_was_released",
+        ),
+        (
+            "Permit.choose",
+            "released.argmin() if is_cost else released.argmax()",
+            "values.argmin() if is_cost else values.argmax()",
+            "test_choice_by_additive_noise_is_the_best_of_what_was_released",
+        ),
+        (
             "Permit.enter",
-            "Fraction(loss) * count",
-            "Fraction(loss)",
+            "is_covered and count == 1 and not others",
+            "is_covered and not others",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "is_covered and count == 1 and not others",
+            "is_covered and count == 1",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "event.epsilon <= choice.epsilon",
+            "event.epsilon <= 2.0 * choice.epsilon",
             "test_what_neither_kind_covers_is_refused",
         ),
         (
@@ -3839,7 +3967,7 @@ MUTANTS = [
         "tests/ledger/test_cap.py",
         (
             "_as_gaussian",
-            "max(event.mu, _MU_OF_PURE * event.epsilon)",
+            "max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)",
             "event.mu",
             "test_an_adaptive_ledger_counts_the_dearer_kind",
         ),
@@ -4424,6 +4552,34 @@ MUTANTS = [
             " or facts.has_weights",
             "",
             "test_a_tilt_knows_that_losses_may_weigh_nothing",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_events.py",
+        (
+            "gaussian_terms",
+            "1.0 + (number + 1) * 2.0**-51",
+            "1.0",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
+        (
+            "_merge_terms",
+            "max(s, shift), max(m, square)",
+            "shift, square",
+            "test_terms_that_are_added_up_have_the_largest_shift_and_mu",
+        ),
+        (
+            "gaussian_terms",
+            "max(a, _LEAST)",
+            "a",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
+        (
+            "gaussian_terms",
+            "1.0 + max(number - 1, 0) * 2.0**-51",
+            "1.0",
+            "test_a_product_of_profiles_is_rounded_up",
         ),
     ),
     *of(

@@ -85,13 +85,14 @@ def plan_scaled(
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
         inner = plan(facts, budget)
-        said = {**inner.public, "data_norm": 1.0, "private_column_scales": False}
+        said = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
         return ScaledPlan(None, inner, inner.events, said, inner.takes)
     scales, rest = paid
     left = rest.epsilon
     scaled = replace(
         facts,
         data_norm=math.sqrt(n_features),
+        is_scale_stated=False,
         in_column_scales=True,
         is_single=facts.copies_are_single,
     )

@@ -404,7 +404,12 @@ def date_of(cell: Cell) -> float:
 
 
 def date_in_format(value: Any, form: str) -> float:
-    """Return days since 1970 of a string in a format of ``strptime``, or of a stored date."""
+    """Return days since 1970 of a text in a format of ``strptime``, or of a stored date.
+
+    A text in another format is read if its year comes first: readers store such texts as dates,
+    unless one cell of the column is none.
+    """
+    cell: Cell = None
     try:
         value = bytes(value).decode() if isinstance(value, bytes | bytearray) else value
         cell = canonical(value)
@@ -413,7 +418,8 @@ def date_in_format(value: Any, form: str) -> float:
         text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
         return number_of(_read_time(datetime.strptime(str(text).strip(), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
-        return math.nan
+        is_stored_as_date = isinstance(cell, Moment) and value.strip()[:4].isdigit()
+        return number_of(cell) if is_stored_as_date else math.nan
 
 
 def _in_digits(cell: Cell, form: str) -> str | None:

@@ -416,18 +416,24 @@ class PrivateLinearClassifier(PrivateClassifier):
         budget = Budget.of(float(self.epsilon), delta)
         plan = self._special_plan(facts, budget)
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
-        if plan is None and (facts.is_scale_stated or not self._learns_scales):
+        if plan is None and not self._learns_scales_of(facts, budget):
             plan = plan_fit(facts, budget)
         elif plan is None:
             from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
 
             plan = scaled = plan_scaled(plan_fit, facts, budget)
-            if scaled.scales is None and facts.is_sparse:
+            is_missed = scaled.scales is None and not facts.is_scale_stated
+            if is_missed and facts.is_sparse:
                 warn_of_sparse_columns()
-            elif scaled.scales is None:
+            elif is_missed:
                 warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
         facts.refuse_unsupported(plan.takes)
         return plan
+
+    def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
+        """Tell whether column scales are to be learnt, as far as the budget allows."""
+        del budget
+        return self._learns_scales and not facts.is_scale_stated
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan a selection for a small table or a fit with a public prior, None for other fits.

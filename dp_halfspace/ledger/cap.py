@@ -214,7 +214,7 @@ def _as_gaussian(events: Sequence[Event]) -> float:
         elif isinstance(event, Pure | Exponential):
             mu = (_MU_OF_PURE if isinstance(event, Pure) else _MU_OF_EXPONENTIAL) * event.epsilon
         elif isinstance(event, Either):
-            mu = max(event.mu, _MU_OF_PURE * event.epsilon)
+            mu = max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)
         else:
             return math.inf
         mu = max(mu, _SMALLEST_MU) if mu else 0.0

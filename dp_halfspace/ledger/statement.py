@@ -40,7 +40,7 @@ _WORDS: dict[type[Event], tuple[str, str]] = {
     Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
     ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),
     RandomStopping: ("choice by random stopping", "choices by random stopping"),
-    Either: ("pure DP or Gaussian release", "pure DP or Gaussian releases"),
+    Either: ("choice or Gaussian release", "choices or Gaussian releases"),
 }
 
 

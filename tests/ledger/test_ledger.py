@@ -138,6 +138,17 @@ def test_a_charge_in_the_middle_of_a_charge_is_not_lost(monkeypatch):
     assert ledger.spent() == pytest.approx(0.25)
 
 
+def test_a_charge_waits_for_the_charge_of_another_thread():
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    other = threading.Thread(target=ledger.charge, args=(pure(0.5),))
+    with ledger._store.transaction(writes=True):
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+    other.join(60.0)
+    assert ledger.spent() == 0.5
+
+
 def test_a_charge_is_on_the_disk_when_it_ends(path):
     """The strictest setting of SQLite: the folder is written, too."""
     PrivacyLedger(path, epsilon=1.0, delta=0.0)

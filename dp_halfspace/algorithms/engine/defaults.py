@@ -103,6 +103,8 @@ _FEATURED_FALL = 0.25
 _FEATURED_LARGEST = 1.8
 # Records of the rarer class times mu at which half of what it adds to the path remains.
 _LENGTHENED = 30.0
+# Records times mu from which column scales are learnt although a norm of rows is stated.
+_RECORDS_FOR_SCALES = 900.0
 # Whitened Fourier features of all records, beyond those that there would be without whitening.
 _MOST_WHITENED = 1e9
 # Least square of the length of whitened features, relative to that of the columns.
@@ -420,6 +422,11 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
     cheap = min(n_samples / _RECORDS_PER_WHITENED, _WIDER * (_JOINT + others) - others)
     cheap = min(cheap, _MOST_WHITENED / n_samples)
     return int(min(max(min(wanted, cheap), _JOINT), limit - others)) // 2 * 2
+
+
+def scales_pay(n_samples: int, mu: float) -> bool:
+    """Tell whether column scales bring more than they cost where a norm of rows is stated."""
+    return n_samples * mu >= _RECORDS_FOR_SCALES
 
 
 def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
