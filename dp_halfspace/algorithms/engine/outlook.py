@@ -87,7 +87,7 @@ _TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What is public about a fit that ranks: if scales are stated, and the share of a class."""
+    """Public facts about a ranking: whether scales are stated, and the share of a class."""
 
     is_scale_stated: bool
     share: float = RARE
@@ -109,7 +109,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of a fit, for classes of about equal size.
+    """Expected quality of a fit, for classes of about equal size.
 
     Attributes
     ----------
