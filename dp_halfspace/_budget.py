@@ -1,4 +1,4 @@
-"""What every estimator with a budget shares: its parameters, and copies that charge one account."""
+"""Base of all estimators with a budget: parameters, and copies that charge the same account."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dp_halfspace.exceptions import BudgetError, warn_caller
 if TYPE_CHECKING:
     from dp_halfspace.privacy.record import PrivacyRecord
 
-# Outside these ranges accounting would over- or underflow, and no fit would be of any use.
+# Outside these ranges accounting would over- or underflow, and a fit would be useless.
 _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
@@ -43,7 +43,7 @@ BUDGET: dict[str, list[Any]] = {
 
 
 class _UnavailableLedger:
-    """Stands in a pickle for a ledger that would have been copied, and refuses every charge."""
+    """Replaces a ledger in a pickle, which would be a copy of it, and refuses every charge."""
 
     def charge(self, record: PrivacyRecord) -> NoReturn:
         """Refuse the charge."""
@@ -55,7 +55,7 @@ class _UnavailableLedger:
 
 
 def _is_private_ledger(ledger: Any) -> bool:
-    """Tell whether a ledger is a `PrivacyLedger`, whose module is loaded if it may be one."""
+    """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
         return False
     from dp_halfspace.ledger.ledger import PrivacyLedger  # noqa: PLC0415
@@ -64,10 +64,10 @@ def _is_private_ledger(ledger: Any) -> bool:
 
 
 def opened_ledger(ledger: Any, estimator: str) -> Any:
-    """Return the ledger that a parameter stands for, by `open_ledger`; None without a ledger.
+    """Return the ledger of a parameter, opened by `open_ledger`, or None.
 
-    Entries of a `PrivacyLedger` name what is charged: a class or a function, `estimator`. A ledger
-    loads a data base, which a fit without a ledger does without.
+    Entries of a `PrivacyLedger` state the class or function `estimator` that is charged. The module
+    of the ledger loads a database, so it is imported only if there is a ledger.
     """
     if ledger is None:
         return None
@@ -78,7 +78,7 @@ def opened_ledger(ledger: Any, estimator: str) -> Any:
 
 
 def _is_handle(ledger: Any) -> bool:
-    """Tell whether a pickle of a ledger is known to stand for the same account."""
+    """Return whether a pickle of a ledger is known to refer to the same account."""
     if ledger is None or isinstance(ledger, str | os.PathLike) or _is_private_ledger(ledger):
         return True
     # By default a pickle copies the attributes of an object, the amount spent included.
@@ -89,7 +89,7 @@ def _is_handle(ledger: Any) -> bool:
 
 
 class SharedLedger(BaseEstimator):
-    """An estimator with a parameter ``ledger`` that no copy of it copies.
+    """An estimator whose copies share the ledger of its parameter ``ledger``.
 
     A copied ledger would let every fold of a cross-validation spend the whole budget again.
     """
@@ -139,7 +139,7 @@ class SharedLedger(BaseEstimator):
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        # Python takes an object that is in the memo from there instead of copying it.
+        # Python does not copy an object that is in the memo.
         ledger = self.__dict__.get("ledger")
         memo[id(ledger)] = ledger
         twin = memo[id(self)] = object.__new__(type(self))
@@ -165,7 +165,7 @@ def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
 
 
 def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
-    """Warn that a guarantee is weaker than it sounds; of public facts alone, once a fit."""
+    """Warn once in each fit, by public facts only, if a guarantee is weak."""
     _warn_of_calls_around(record)
     warn_of_weak_budget(record)
 
@@ -190,9 +190,10 @@ def warn_of_weak_budget(record: PrivacyRecord) -> None:
 
 
 def _warn_of_calls_around(record: PrivacyRecord) -> None:
-    """Warn of what scikit-learn does around a fit: steps in front that read the records, groups.
+    """Warn of pipeline steps that read the records, and of groups that do not reach the fit.
 
-    Decided from the calls that are running, their parameters and which arguments were given.
+    The decision depends on the running calls of scikit-learn, their parameters, and which arguments
+    they have.
     """
     calls = list(calls_of_sklearn())
     if not calls:
@@ -201,7 +202,7 @@ def _warn_of_calls_around(record: PrivacyRecord) -> None:
         from dp_halfspace._pipelines import findings_in_front  # noqa: PLC0415
 
         found = [
-            f"{f.step} reads {f.reads}; use instead {f.instead}" for f in findings_in_front(calls)
+            f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_in_front(calls)
         ]
         if found:
             warn_caller(

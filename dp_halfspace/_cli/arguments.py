@@ -12,7 +12,7 @@ from dp_halfspace import __version__
 
 _MODULE = "python -m dp_halfspace"
 _LARGEST_SEED = 2**32 - 1
-_DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), 0 being pure epsilon'
+_DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), with 0 for pure DP'
 
 
 class UserError(Exception):

@@ -153,7 +153,7 @@ class PublicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a run released, for rows as they were given: free to be used.
+    """The released values of a run, for unscaled rows: post-processing may use them freely.
 
     `data_norm` is the norm to which rows are scaled down at prediction, infinite if they are not;
     `scales` are those that `coefficients` are for, if any were learnt. `attributes` are further
@@ -173,7 +173,7 @@ class Fitted:
 
 
 class PublicPlan(Protocol):
-    """What a plan says before it is charged."""
+    """The statements of a plan before it is charged."""
 
     @property
     def events(self) -> tuple[Event, ...]:

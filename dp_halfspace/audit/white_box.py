@@ -701,17 +701,14 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
             case CountedChoice():
                 log_ratio += _counted_ratio(mechanism, value, released)
             case _:
-                exponents = utilities(mechanism, value) * _choice_rate(mechanism)
+                rate = mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0))
+                exponents = utilities(mechanism, value) * float(rate)
                 for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
                     log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
         square, freedom = sums.get(type(mechanism), (0.0, 0))
         sums[type(mechanism)] = square + added[0], freedom + added[1]
     small = [float(chdtr(freedom, square)) for square, freedom in sums.values() if freedom]
     return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
-
-
-def _choice_rate(mechanism: Any) -> float:
-    return float(mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0)))
 
 
 def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> float:

@@ -284,7 +284,9 @@ def _parse_moment(text: str) -> Moment | None:
         return None
     seconds = clock[0] * 3600 + clock[1] * 60 + clock[2] - _parse_zone(parts["zone"])
     part = int((parts["part"] or "0").ljust(9, "0"))
-    return _make_moment(day.toordinal() - _EPOCH, seconds * _PER_SECOND + part)
+    # A time zone may move the time to another day.
+    more_days, nanoseconds = divmod(seconds * _PER_SECOND + part, _PER_DAY)
+    return Moment(day.toordinal() - _EPOCH + more_days, nanoseconds)
 
 
 def _plain_text(text: str) -> str:
@@ -309,12 +311,6 @@ def _parse_zone(zone: str | None) -> int:
         return 0
     digits = str(zone)[1:].replace(":", "").ljust(4, "0")
     return int(f"{str(zone)[0]}1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
-
-
-def _make_moment(days: int, nanoseconds: int) -> Moment:
-    """Return a moment with a time between 0 and 24 hours."""
-    more, rest = divmod(nanoseconds, _PER_DAY)
-    return Moment(days + more, rest)
 
 
 def _is_time(value: Any) -> bool:

@@ -79,7 +79,7 @@ class Column:
             return f"{self.kind} in [{self.low:g}, {self.high:g}]"
         known = f"{len(self.categories)} categories" if self.categories else self.kind
         if self.categories == BOOLEAN:
-            known = "truth value"
+            known = "boolean"
         if self.kind == "words":
             known = f"words in {self.n_columns} columns"
         return known if self.is_stated else f"{known}, {self.source}"
@@ -142,16 +142,12 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
         if rules.get(name) is not None:
             columns.append(_read_rule(name, rules[name]))
         elif frame.has_dtypes:
-            columns.append(_column(name, kind_of(values), source=_source_of(values)))
+            has_categories = hasattr(getattr(values, "dtype", None), "categories")
+            source = _BY_CATEGORIES if has_categories else _BY_DTYPE
+            columns.append(_column(name, kind_of(values), source=source))
         else:
             columns.append(_column(name, "number", source=_BY_LIST))
     return tuple(columns)
-
-
-def _source_of(values: Any) -> str:
-    """Return the origin of the kind of a column that is not stated."""
-    has_categories = hasattr(getattr(values, "dtype", None), "categories")
-    return _BY_CATEGORIES if has_categories else _BY_DTYPE
 
 
 def unstated_kinds(columns: Sequence[Column]) -> str:

@@ -169,7 +169,7 @@ def is_arrow_scalar(value: Any) -> bool:
 
 
 def is_arrow_table(X: Any) -> bool:
-    """Tell whether a table is one of Arrow; a frame may have a column of any name as attribute."""
+    """Return whether a table is one of Arrow; frames with a column of that name are not."""
     return hasattr(X, "column_names") and not hasattr(X, "iloc")
 
 
@@ -216,12 +216,12 @@ def check_features(
     No error states the number of rows if it is hidden.
     """
     refuse_foreign_arrays("X", X)
-    if is_arrow_table(X):
+    # Most inputs are an array of numbers, which need not be read cell by cell.
+    is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
+    if not is_array_of_numbers and is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
     table = check_two_dimensional(X)
-    # Most inputs are an array of numbers.
-    is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
     speaks = not is_array_of_numbers and has_speaking_cells(X)
     if speaks and isinstance(X, list | tuple):
         X, speaks = with_nan(X), False

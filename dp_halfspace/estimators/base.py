@@ -431,7 +431,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         return plan
 
     def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Tell whether column scales are to be learnt, as far as the budget allows."""
+        """Return whether column scales are to be learnt, as far as the budget allows."""
         del budget
         return self._learns_scales and not facts.is_scale_stated
 

@@ -391,12 +391,12 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return None if whitening is None else (drawn, whitening, rest)
 
     def _is_default(self, budget: Budget) -> bool:
-        """Tell whether a fit is that of the default kernel, by the default steps."""
+        """Return whether a fit is that of the default kernel, by the default steps."""
         is_kernel = self.kernel == "auto" and self.margin == "auto" and self.projection is None
         return is_kernel and self.solver == "noisy_gd" and not budget.is_pure
 
     def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Tell whether column scales are learnt: with many records also if a norm is stated."""
+        """Return whether column scales are learnt: with many records also if a norm is stated."""
         pays = self._is_default(budget) and not facts.is_sparse
         pays = pays and scales_pay(facts.n_privacy_units, budget.mu)
         return pays or super()._learns_scales_of(facts, budget)

@@ -301,7 +301,7 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
         *pure,
         ("Spent by all releases so far", f"ε = {rounded_text(ledger.spent(), 3)}"),
         ("Left for one more fit", f"ε = {rounded_text(ledger.remaining(), 3, up=False)}"),
-        ("Cap of the ledger", f"ε = {ledger.epsilon:g}"),
+        ("Total budget of the ledger", f"ε = {ledger.epsilon:g}"),
     )
 
 

@@ -479,7 +479,7 @@ class ColumnEffect:
 
     @property
     def is_noise(self) -> NDArray[np.bool_]:
-        """Which effects are within two standard deviations of the noise; none if it is unknown."""
+        """Whether each effect is within two standard deviations of the noise, if that is known."""
         if self.deviations is None:
             return np.zeros(self.effects.shape, dtype=bool)
         return np.asarray(np.abs(self.effects) <= BAND * self.deviations)

@@ -409,7 +409,7 @@ class PrivacyLedger:
 
     @property
     def adjacency(self) -> str:
-        """What the cap protects."""
+        """Adjacency of the guarantee."""
         return str(self._store.terms["adjacency"])
 
     @property

@@ -89,8 +89,8 @@ class Statement:
         entries = "<p>None: the ledger is new.</p>"
         if self.entries:
             entries = (
-                f"<p>Every epsilon is {at}, that of the cap. The claim of a fit at its "
-                "own delta is in its details.</p>\n"
+                f"<p>Every epsilon is {at}, that of the total budget. The claim of a "
+                "fit at its own delta is in its details.</p>\n"
                 + "\n".join(["<table>", self._page_head(), *self._page_rows(), "</table>"])
             )
         sections = {
@@ -177,9 +177,10 @@ class Statement:
     def _other_deltas(self) -> str:
         """Explain why other deltas have other epsilons."""
         return (
-            f"Spent and left are stated at delta {self.cap.delta:g}, that of the cap. The same "
-            "noise has a larger epsilon at a smaller delta, so that remaining(delta) for a smaller "
-            "delta may exceed the epsilon of the cap, and charges no more than is left."
+            f"Spent and left are stated at delta {self.cap.delta:g}, that of the total "
+            "budget. The same noise has a larger epsilon at a smaller delta, so "
+            "remaining(delta) for a smaller delta may exceed the total epsilon, and "
+            "such a release charges no more than is left."
         )
 
 

@@ -1,4 +1,4 @@
-"""Checked held-out records, the model output for each of them, and scores of groups of them.
+"""Validated held-out records, the model outputs for them, and scores by group.
 
 A record is in one group, so one noisy table of confusions for each group has the sensitivity of one
 table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
@@ -73,7 +73,7 @@ class HeldOut:
 
 
 def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, *labels: Any) -> Any:
-    """Call a function of a model with the rows first, as chunks are mapped."""
+    """Call a function of a model with the rows as the first argument, as for chunks."""
     return outcome(model, X, *labels)
 
 
@@ -98,9 +98,9 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     return HeldOut(X, codes, classes, people, order)
 
 
-# Name of the group of records whose value is not in the public list.
+# Name of the group of all records with a value outside the public list.
 OTHER = "other"
-# Probability that the intervals of the gaps of all pairs do not all cover.
+# Probability that some interval of a gap does not contain the gap.
 _MISSED = 0.05
 
 

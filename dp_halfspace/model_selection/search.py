@@ -448,7 +448,7 @@ class PrivateSearchCV(WrappingClassifier):
         order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
         chosen = (self._candidate(plan.candidates[index]) for index in order)
         with drop_output():
-            # What starts the runs must not count them either.
+            # The code that starts the runs must not reveal their number either.
             place, model = best_run(runs(chosen, noise=plan.choice), source)
         return order[place], model
 

@@ -67,7 +67,7 @@ class _Plan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What the record says of a plan."""
+        """Public facts for the record."""
         return {"target": self.target, "value": self.value, "thresholds": self.borders}
 
     @property
@@ -115,7 +115,7 @@ class _Plan:
         if self.count is not None:
             noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
             positives = min(max((count or 0.0) + noise, 1.0), float(n))
-            # Where the precision is met, at most the number of positives over tau are predicted
+            # If the precision is met, at most the number of positives over tau are predicted
             # positive.
             spread = (1.0 - tau) * positives * (1.0 if self.target == "precision" else tau)
         usual = math.sqrt(spread + self.variance)

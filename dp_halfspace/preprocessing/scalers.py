@@ -415,7 +415,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
 @dataclass(frozen=True, slots=True)
 class RowLengths:
-    """Divisors of scores of rows, which are larger for rows far from the bulk of the data.
+    """Divisors of the scores of rows, which are larger for rows far from the typical ones.
 
     One plus the sum of ``asinh(x / data_norm / 2^exponent)^2``, times the length of ``(x /
     data_norm, constant)`` if there is a constant. They are positive, so no sign changes.
@@ -471,7 +471,7 @@ class CellScaler(OneToOneFeatureMixin, DenseTransformer):
     data_norm: float = 1.0
 
     def fit(self, X: Any, y: Any = None) -> CellScaler:
-        """Check `X`; no value is used."""
+        """Validate `X`; no value is used."""
         del y
         check_dense(self, X, reset=True)
         return self

@@ -280,7 +280,8 @@ def envelope(
     low = max(0, first + begin)
     total = total[low - first - begin :]
     if pairwise:
-        # What is left beyond, and what underflows, weighs less than the cut mass below.
+        # The remaining mass beyond, and the mass that underflows, are smaller than the mass that is
+        # cut below.
         return _upper_part(PLD(step, low, total, 0.0, _NEGLECTED), np.ones(len(total)))
     cut = min(1.0, float(beyond[mu > 0.0].sum() * factor.sum()))
     odds = np.exp(-step * (low + np.arange(len(total))))

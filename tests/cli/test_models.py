@@ -119,7 +119,7 @@ def test_the_card_says_what_was_promised(patients, capsys):
         "age number in [0, 120]",
         "stage 2 categories",
         "Every ε at the δ of the ledger, 1e-05",
-        "Cap of the ledger ε = 5",
+        "Total budget of the ledger ε = 5",
         "0.1 %",
         "of the improvement over the majority class",
         "Not measured",
@@ -258,7 +258,11 @@ def test_a_card_of_a_saved_model(patients, tmp_path, capsys):
     assert capsys.readouterr().out == "Card:      card.html\n"
     source, text = read_page("card.html")
     assert "<b>" not in source
-    for words in ("Private model of the ward", "Purpose Triage <b>", "Cap of the ledger ε = 5"):
+    for words in (
+        "Private model of the ward",
+        "Purpose Triage <b>",
+        "Total budget of the ledger ε = 5",
+    ):
         assert words in text, words
     assert "there is no ledger" in error(capsys, *command, "--ledger", "none.db")
     assert "not a privacy ledger" in error(capsys, *command, "--ledger", "schema.json")

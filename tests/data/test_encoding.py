@@ -143,7 +143,7 @@ def test_kinds_by_dtype_are_those_that_a_schema_may_say():
                           "o": [object()], "c": pd.Categorical(["a"]),
                           "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8")})  # fmt: skip
     kinds = [column.describe() for column in encoding_of(frame).columns]
-    words = ["number", "number", "truth value", "date", "text", "text", "text", "date", "number"]
+    words = ["number", "number", "boolean", "date", "text", "text", "text", "date", "number"]
     sources = ["by the dtype of the column"] * len(words)
     sources[6] += ", whose categories are private until they are stated"
     assert kinds == [f"{word}, {source}" for word, source in zip(words, sources, strict=True)]

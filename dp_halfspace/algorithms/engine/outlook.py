@@ -89,7 +89,7 @@ _RANKED_BY_A_COLUMN = _Curve(17.0, 0.0, 0.0, 1.2)
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What is public about a fit that ranks: if scales are stated, and the share of a class."""
+    """Public facts about a ranking: whether scales are stated, and the share of a class."""
 
     is_scale_stated: bool
     share: float = RARE
@@ -112,7 +112,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of a fit, for classes of about equal size.
+    """Expected quality of a fit, for classes of about equal size.
 
     Attributes
     ----------

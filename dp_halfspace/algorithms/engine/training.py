@@ -67,7 +67,7 @@ _COMPONENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is public about a fit before a way is chosen.
+    """Public facts about a fit, before an algorithm is chosen.
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
     of `PROJECTIONS`, ``"auto"`` or None; `tail_fraction` the share of the last steps whose iterates

@@ -241,7 +241,7 @@ def _plan_preconditioner(
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
     if not budget.is_pure:
         return plan_preconditioner(*sizes, mu=budget.mu)
-    # Of a release with next to no noise only the sensitivity is used.
+    # If a release has almost no noise, only its sensitivity is used.
     reference = plan_preconditioner(*sizes, mu=1e12)
     # A packed coefficient has the standard deviation n_columns * scale, nearly.
     edge = math.sqrt(2.0) * risk.n_columns**1.5 / budget.epsilon

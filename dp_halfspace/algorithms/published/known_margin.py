@@ -312,7 +312,7 @@ class PhasedPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases: one phase, because phases share no record."""
+        """Events of a run: one phase, because phases share no record."""
         return (self.phases[0].mechanism.event,)
 
     def run(

@@ -286,7 +286,7 @@ _PURE_COUNT_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingProblem(Problem):
-    """What is public about a fit before a way is chosen.
+    """Public facts about a fit, before an algorithm is chosen.
 
     `loss` is a key of `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
     None for a private count. `threshold_share` of the budget is spent on a threshold; if it is
@@ -426,7 +426,7 @@ def _ball_rows(
 
 @dataclass(frozen=True, slots=True)
 class RankingPlan(FitPlan):
-    """What a fit releases: a count of the positive records, a direction, a threshold.
+    """The releases of a fit: a count of the positive records, a direction, a threshold.
 
     There is no `count` where it is public or not needed, and no choice of a public threshold.
     `rare` takes the place of `ranker`, at the same price, where the count is that of a rare class.
