@@ -2064,6 +2064,12 @@ MUTANTS = [
             "test_sensitivity_against_brute_force",
         ),
         (
+            "n_coarse_frequencies",
+            "_COARSE_FOR_PARTS * parts**2",
+            "_COARSE_FOR_PARTS * parts",
+            "test_the_fewer_directions_rows_have_the_fewer_frequencies_are_coarse",
+        ),
+        (
             "plan_whitening",
             "mu=mu, lead=lead",
             "mu=2.0 * mu, lead=lead",
@@ -4410,6 +4416,24 @@ MUTANTS = [
             "test_the_pace_is_a_function_of_what_was_released",
         ),
         (
+            "descend",
+            "opening[0].score_shift(step_factor, plan)",
+            "opening[0].score_shift(opening[0].step_factor(ascent, plan), plan)",
+            "test_the_shift_is_a_function_of_what_was_released",
+        ),
+        (
+            "FirstStep.score_shift",
+            "self.lag * (1.0 - step_factor)",
+            "self.lag",
+            "test_the_shift_is_what_the_intercept_has_beyond_the_log_odds_where_it_comes_to_rest",
+        ),
+        (
+            "FirstStep.score_shift",
+            "min(-math.log(odds) / UNLIKE, 1.0)",
+            "1.0",
+            "test_classes_of_the_same_size_are_not_shifted",
+        ),
+        (
             "FirstStep.step_factor",
             "found + 0.5 * deviation",
             "found",
@@ -4436,6 +4460,12 @@ MUTANTS = [
             "max(n_directions, n_curved)",
             "n_directions",
             "test_a_row_of_many_curved_columns_is_divided_among_them",
+        ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "not problem.balances_classes and weights[0] == weights[1]",
+            "True",
+            "test_class_weights_leave_the_score_as_it_is",
         ),
     ),
     *of(

@@ -60,6 +60,11 @@ _MOST_DIRECTIONS = 100.0
 PATH_OF_SIGNAL = 75.0
 # Shortest path, relative to the planned length.
 SHORTEST_PATH = 0.2
+# Log of the ratio of the sizes of two classes from which on they differ, where a path is shorter.
+UNLIKE = 0.4
+# Columns with features for each direction of the preconditioner, beyond the first, from which on
+# the coefficients of columns lag behind the intercept.
+_LAGGING = 2.0
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
 # Output perturbation behind a preconditioner: margin offset of the logistic loss of two classes.
@@ -492,6 +497,14 @@ def resolved_directions(records: float) -> float:
     `records` are those of the rarer class times mu, a released number.
     """
     return min(max(records / _RECORDS_PER_DIRECTION, EFFECTIVE_DIMENSION), _MOST_DIRECTIONS)
+
+
+def column_lag(n_curved: float, n_directions: float) -> float:
+    """Return how far the coefficients of columns lag behind the intercept, in [0, 1].
+
+    A row is divided among `n_curved` columns, and the preconditioner is made for `n_directions`.
+    """
+    return min(max(n_curved / n_directions - 1.0, 0.0) / _LAGGING, 1.0)
 
 
 def _records_per_coefficient(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:

@@ -19,6 +19,7 @@ from dp_halfspace.algorithms.engine.class_counts import (
 from dp_halfspace.algorithms.engine.defaults import (
     EFFECTIVE_DIMENSION,
     EngineDefaults,
+    column_lag,
     engine_defaults,
     rarity_settings,
     resolved_directions,
@@ -204,7 +205,12 @@ class LinearPlan(FitPlan):
                 n_directions = resolved_directions(first.share * total * self.mu)
                 preconditioner = replace(preconditioner, effective_dimension=n_directions)
             n_curved = float(self.algorithm.descent.steps.n_curved)
-            first = replace(first, n_directions=max(n_directions, n_curved))
+            is_plain = not problem.balances_classes and weights[0] == weights[1]
+            first = replace(
+                first,
+                n_directions=max(n_directions, n_curved),
+                lag=column_lag(n_curved, n_directions) if is_plain else 0.0,
+            )
             algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
         if problem.balances_classes:
             weights = balanced_weights(released, noise, total, self.n_recounted)
