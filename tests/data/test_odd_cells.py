@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -368,6 +369,13 @@ def test_a_text_that_is_no_utf_8_is_read_by_itself(kind):
     kept = [0, 1, 3]
     assert [good[i] for i in kept] == [bad[i] for i in kept] == [other[i] for i in kept]
     assert kind == "lists" or len({good[2], bad[2], other[2]}) == 3
+
+
+@pytest.mark.parametrize("rows", [pl.LazyFrame({"a": [1.0, 2.0]}), {"a": [1.0]}, 3, "text", None])
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
+def test_what_is_no_table_is_refused_by_its_type(rows, kind):
+    with pytest.raises(ValueError, match=rf"{type(rows).__name__} is no table.*X\.collect\(\)"):
+        kind(classes=[0, 1]).fit(rows, [0, 1])
 
 
 def test_bytes_that_are_no_utf_8_are_one_category_however_they_are_stored():
