@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
