@@ -309,33 +309,33 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
 
-    def _warn_of_plan(self, plan: _Plan, n: int) -> None:
+    def _warn_of_plan(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""
-        if n <= plan.takes:
-            self._warn(plan, f"there are {n} records", "would be")
+        if data.n <= plan.takes:
+            self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
 
-    def _warn_of_release(self, plan: _Plan, n: int) -> None:
+    def _warn_of_release(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where every record is predicted positive, or none, or may be by the noisy count."""
-        if n <= plan.takes:
+        if data.n <= plan.takes:
             return
         is_infinite = math.isinf(self.threshold_)
         count = self.n_positive_
         if count is not None and count <= plan.takes:
             there = f"by a noisy count there are {max(count, 0.0):.0f}"
-            self._warn(plan, there, "is" if is_infinite else "may be")
+            self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
         elif is_infinite:
             warn_caller(
                 f"the threshold is infinite: {_who(plan)} record is predicted positive, which says "
                 f"nothing. {_MORE}"
             )
 
-    def _warn(self, plan: _Plan, there: str, verb: str) -> None:
+    def _warn(self, plan: _Plan, unit: str, there: str, verb: str) -> None:
         """Say what the target takes, what there is, and what follows."""
-        unit = "records" if plan.target == "fpr" else "positive records"
+        kind = unit if plan.target == "fpr" else f"positive {unit}"
         name = "false positive rate" if plan.target == "fpr" else plan.target
         warn_caller(
             f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
-            f"{plan.takes:.0f} {unit}, and {there}: {_who(plan)} record {verb} predicted "
+            f"{plan.takes:.0f} {kind}, and {there}: {_who(plan)} record {verb} predicted "
             f"positive, which says nothing. {_MORE}"
         )
 
