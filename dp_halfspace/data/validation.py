@@ -390,6 +390,11 @@ def check_two_dimensional(X: Any) -> Any:
         table = array_or_none(with_nan(X) if speaks else X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
+    if table.ndim == 0:
+        raise ValueError(
+            f"X must be two-dimensional: {type(X).__name__} is no table of rows and columns. Give "
+            "an array or a data frame; a LazyFrame of polars becomes one by X.collect()"
+        )
     if table.ndim != 2:
         raise ValueError(
             f"X must be two-dimensional, of shape (n_samples, n_features), but has {table.ndim} "

@@ -594,8 +594,8 @@ class PrivacyLedger:
         try:
             spent = self.spent()
             cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
-        except (BudgetError, ValueError):
-            return f"PrivacyLedger({self.handle!r}: not available)"
+        except (BudgetError, ValueError) as error:
+            return f"PrivacyLedger({self.handle!r}: not available, {error})"
         state = describe_entries(self._balance.last, spent, self.delta)
         about = "" if self._about.part is None else f", part {self._about.part.name!r}"
         return f"PrivacyLedger({self.handle!r}: {state}, {cap}{about})"

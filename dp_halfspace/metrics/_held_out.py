@@ -55,6 +55,11 @@ class HeldOut:
         """Public number of records, or of people."""
         return int(self.codes.shape[0]) if self.people is None else len(self.people)
 
+    @property
+    def unit(self) -> str:
+        """What is counted: records, or people."""
+        return "records" if self.people is None else "persons"
+
     def outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
         """Return the model output for each record, computed independently, next to the record."""
         if isinstance(self.X, Chunks):

@@ -155,7 +155,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         """
         data, plan, record = self._plan_fit(X, y, groups)
         warn_of_weak_guarantee(record)
-        self._warn_of_plan(plan, data.n)
+        self._warn_of_plan(plan, data)
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         source = noise_source(self.random_state)
@@ -163,13 +163,13 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         permit = authorise(record, source, ledger)
         self._release(plan, data, values, permit)
         self.classes_, self.privacy_ = data.classes, record
-        self._warn_of_release(plan, data.n)
+        self._warn_of_release(plan, data)
         return self
 
-    def _warn_of_plan(self, plan: AnyPlan, n: int) -> None:
+    def _warn_of_plan(self, plan: AnyPlan, data: HeldOut) -> None:
         """Warn, by public numbers only and before anything is spent, if nothing can be learned."""
 
-    def _warn_of_release(self, plan: AnyPlan, n: int) -> None:
+    def _warn_of_release(self, plan: AnyPlan, data: HeldOut) -> None:
         """Warn, by released values only, if the release is uninformative."""
 
     @fit_context(prefer_skip_nested_validation=False)

@@ -14,6 +14,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
+from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
@@ -83,6 +84,11 @@ class _Plan:
         return {"coverage": self.coverage, "by_class": self.by_class, "thresholds": self.borders}
 
 
+@refuse_parameters(
+    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
+    cv="the model inside is fitted before, to other records",
+    alpha="coverage is one minus alpha",
+)
 @dataclass(eq=False, repr=False)
 class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     """A fitted model with prediction sets whose coverage holds for every distribution of records.
@@ -238,20 +244,20 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         smallest = np.append(plan.borders[::-1], 0.0)[chosen_places(released, plan.choice)]
         self.thresholds_ = np.broadcast_to(smallest, (n_classes,)).copy()
 
-    def _warn_of_plan(self, plan: _Plan, n: int) -> None:
+    def _warn_of_plan(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""
-        if n <= plan.takes:
-            unit = "records of each class" if plan.by_class else "records"
+        if data.n <= plan.takes:
+            kind = f"{data.unit} of each class" if plan.by_class else data.unit
             warn_caller(
                 f"a coverage of {self.coverage:g} at epsilon={self.epsilon:g} takes more than "
-                f"{plan.takes:.0f} {unit}, and there are {n} records: every set would "
+                f"{plan.takes:.0f} {kind}, and there are {data.n} {data.unit}: every set would "
                 f"contain all classes, which says nothing. {_MORE}"
             )
 
-    def _warn_of_release(self, plan: _Plan, n: int) -> None:
+    def _warn_of_release(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where the released thresholds put a class into every set."""
         is_in_all = self.thresholds_ <= 0.0
-        if n <= plan.takes or not is_in_all.any():
+        if data.n <= plan.takes or not is_in_all.any():
             return
         if is_in_all.all():
             warn_caller(f"every set contains all classes, which says nothing. {_MORE}")

@@ -15,6 +15,7 @@ from scipy.special import expit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
+from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
@@ -122,6 +123,11 @@ class _Plan:
         return max(self.slack, rounded_up(self.deviations * usual))
 
 
+@refuse_parameters(
+    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
+    cv="the model inside is fitted before, to other records",
+    scoring="target and value say what is wanted of the positive class",
+)
 @dataclass(eq=False, repr=False)
 class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     """A fitted binary model with a private threshold for a target on held-out records.
@@ -303,32 +309,32 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
 
-    def _warn_of_plan(self, plan: _Plan, n: int) -> None:
+    def _warn_of_plan(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""
-        if n <= plan.takes:
-            self._warn(plan, f"there are {n} records", "would be")
+        if data.n <= plan.takes:
+            self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
 
-    def _warn_of_release(self, plan: _Plan, n: int) -> None:
+    def _warn_of_release(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where every record is predicted positive, or none, or may be by the noisy count."""
-        if n <= plan.takes:
+        if data.n <= plan.takes:
             return
         is_infinite = math.isinf(self.threshold_)
         count = self.n_positive_
         if count is not None and count <= plan.takes:
             there = f"by a noisy count there are {max(count, 0.0):.0f}"
-            self._warn(plan, there, "is" if is_infinite else "may be")
+            self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
         elif is_infinite:
             warn_caller(
                 f"the threshold is infinite: {_who(plan)} record is predicted positive. {_MORE}"
             )
 
-    def _warn(self, plan: _Plan, there: str, verb: str) -> None:
+    def _warn(self, plan: _Plan, unit: str, there: str, verb: str) -> None:
         """Say what the target takes, what there is, and what follows."""
-        unit = "records" if plan.target == "fpr" else "positive records"
+        kind = unit if plan.target == "fpr" else f"positive {unit}"
         name = "false positive rate" if plan.target == "fpr" else plan.target
         warn_caller(
             f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
-            f"{plan.takes:.0f} {unit}, and {there}: {_who(plan)} record {verb} predicted "
+            f"{plan.takes:.0f} {kind}, and {there}: {_who(plan)} record {verb} predicted "
             f"positive, which says nothing. {_MORE}"
         )
 

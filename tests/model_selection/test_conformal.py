@@ -338,7 +338,7 @@ def test_large_sets_of_enough_records_are_said_only_if_they_are_released():
     model.thresholds_ = np.zeros(3)
     plan = SimpleNamespace(takes=10.0, by_class=False)
     with pytest.warns(PrivacyWarning, match="every set contains all classes"):
-        model._warn_of_release(plan, 1500)
+        model._warn_of_release(plan, SimpleNamespace(n=1500))
 
 
 def test_a_probability_that_is_no_number_is_zero():

@@ -358,6 +358,13 @@ def test_a_threshold_that_has_no_room_is_announced_before_it_is_paid(target, val
     assert f"there are 300 records: {who} record would be predicted positive" in text
 
 
+def test_persons_are_called_persons():
+    model = PrivateThresholdClassifier(Rare(), epsilon=0.3)
+    X, Y = Rare().records(np.random.default_rng(0), 300)
+    with pytest.warns(PrivacyWarning, match="positive persons, and there are 100 persons: every"):
+        model.fit(X, Y, groups=np.arange(300) // 3)
+
+
 def test_a_finite_threshold_without_room_is_no_silent_one():
     """Candidates below all scores are as likely as "all records are positive" itself."""
     X, Y = Rare().records(np.random.default_rng(0), 5500)
