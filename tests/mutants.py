@@ -2870,6 +2870,16 @@ MUTANTS = [
     ),
     *of(
         "metrics/_tallies.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "Cells",
+            "largest: int = COUNT",
+            "largest: int = 1",
+            "test_weights_of_many_people_keep_their_sums_exact",
+        ),
+    ),
+    *of(
+        "metrics/_tallies.py",
         "tests/metrics/test_score.py",
         (
             "_answers_in_shape",
