@@ -102,7 +102,8 @@ def areas(fits: int) -> None:
         part = error[:, place]
         print(
             f"epsilon {epsilon:g}: mean error {part.mean():+.4f}, "
-            f"absolute {np.abs(part).mean():.4f}, rms {np.sqrt((part**2).mean()):.4f}, largest {np.abs(part).max():.3f}; "
+            f"absolute {np.abs(part).mean():.4f}, rms {np.sqrt((part**2).mean()):.4f}, "
+            f"largest {np.abs(part).max():.3f}; "
             f"{np.mean(np.abs(part) <= 2.0 * spread[:, place]):.2f} within two spreads"
         )
 
