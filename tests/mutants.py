@@ -4583,7 +4583,7 @@ MUTANTS = [
             "_centre_of_scores",
             "side * rarity.degree *",
             "side *",
-            "test_classes_of_like_size_have_scores_round_zero",
+            "test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree",
         ),
     ),
     *of(

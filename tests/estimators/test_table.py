@@ -30,7 +30,9 @@ from dp_halfspace.algorithms.engine.calibration import (
     NoisyCounts,
     operating_point,
 )
+from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.audit import replay
+from dp_halfspace.estimators import table
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Gaussian, single_runs, total_mu
 from dp_halfspace.privacy.mechanisms import GaussianNoise
@@ -593,11 +595,15 @@ def rare_table(seed, share=0.05, n=3000):
     return frame.assign(d=rng.choice(["u", "v", "w"], size=n)), labels
 
 
-def calibration_of(frame, labels):
+def fit_of_a_rare_class(frame, labels):
     schema = {"a": [-4, 4], "b": [-4, 4], "c": [-4, 4], "d": ["u", "v", "w"]}
     given = {"schema": schema, "features": "additive", "random_state": 0}
     model = PrivateTableClassifier(epsilon=0.4, classes=[0, 1], **given)
-    return model.fit(frame, labels).calibration_
+    return model.fit(frame, labels)
+
+
+def calibration_of(frame, labels):
+    return fit_of_a_rare_class(frame, labels).calibration_
 
 
 def test_the_centre_of_scores_follows_the_released_model(monkeypatch):
@@ -616,6 +622,17 @@ def test_the_centre_of_scores_follows_the_released_model(monkeypatch):
         assert_follows(calibration_of, first, second)
 
 
-def test_classes_of_like_size_have_scores_round_zero():
+def test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree():
+    model = fit_of_a_rare_class(*rare_table(1))
+    whole, half, none = (
+        table._centre_of_scores(
+            model.encoding_, model.model_, dataclasses.replace(Rarity.unknown(), degree=degree)
+        )
+        for degree in (1.0, 0.5, 0.0)
+    )
+    assert whole < -5.0
+    assert (half, none) == (whole / 2.0, 0.0)
+    other = dataclasses.replace(Rarity.unknown(), degree=1.0, common=1)
+    assert table._centre_of_scores(model.encoding_, model.model_, other) == 0.0
     edges = calibration_of(*rare_table(1, share=0.3)).counts.edges
     assert edges[len(edges) // 2] == 0.0
