@@ -306,7 +306,7 @@ def descend(
         opening = first if step == 0 else None
         made = slopes if opening is None else opening[1]
         is_halved = 0 < step < plan.n_halved
-        # Of neighbouring steps each reads the other half of the blocks.
+        # Consecutive steps read alternate halves of the blocks.
         half = {"part": (step % 2, 2)} if is_halved else {}
         ascent = rows.fused_adjoint(query, made, **half)
         if transform is not None:

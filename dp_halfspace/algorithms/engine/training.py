@@ -68,7 +68,7 @@ _COMPONENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is public about a fit before a way is chosen.
+    """Public facts about a fit, before an algorithm is chosen.
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
     of `PROJECTIONS`, ``"auto"`` or None; `tail_fraction` the share of the last steps whose iterates
@@ -299,7 +299,7 @@ def linear_plan(
     if isinstance(algorithm, GradientPlan):
         is_plain = attack is None and linear_map is None
         takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
-    counted = () if counts is None else counts.events
+    counted = () if counts is None or counts.counted_before else (counts.noise.event,)
     return LinearPlan(
         problem,
         solver,
