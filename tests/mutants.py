@@ -573,6 +573,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "scales_pay",
+            "n_samples * mu >=",
+            "n_samples >=",
+            "test_scales_are_learnt_with_many_records_although_a_norm_is_stated",
+        ),
+    ),
+    *of(
         "estimators/base.py",
         "tests/estimators/test_private_column_scales.py",
         (
@@ -1101,7 +1111,7 @@ MUTANTS = [
         ),
         (
             "_check_streams",
-            'raise UserError("standard output is closed: there is nowhere to write to")',
+            'raise UserError("standard output is closed, so no result can be written")',
             "sys.stdout = io.StringIO()",
             "tests/cli/test_booking.py::test_a_closed_standard_output_is_refused_first",
         ),
@@ -1527,7 +1537,7 @@ MUTANTS = [
             "mu_beside",
             "return Exponential(choice), Gaussian(mu)",
             "return (Gaussian(mu),)",
-            "test_mu_beside_pure_epsilon_spends_the_budget",
+            "test_mu_beside_a_choice_spends_the_budget",
         ),
         (
             "round_up",
@@ -2052,6 +2062,12 @@ MUTANTS = [
             "rows = rows.first_columns(self.n_curved)",
             "pass",
             "test_sensitivity_against_brute_force",
+        ),
+        (
+            "n_coarse_frequencies",
+            "_COARSE_FOR_PARTS * parts**2",
+            "_COARSE_FOR_PARTS * parts",
+            "test_the_fewer_directions_rows_have_the_fewer_frequencies_are_coarse",
         ),
         (
             "plan_whitening",
@@ -2789,6 +2805,12 @@ MUTANTS = [
         ),
         (
             "private_score",
+            "warn_of_weak_budget(record)",
+            "pass",
+            "tests/test_weak_guarantees.py::test_a_score_says_it_too",
+        ),
+        (
+            "private_score",
             'opened_ledger(ledger, "private_score")',
             "None",
             "test_a_score_and_a_fit_share_one_ledger",
@@ -3080,13 +3102,13 @@ MUTANTS = [
         "_budget.py",
         "tests/test_weak_guarantees.py",
         (
-            "warn_of_weak_guarantee",
+            "warn_of_weak_budget",
             "1.0 / n",
             "2.0 / n",
             "test_a_large_delta_is_said_once",
         ),
         (
-            "warn_of_weak_guarantee",
+            "warn_of_weak_budget",
             "_WEAK_EPSILON <= epsilon",
             "_WEAK_EPSILON < epsilon",
             "test_a_large_epsilon_is_said_once",
@@ -3889,13 +3911,41 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/events.py",
+        "privacy/pld.py",
         "tests/privacy/test_accounting.py",
         (
-            "contract",
-            "[(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)]",
-            "[(1.0, 0.0, event.mu)]",
-            "test_one_of_two_kinds_is_never_dearer_than_its_contract",
+            "either_pld",
+            "log_gdp_delta(mu, inside) < log_range + LOG_SLACK",
+            "log_gdp_delta(mu, inside) > log_range + LOG_SLACK",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+        (
+            "either_pld",
+            "if place:",
+            "if not place:",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "either_pld",
+            "(1.0 - cut - float(mass @ (1.0 + odds)))",
+            "(1.0 - cut - float(mass.sum()))",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_without_choice",
+            "Fraction(choice.epsilon))",
+            "Fraction(0))",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "_without_choice",
+            "[n for _, n in choices] != [1]",
+            "not choices",
+            "test_ten_fits_cost_as_much_as_ten_choices",
         ),
     ),
     *of(
@@ -3921,8 +3971,20 @@ MUTANTS = [
         ),
         (
             "Permit.enter",
-            "Fraction(loss) * count",
-            "Fraction(loss)",
+            "is_covered and count == 1 and not others",
+            "is_covered and not others",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "is_covered and count == 1 and not others",
+            "is_covered and count == 1",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "event.epsilon <= choice.epsilon",
+            "event.epsilon <= 2.0 * choice.epsilon",
             "test_what_neither_kind_covers_is_refused",
         ),
         (
@@ -3943,7 +4005,7 @@ MUTANTS = [
         "tests/ledger/test_cap.py",
         (
             "_as_gaussian",
-            "max(event.mu, _MU_OF_PURE * event.epsilon)",
+            "max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)",
             "event.mu",
             "test_an_adaptive_ledger_counts_the_dearer_kind",
         ),
@@ -4380,6 +4442,24 @@ MUTANTS = [
             "test_the_pace_is_a_function_of_what_was_released",
         ),
         (
+            "descend",
+            "opening[0].score_shift(step_factor, plan)",
+            "opening[0].score_shift(opening[0].step_factor(ascent, plan), plan)",
+            "test_the_shift_is_a_function_of_what_was_released",
+        ),
+        (
+            "FirstStep.score_shift",
+            "self.lag * (1.0 - step_factor)",
+            "self.lag",
+            "test_the_shift_is_what_the_intercept_has_beyond_the_log_odds_where_it_comes_to_rest",
+        ),
+        (
+            "FirstStep.score_shift",
+            "min(-math.log(odds) / UNLIKE, 1.0)",
+            "1.0",
+            "test_classes_of_the_same_size_are_not_shifted",
+        ),
+        (
             "FirstStep.step_factor",
             "found + 0.5 * deviation",
             "found",
@@ -4406,6 +4486,12 @@ MUTANTS = [
             "max(n_directions, n_curved)",
             "n_directions",
             "test_a_row_of_many_curved_columns_is_divided_among_them",
+        ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "not problem.balances_classes and weights[0] == weights[1]",
+            "True",
+            "test_class_weights_leave_the_score_as_it_is",
         ),
     ),
     *of(
@@ -4498,6 +4584,22 @@ MUTANTS = [
             'solver == "objective_perturbation"',
             "True",
             "test_what_is_not_proved_is_refused_before_it_pays",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/estimators/test_table.py",
+        (
+            "_TableFit.run",
+            "_centre_of_scores(self.encoding, model, fitted.rarity)",
+            "float(np.mean(scores))",
+            "test_the_centre_of_scores_follows_the_released_model",
+        ),
+        (
+            "_centre_of_scores",
+            "side * rarity.degree *",
+            "side *",
+            "test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree",
         ),
     ),
     *of(
@@ -4839,8 +4941,8 @@ MUTANTS = [
         "tests/algorithms/test_functions_of_releases.py",
         (
             "CalibrationPlan.run",
-            "NoisyCounts(_EDGES, counts,",
-            "NoisyCounts(_EDGES, exact,",
+            "NoisyCounts(_EDGES + centre, counts,",
+            "NoisyCounts(_EDGES + centre, exact,",
             "test_curves_of_probabilities",
         ),
         (

@@ -587,7 +587,9 @@ def test_weights_of_rows_are_not_taken_for_people(name):
             with pytest.raises(TypeError, match="sample weights are not supported"):
                 use(X, y, np.ones(300))
         else:
-            with pytest.raises(ValueError, match="sample_weight is not supported beside groups"):
+            with pytest.raises(
+                ValueError, match="sample_weight is not supported together with groups"
+            ):
                 use(X, y, groups=np.arange(300) // 2, sample_weight=np.ones(300))
 
 
@@ -688,7 +690,7 @@ def test_ledger_takes_what_protects_as_much_as_it_does(adjacency):
     if adjacency != "replace-one-person":
         ledger.charge(model.plan(X, y))
         return
-    with pytest.raises(BudgetError, match="nothing about all rows of one person"):
+    with pytest.raises(BudgetError, match="does not protect all rows of one person"):
         ledger.charge(model.plan(X, y))
     assert len(ledger.entries()) == 1
 

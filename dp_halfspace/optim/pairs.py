@@ -115,7 +115,7 @@ def chebyshev_polynomials(x: FloatArray, p: int) -> FloatArray:
 
 
 def _are_small(positive: FloatArray, negative: FloatArray) -> bool:
-    """Tell whether all scores are finite, and doubles resolve their places."""
+    """Return whether all scores are finite, and doubles resolve their places."""
     return bool(max(np.abs(positive).max(), np.abs(negative).max()) <= _LARGEST_SCORE)
 
 

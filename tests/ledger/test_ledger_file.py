@@ -182,7 +182,7 @@ def test_a_ledger_of_the_first_format_is_a_clear_error(path):
     made(path, 1)
     execute(path, "PRAGMA user_version = 1")
     for opening in (PrivacyLedger, open_ledger):
-        with pytest.raises(ValueError, match="no digest of its terms: make a new one, whose cap"):
+        with pytest.raises(ValueError, match="no digest of its terms: create a new ledger"):
             opening(path)
 
 

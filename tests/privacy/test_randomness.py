@@ -128,7 +128,9 @@ def test_threads_share_a_stream_without_repeats():
 
 @pytest.mark.parametrize("seed", [0, 5, np.int64(5), 2**80])
 def test_noise_source_int_warns_that_the_guarantee_is_void(seed):
-    with pytest.warns(PrivacyWarning, match="void for whoever knows the seed") as record:
+    with pytest.warns(
+        PrivacyWarning, match="does not hold against anyone who knows the seed"
+    ) as record:
         source = noise_source(seed)
     assert record[0].filename == __file__
     assert source.kind == "seeded"
