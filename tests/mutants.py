@@ -3137,6 +3137,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/column_scales.py",
+        "tests/test_persons.py",
+        (
+            "_means_of_people",
+            "np.trunc(",
+            "np.asarray(",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
+        ),
+        (
+            "_means_of_people",
+            "np.ceil(",
+            "np.asarray(",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
+        ),
+    ),
+    *of(
         "data/people.py",
         "tests/test_persons.py",
         (
