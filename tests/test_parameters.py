@@ -204,3 +204,16 @@ def test_folds_of_a_private_search_are_answered_by_a_sentence():
     with pytest.raises(TypeError, match="unexpected keyword argument 'folds'"):
         dp_halfspace.PrivateSearchCV(dp_halfspace.AdaptiveMarginClassifier(), {}, folds=5)
     assert "cv" not in dp_halfspace.PrivateSearchCV(None).get_params()
+
+
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [("PrivateThresholdClassifier", "scoring"), ("PrivateConformalClassifier", "alpha")],
+)
+def test_what_wraps_a_model_answers_to_parameters_it_lacks(kind, own):
+    wrapper = getattr(dp_halfspace, kind)
+    for name, reason in (("delta", "no delta is spent"), ("cv", "fitted before"), (own, "")):
+        with pytest.raises(TypeError, match=f"{kind} has no parameter '{name}': .*{reason}"):
+            wrapper(None, **{name: 0.1})
+        assert name not in wrapper(None).get_params()
+    assert clone(wrapper(dp_halfspace.AdaptiveMarginClassifier(), epsilon=0.5)).epsilon == 0.5

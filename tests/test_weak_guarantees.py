@@ -15,6 +15,7 @@ from dp_halfspace import (
     PrivateConformalClassifier,
     PrivateSearchCV,
 )
+from dp_halfspace.metrics import private_score
 from tests.conftest import separated
 from tests.model_selection.prefit_models import Several
 
@@ -41,7 +42,7 @@ def fits():
 @pytest.mark.parametrize("kind", fits())
 def test_a_large_epsilon_is_said_once(kind):
     (text,) = said(kind(epsilon=10.0))
-    assert text.startswith("epsilon=10 promises little")
+    assert text.startswith("epsilon=10 is a weak guarantee")
     assert "exp(10)" in text
     assert said(kind(epsilon=9.99)) == []
 
@@ -66,7 +67,26 @@ def test_of_people_their_number_counts():
 def test_what_wraps_a_model_says_it_too():
     rows, labels = Several().records(np.random.default_rng(0), 60)
     (text,) = said(PrivateConformalClassifier(Several(), epsilon=12.0), (rows, labels))
-    assert text.startswith("epsilon=12 promises little")
+    assert text.startswith("epsilon=12 is a weak guarantee")
+
+
+def test_a_score_says_it_too():
+    class Rule:
+        classes_ = np.array([0, 1])
+
+        def predict(self, rows):
+            return np.zeros(len(rows), dtype=int)
+
+    with pytest.warns(PrivacyWarning) as caught:
+        private_score(Rule(), X, Y, epsilon=10.0, delta=0.02)
+    first, second = (str(w.message) for w in caught)
+    assert first.startswith("epsilon=10 promises little")
+    assert second.startswith("delta=0.02 is more than 1/n for 60 records")
+    assert {w.filename for w in caught} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        private_score(Rule(), X, Y, epsilon=9.99)
+        private_score(Rule(), X, Y, epsilon=math.inf)
 
 
 def test_nothing_of_the_data_is_said():

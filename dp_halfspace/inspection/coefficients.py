@@ -133,15 +133,23 @@ class LinearParts:
 
 
 def linear_parts(model: Any, asked: str) -> LinearParts:
-    """Decompose a fitted linear model, or a pipeline of scalers that ends in one.
+    """Decompose a fitted linear model, or a pipeline of scalers and such a model.
 
-    Refusals name the function that was `asked` for it.
+    Error messages name the function `asked`.
     """
     check_is_fitted(model)
+    if hasattr(model, "learnt_part"):
+        raise ValueError(
+            f"{asked} needs a linear model, and {type(model).__name__} wraps one: give it the "
+            "estimator inside, whose scores are to be compared with what was learnt"
+        )
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     scalers = [step for step in steps[:-1] if step != "passthrough"]
     if not all(isinstance(scaler, ColumnScaler) for scaler in scalers):
-        raise ValueError(f"{asked} needs scalers of dp_halfspace.preprocessing in front of a model")
+        raise ValueError(
+            f"{asked} needs a model, or a pipeline of scalers of "
+            "dp_halfspace.preprocessing and a model"
+        )
     coefficients, intercepts = _linear_scores(steps[-1])
     if steps[-1].scaler_ is not None:
         scalers = [*scalers, steps[-1].scaler_]
@@ -154,21 +162,21 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
     kind = type(model).__name__
     if hasattr(model, "encoding_"):
         raise ValueError(
-            f"{kind} makes numbers of a table first and has no linear score of its columns: "
-            "TableEffectsDisplay shows their effects"
+            f"{kind} encodes the table first, so its score is not linear in the "
+            "columns: use TableEffectsDisplay, which shows their effects"
         )
     others = ("row_lengths_", "hidden_coef_", "monotone_")
     if any(hasattr(model, name) for name in others) or not hasattr(model, "coef_"):
         raise ValueError(
-            f"this {kind} has no linear score of the columns: take AdditiveDisplay, which shows "
-            "effects of any model"
+            f"this {kind} has no linear score of the columns: use AdditiveDisplay, "
+            "which shows effects of any model"
         )
     coefficients = np.atleast_2d(model.coef_)
     feature_map = getattr(model, "feature_map_", None)
     if feature_map is not None:
         if not getattr(feature_map, "is_linear", False):
             raise ValueError(
-                f"this {kind} is linear in features and not in columns: take AdditiveDisplay"
+                f"this {kind} is linear in features and not in columns: use AdditiveDisplay"
             )
         coefficients = coefficients / model.data_norm_
     return np.asarray(coefficients, dtype=np.float64), np.atleast_1d(model.intercept_)
@@ -200,6 +208,8 @@ class UnitFinding:
         The 90 % quantile of the absolute values of new entries, if it is far below `expected_size`.
     expected_size : float or None, default=None
         Root mean square of the column according to the release, if `size` is given.
+    is_date : bool, default=False
+        Whether the numbers are days since 1970-01-01.
     """
 
     column: str
@@ -207,6 +217,7 @@ class UnitFinding:
     expected: tuple[float, float]
     size: float | None = None
     expected_size: float | None = None
+    is_date: bool = False
 
     def __str__(self) -> str:
         low, high = self.expected
@@ -216,10 +227,26 @@ class UnitFinding:
                 f"size, and those of the fit were of the size {self.expected_size:.2g}; is it in "
                 "the unit of the training data?"
             )
-        return (
-            f"column {self.column!r}: the median {self.median:.4g} of the new rows lies outside of "
-            f"{low:.4g} to {high:.4g}; is it in the unit of the training data?"
+        median, first, last = (
+            _date(number) if self.is_date else f"{number:.4g}"
+            for number in (self.median, low, high)
         )
+        kind = "read in the format" if self.is_date else "in the unit"
+        return (
+            f"column {self.column!r}: the median {median} of the new rows lies outside of {first} "
+            f"to {last}; is it {kind} of the training data?"
+        )
+
+
+# Days within which numbers are written as dates: the years 1 to 9999.
+_DAYS = (-719_162, 2_932_896)
+
+
+def _date(days: float) -> str:
+    """Write a number of days since 1970 as a date, or as it is if no calendar has it."""
+    if not _DAYS[0] <= days <= _DAYS[1]:
+        return f"{days:.4g} days after 1970"
+    return str(np.datetime64(round(days), "D"))
 
 
 def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
@@ -269,8 +296,10 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
     check_is_fitted(model)
     if hasattr(model, "encoding_"):
         names, values, *facts = _of_table(model, X)
+        dates = {c.name for c in model.encoding_.columns if c.kind == "date"}
     else:
         names, values, *facts = _of_numbers(model, X)
+        dates = set()
     findings = []
     for name, column, *rest in zip(names, values, *(f.tolist() for f in facts), strict=True):
         low, high, usual = rest
@@ -278,8 +307,8 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
         median = float(np.median(known)) if len(known) else math.nan
         size = _size(known)
         if median < low or median > high:
-            findings.append(UnitFinding(name, median, (low, high)))
-        elif size < usual / _SMALL:
+            findings.append(UnitFinding(name, median, (low, high), is_date=name in dates))
+        elif size < usual / _SMALL and name not in dates:
             findings.append(UnitFinding(name, median, (low, high), size, usual))
     return tuple(findings)
 
@@ -291,12 +320,12 @@ def _size(known: FloatArray) -> float:
     return float(np.quantile(np.abs(known), _SIZE))
 
 
-# Names, values, limits of a plausible median, and sizes (NaN if none was learnt).
+# Names, values, limits of a plausible median, and sizes (NaN if no size was learnt).
 _Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray, FloatArray]
 
 
 def _of_table(model: Any, X: Any) -> _Columns:
-    """Return names, values and plausible ends of the columns of numbers of a table."""
+    """Return names, values and limits of the medians of the numeric columns of a table."""
     encoding, scales, frame = model.encoding_, model.column_scales_, read_frame(X)
     columns = encoding.numbers
     learnt = model._columns_in_learnt_scales
@@ -316,12 +345,12 @@ def _of_table(model: Any, X: Any) -> _Columns:
 
 
 def _of_numbers(model: Any, X: Any) -> _Columns:
-    """Return names, values and plausible ends of the columns of a matrix."""
+    """Return names, values and limits of the medians of the columns of a matrix."""
     scaler: Any = getattr(model, "scaler_", None)
     if not hasattr(scaler, "center"):
         raise ValueError(
-            "model has no column scales to compare new rows with: it was fitted with a stated "
-            "data_norm, or is none of this package"
+            "model has no column scales to compare new rows with: it was fitted with "
+            "a stated data_norm, or is not a model of this package"
         )
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(scaler.center):
@@ -332,6 +361,6 @@ def _of_numbers(model: Any, X: Any) -> _Columns:
 
 
 def _far(center: NDArray[Any], scale: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """Return the ends beyond which a median is not plausible."""
+    """Return the limits beyond which a median is not plausible."""
     center, width = np.asarray(center, dtype=np.float64), np.asarray(scale, dtype=np.float64)
     return center - _FAR * width, center + _FAR * width

@@ -1,4 +1,4 @@
-"""Checked held-out records, the model output for each of them, and scores of groups of them.
+"""Validated held-out records, the model outputs for them, and scores by group.
 
 A record is in one group, so one noisy table of confusions for each group has the sensitivity of one
 table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
@@ -19,7 +19,7 @@ from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
-from dp_halfspace.data.frame import as_cells, read_column
+from dp_halfspace.data.frame import as_cells, read_column, read_frame
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
     check_lengths,
@@ -55,6 +55,11 @@ class HeldOut:
         """Public number of records, or of people."""
         return int(self.codes.shape[0]) if self.people is None else len(self.people)
 
+    @property
+    def unit(self) -> str:
+        """What is counted: records, or people."""
+        return "records" if self.people is None else "persons"
+
     def outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
         """Return the model output for each record, computed independently, next to the record."""
         if isinstance(self.X, Chunks):
@@ -73,7 +78,7 @@ class HeldOut:
 
 
 def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, *labels: Any) -> Any:
-    """Call a function of a model with the rows first, as chunks are mapped."""
+    """Call a function of a model with the rows as the first argument, as for chunks."""
     return outcome(model, X, *labels)
 
 
@@ -98,9 +103,9 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     return HeldOut(X, codes, classes, people, order)
 
 
-# Name of the group of records whose value is not in the public list.
+# Name of the group of all records with a value outside the public list.
 OTHER = "other"
-# Probability that the intervals of the gaps of all pairs do not all cover.
+# Probability that some interval of a gap does not contain the gap.
 _MISSED = 0.05
 
 
@@ -174,7 +179,7 @@ class PrivateGroupScore:
         if found:
             lines += ["Gaps that are not zero (95 % for all pairs at once):", *found]
         else:
-            lines.append("No gap between two groups is told apart from zero.")
+            lines.append("No gap between two groups is significantly different from zero.")
         return "\n".join(lines)
 
 
@@ -187,10 +192,7 @@ def group_codes(
     numbers of the column into texts, and this must not change the groups of the other records.
     """
     if isinstance(by, str):
-        names = getattr(X, "columns", None)
-        if names is None or by not in list(names):
-            raise ValueError(f"by={by!r} is no column of X: give the group of each record instead")
-        by = X[by]
+        by = _named_column(by, X)
     refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]
     categories = tuple(value for value in listed if value is not None)
@@ -205,8 +207,19 @@ def group_codes(
         found = "" if hides_rows else f", got {len(by)} and {n_rows}"
         raise ValueError(f"by and X must have the same number of rows{found}")
     number = spellings(categories)
-    column = read_column(by if isinstance(by, np.ndarray) or hasattr(by, "iloc") else as_cells(by))
+    # Columns of numpy, pandas and Arrow have cells as they are stored; of others there is a list.
+    is_stored = isinstance(by, np.ndarray) or hasattr(by, "iloc") or hasattr(by, "type")
+    column = read_column(by if is_stored else as_cells(by))
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
+
+
+def _named_column(name: str, X: Any) -> Any:
+    """Return a column of a table of any library by its name."""
+    if hasattr(X, "iloc") or hasattr(X, "column_names") or hasattr(X, "to_arrow"):
+        frame = read_frame(X)
+        if name in frame.names:
+            return frame.columns[frame.names.index(name)]
+    raise ValueError(f"by={name!r} is not a column of X: give the group of each record instead")
 
 
 def group_score(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._budget import BUDGET, opened_ledger
+from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.plan import noise_deviation
@@ -142,8 +142,8 @@ class PrivateScore:
             )
         if self.is_uninformative:
             said.append(
-                "An interval that holds every possible value is uninformative: the noise hides "
-                "that number. More records or a larger epsilon would show it."
+                "An interval that contains every possible value is uninformative: its "
+                "noise is too large. Use more records or a larger epsilon."
             )
         return "\n".join(said)
 
@@ -199,7 +199,6 @@ def private_score(
     model: Any, X: Any, y: ArrayLike, *, metric: Sequence[str], by: ArrayLike,
     **options: Unpack[_Options],
 ) -> list[PrivateGroupScore]: ...  # fmt: skip
-@np.errstate(all="ignore")
 def private_score(
     model: Any,
     X: Any,
@@ -310,45 +309,55 @@ def private_score(
     >>> 0.8 < low <= score.value <= high <= 1.0
     True
     """
-    budget = {"epsilon": epsilon, "delta": delta, "random_state": random_state, "ledger": ledger}
-    metrics = [metric] if isinstance(metric, str) else list(metric)
-    for name in metrics or [""]:
-        check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
-    data = _check_held_out(model, X, y, metrics, groups)
-    if by is not None or by_values is not None:
-        group = _groups_of(by, by_values, X, data, metrics)
-        # The group of all other values follows the public values.
-        data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
-    epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
-    if groups is not None and delta == 0 and math.isfinite(epsilon):
-        raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
-    tables = metrics if by is None else [_TABLE_OF_GROUPS]
-    jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
-    record = PrivacyRecord(
-        epsilon=epsilon,
-        delta=delta,
-        adjacency="replace-one" if data.people is None else "replace-one-person",
-        events=tuple(event for job in jobs for event in job.events),
-        noise="none" if math.isinf(epsilon) else noise_kind(random_state),
-        public={
-            "n_samples": data.n,
-            "n_classes": len(data.classes),
-            "metric": metric,
-            **({} if by_values is None else {"by_values": [str(value) for value in by_values]}),
-        },
-    )
-    values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
-    account = opened_ledger(ledger, "private_score")
-    permit = authorise(record, noise_source(random_state), account)
-    releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
-    if by is not None:
-        ((noisy, _),) = releases
-        scores: list[Any] = [
-            group_score(name, noisy, record, by_values or (), data.classes) for name in metrics
-        ]
-    else:
-        scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
-    return scores[0] if isinstance(metric, str) else scores
+    # Whether a number under- or overflows is private.
+    with np.errstate(all="ignore"):
+        budget = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "random_state": random_state,
+            "ledger": ledger,
+        }
+        metrics = [metric] if isinstance(metric, str) else list(metric)
+        for name in metrics or [""]:
+            check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
+        data = _check_held_out(model, X, y, metrics, groups)
+        if by is not None or by_values is not None:
+            group = _groups_of(by, by_values, X, data, metrics)
+            # The group of all other values follows the public values.
+            data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
+        epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
+        if groups is not None and delta == 0 and math.isfinite(epsilon):
+            raise ValueError(
+                "groups needs delta > 0: the noise of pure DP is for counts of whole records"
+            )
+        tables = metrics if by is None else [_TABLE_OF_GROUPS]
+        jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
+        record = PrivacyRecord(
+            epsilon=epsilon,
+            delta=delta,
+            adjacency="replace-one" if data.people is None else "replace-one-person",
+            events=tuple(event for job in jobs for event in job.events),
+            noise="none" if math.isinf(epsilon) else noise_kind(random_state),
+            public={
+                "n_samples": data.n,
+                "n_classes": len(data.classes),
+                "metric": metric,
+                **({} if by_values is None else {"by_values": [str(value) for value in by_values]}),
+            },
+        )
+        warn_of_weak_budget(record)
+        values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
+        account = opened_ledger(ledger, "private_score")
+        permit = authorise(record, noise_source(random_state), account)
+        releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
+        if by is not None:
+            ((noisy, _),) = releases
+            scores: list[Any] = [
+                group_score(name, noisy, record, by_values or (), data.classes) for name in metrics
+            ]
+        else:
+            scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
+        return scores[0] if isinstance(metric, str) else scores
 
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}

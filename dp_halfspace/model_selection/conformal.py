@@ -14,8 +14,10 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
+from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval
 from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import (
     Cells,
@@ -48,6 +50,7 @@ _STEEPNESS = 1.5
 # Factor of the utility of a class of few records then, so that it changes no more than other
 # utilities.
 _STEEP_FEW_RATE = 0.5
+_MORE = "More records, a larger epsilon or a lower coverage leave room for smaller sets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +69,26 @@ class _Plan:
     by_class: bool
 
     @property
+    def takes(self) -> float:
+        """Records, of each class with `by_class`, with fewer of which sets contain all classes."""
+        return (self.few + self.lacking / self.few_rate) / self.coverage - 1.0
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """Everything that is released."""
         return events_of(self.choice)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What the record says of a plan."""
+        """Public facts for the record."""
         return {"coverage": self.coverage, "by_class": self.by_class, "thresholds": self.borders}
 
 
+@refuse_parameters(
+    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
+    cv="the model inside is fitted before, to other records",
+    alpha="coverage is one minus alpha",
+)
 @dataclass(eq=False, repr=False)
 class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     """A fitted model with prediction sets whose coverage holds for every distribution of records.
@@ -156,6 +169,7 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     random_state: int | None = None
     ledger: Any = None
 
+    learnt_part = "size of the sets"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
@@ -229,6 +243,27 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         released = permit.release(utilities if plan.by_class else utilities[0], plan.choice)
         smallest = np.append(plan.borders[::-1], 0.0)[chosen_places(released, plan.choice)]
         self.thresholds_ = np.broadcast_to(smallest, (n_classes,)).copy()
+
+    def _warn_of_plan(self, plan: _Plan, data: HeldOut) -> None:
+        """Warn where the number of records leaves no room for a threshold, whatever they are."""
+        if data.n <= plan.takes:
+            kind = f"{data.unit} of each class" if plan.by_class else data.unit
+            warn_caller(
+                f"a coverage of {self.coverage:g} at epsilon={self.epsilon:g} takes more than "
+                f"{plan.takes:.0f} {kind}, and there are {data.n} {data.unit}: every set would "
+                f"contain all classes, which says nothing. {_MORE}"
+            )
+
+    def _warn_of_release(self, plan: _Plan, data: HeldOut) -> None:
+        """Warn where the released thresholds put a class into every set."""
+        is_in_all = self.thresholds_ <= 0.0
+        if data.n <= plan.takes or not is_in_all.any():
+            return
+        if is_in_all.all():
+            warn_caller(f"every set contains all classes, which says nothing. {_MORE}")
+        else:
+            labels = ", ".join(map(repr, self.classes_[is_in_all].tolist()))
+            warn_caller(f"every set contains {labels}, which says nothing of it. {_MORE}")
 
     def predict_set(self, X: Any) -> NDArray[np.bool_]:
         """Return which classes are in the set of each record.

@@ -15,6 +15,7 @@ from scipy.special import expit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
+from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
@@ -67,7 +68,7 @@ class _Plan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What the record says of a plan."""
+        """Public facts for the record."""
         return {"target": self.target, "value": self.value, "thresholds": self.borders}
 
     @property
@@ -93,6 +94,16 @@ class _Plan:
             excess = (tau * negative[-1] - negative)[::-1]
         return np.asarray(excess)
 
+    @property
+    def takes(self) -> float:
+        """The target takes more positive records than this, or records for a false positive rate.
+
+        The excess of a candidate over the target is at most ``1 - value`` for each positive
+        record, or ``value`` for each negative one, and the slack is subtracted from it.
+        """
+        each = self.value if self.target == "fpr" else 1.0 - self.value
+        return self.slack / max(each, 1.0 / COUNT_GRID)
+
     def slack_for(self, count: float | None, n: int) -> float:
         """Return the slack by which the target is raised, from public numbers and the noisy count.
 
@@ -105,13 +116,18 @@ class _Plan:
         if self.count is not None:
             noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
             positives = min(max((count or 0.0) + noise, 1.0), float(n))
-            # Where the precision is met, at most the number of positives over tau are predicted
+            # If the precision is met, at most the number of positives over tau are predicted
             # positive.
             spread = (1.0 - tau) * positives * (1.0 if self.target == "precision" else tau)
         usual = math.sqrt(spread + self.variance)
         return max(self.slack, rounded_up(self.deviations * usual))
 
 
+@refuse_parameters(
+    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
+    cv="the model inside is fitted before, to other records",
+    scoring="target and value say what is wanted of the positive class",
+)
 @dataclass(eq=False, repr=False)
 class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     """A fitted binary model with a private threshold for a target on held-out records.
@@ -156,7 +172,9 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     ----------
     threshold_ : float
         Scores of at least this are predicted positive; infinite, with a `PrivacyWarning`, if all
-        records or none are predicted positive.
+        records or none are predicted positive. The warning also comes if there are too few
+        records for the target, or by the noisy count too few positive ones; where the number of
+        records shows it, before anything is spent.
     n_positive_ : float or None
         The noisy number of positives among the held-out records; None for ``"fpr"``, which needs no
         count.
@@ -208,6 +226,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     random_state: int | None = None
     ledger: Any = None
 
+    learnt_part = "threshold"
     _methods = ("predict_proba", "decision_function")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
@@ -290,14 +309,34 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
 
-    def _warn_of_release(self) -> None:
-        """Warn where every record is predicted positive, or none."""
-        if math.isinf(self.threshold_):
-            who = "every" if self.threshold_ < 0.0 else "no"
+    def _warn_of_plan(self, plan: _Plan, data: HeldOut) -> None:
+        """Warn where the number of records leaves no room for a threshold, whatever they are."""
+        if data.n <= plan.takes:
+            self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
+
+    def _warn_of_release(self, plan: _Plan, data: HeldOut) -> None:
+        """Warn where every record is predicted positive, or none, or may be by the noisy count."""
+        if data.n <= plan.takes:
+            return
+        is_infinite = math.isinf(self.threshold_)
+        count = self.n_positive_
+        if count is not None and count <= plan.takes:
+            there = f"by a noisy count there are {max(count, 0.0):.0f}"
+            self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
+        elif is_infinite:
             warn_caller(
-                f"the threshold is infinite: {who} record is predicted positive, which says "
-                "nothing. More records, a larger epsilon or an easier target leave room for one"
+                f"the threshold is infinite: {_who(plan)} record is predicted positive. {_MORE}"
             )
+
+    def _warn(self, plan: _Plan, unit: str, there: str, verb: str) -> None:
+        """Say what the target takes, what there is, and what follows."""
+        kind = unit if plan.target == "fpr" else f"positive {unit}"
+        name = "false positive rate" if plan.target == "fpr" else plan.target
+        warn_caller(
+            f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
+            f"{plan.takes:.0f} {kind}, and {there}: {_who(plan)} record {verb} predicted "
+            f"positive, which says nothing. {_MORE}"
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the positive class where the score reaches the threshold.
@@ -315,6 +354,14 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         codes = np.zeros(n_rows(X), dtype=np.intp)
         is_positive = self._outcome(self.estimator, X, codes, self.classes_) >= self.threshold_
         return self.classes_[np.where(is_positive, self._positive, 1 - self._positive)]
+
+
+_MORE = "More records, a larger epsilon or an easier target leave room for a threshold"
+
+
+def _who(plan: _Plan) -> str:
+    """Return who is predicted positive by the candidate that meets every target."""
+    return "every" if plan.target == "recall" else "no"
 
 
 def _scores(

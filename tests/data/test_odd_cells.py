@@ -370,6 +370,20 @@ def test_a_text_that_is_no_utf_8_is_read_by_itself(kind):
     assert kind == "lists" or len({good[2], bad[2], other[2]}) == 3
 
 
+@pytest.mark.parametrize("rows", [pl.LazyFrame({"a": [1.0, 2.0]}), {"a": [1.0]}, 3, "text", None])
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
+def test_what_is_no_table_is_refused_by_its_type(rows, kind):
+    with pytest.raises(ValueError, match=rf"{type(rows).__name__} is no table.*X\.collect\(\)"):
+        kind(classes=[0, 1]).fit(rows, [0, 1])
+
+
+def test_bytes_that_are_no_utf_8_are_one_category_however_they_are_stored():
+    stored = [make(BAD) for kind, make in TEXTS.items() if kind != "lists"]
+    stored += [pa.array(BAD, pa.binary()), frames.as_cells(BAD), pd.Series(BAD, dtype=object)]
+    found = [frames.read_column(each).read(category_of, object).tolist() for each in stored]
+    assert found == len(found) * [["7", "NA", "caf\\xe9", "b"]]
+
+
 @pytest.mark.parametrize("kind", ["strings", "dictionary", "pandas", "texts of pandas"])
 def test_a_refusal_does_not_tell_whether_texts_are_utf_8(kind):
     said = []

@@ -109,6 +109,12 @@ def test_losses_and_kernels():
     assert (model.kernel, model.degree, model.coef0) == ("polynomial", 2, 1.0)
     assert model.length_scale == 0.5
     assert isinstance(from_sklearn(SVC(kernel="linear"), classes=[0]), AdaptiveMarginClassifier)
+    for kernel in ("linear", "rbf"):
+        private, report = from_sklearn(
+            SVC(kernel=kernel, probability=True), classes=[0, 1], return_report=True
+        )
+        assert not hasattr(private.fit(X, Y), "predict_proba")
+        assert "probability=True is dropped: PrivateTableClassifier has" in str(report)
     model = from_sklearn(SVC(kernel="linear", C=2.0), n_samples=100, classes=[0, 1])
     assert (model.loss, model.alpha) == ("hinge", 0.005)
 

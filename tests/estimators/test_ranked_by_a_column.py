@@ -17,6 +17,7 @@ from dp_halfspace.algorithms.engine.defaults import rare_class_limit
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Table, outlook_of
 from dp_halfspace.algorithms.search import column_rankings
 from dp_halfspace.audit import replay
+from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import table
 from dp_halfspace.inspection import check_units, model_card
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
@@ -189,6 +190,14 @@ def test_steps_alone_follow_people_and_weights(given):
     X, y = ward(0.05)
     rows = np.arange(N) if given == "groups" else np.ones(N)
     events = MODEL.plan(X, y, **{given: rows}).events
+    assert not any(isinstance(event, Either) for event in events)
+
+
+def test_steps_alone_follow_rows_in_chunks():
+    X, y = ward(0.05)
+    rows, model = X[list("abcd")].to_numpy(dtype=np.float64), clone(MODEL).set_params(schema=None)
+    assert isinstance(model.plan(rows, y).events[1], Either)
+    events = model.plan(in_chunks(rows, 1000), in_chunks(y, 1000)).events
     assert not any(isinstance(event, Either) for event in events)
 
 

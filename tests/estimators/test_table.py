@@ -148,11 +148,11 @@ def test_a_key_is_hinted_at_by_its_name_alone():
     with pytest.warns(PrivacyWarning, match="schema does not state") as caught:
         clone(TABLE).plan(frame, LABELS)
     (text,) = [str(w.message) for w in caught if "does not state" in str(w.message)]
-    assert "By name 'patient_id', 'visitId' may tell rows or persons apart" in text
+    assert "by the name, 'patient_id', 'visitId' may identify rows or persons" in text
     stated = {**SCHEMA, "patient_id": "drop", "visitId": "drop"}
     with pytest.warns(PrivacyWarning) as caught:
         clone(TABLE).set_params(schema=stated).plan(frame, LABELS)
-    assert not any("may tell rows" in str(w.message) for w in caught)
+    assert not any("may identify rows" in str(w.message) for w in caught)
 
 
 def test_a_word_that_is_no_kind_is_shown():
@@ -172,7 +172,7 @@ def test_kinds_that_dtypes_say_are_declared_once():
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
-    assert "may tell rows or persons apart" not in text
+    assert "may identify rows or persons" not in text
     described = dict(dict(model.privacy_.public)["columns"])
     assert described["city"] == "text, by the dtype of the column"
     assert described["visit"] == "date"

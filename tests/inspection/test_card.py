@@ -1,9 +1,13 @@
 """The card of any model from Python: what it says, and that it says it safely."""
 
 import re
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -11,11 +15,13 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     LabelPrivateClassifier,
     PrivacyLedger,
+    PrivateConformalClassifier,
     PrivateKernelClassifier,
     PrivateTableClassifier,
+    PrivateThresholdClassifier,
 )
 from dp_halfspace.algorithms.engine.outlook import Table, outlook_of
-from dp_halfspace.inspection import model_card
+from dp_halfspace.inspection import model_card, privacy_report
 from dp_halfspace.inspection.card import outlook_for
 from tests.cli.test_models import read_page
 from tests.conftest import separated
@@ -100,7 +106,7 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
     _, text = text_of(model_card(model), tmp_path)
     assert f"{found}. Expect little more than the majority class" in text
     assert "about" in str(found)
-    assert "How much of it is noise is not known." in text
+    assert "The amount of noise in it is not known." in text
 
 
 def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
@@ -112,10 +118,10 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     source, text = text_of(model_card(model, n_noise_fits=4), tmp_path)
     assert "Columns not used 2" in text
     assert "Number of columns 2" in text
-    assert "Grey is what the noise alone may have made" in text
+    assert "Grey effects may be due to noise alone" in text
     assert "#999999" in source
     _, text = text_of(model_card(model, n_noise_fits=0), tmp_path)
-    assert "How much of it is noise is not known." in text
+    assert "The amount of noise in it is not known." in text
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     ],
     ids=["labels", "no noise", "rbf", "additive", "pipeline"],
 )
-@pytest.mark.filterwarnings("ignore:steps in front of this fit")
+@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
 def test_every_kind_of_model_has_a_card(model, words, tmp_path):
     _, text = text_of(model_card(model.fit(*separated(1500, 3))), tmp_path)
     assert words in text
@@ -143,7 +149,7 @@ def test_a_threshold_stands_with_its_interval():
     y = (rng.random(3000) < 0.1).astype(int)
     X = rng.normal(size=(3000, 3)) + y[:, None]
     model = PrivateTableClassifier(epsilon=3.0, classes=[0, 1], features="linear")
-    assert "Asked for" not in model_card(model.fit(X, y), n_noise_fits=0)
+    assert "The target was" not in model_card(model.fit(X, y), n_noise_fits=0)
     page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y), n_noise_fits=0)
     point = model.threshold_
     ends = "from {:.2f} to {:.2f}".format(*point.interval)
@@ -151,8 +157,69 @@ def test_a_threshold_stands_with_its_interval():
         assert words in page
 
 
+class Forest(ClassifierMixin, BaseEstimator):
+    """A model of another library, fitted to who knows what."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 58).astype(int)
+
+    def predict_proba(self, X):
+        chance = 1.0 / (1.0 + np.exp((58 - np.asarray(X)[:, 0]) / 5))
+        return np.column_stack([1.0 - chance, chance])
+
+
+@pytest.mark.parametrize("kind", [PrivateThresholdClassifier, PrivateConformalClassifier])
+def test_what_wraps_a_model_promises_nothing_of_the_model(kind, tmp_path):
+    wrapper = kind(FrozenEstimator(Forest()), epsilon=3.0).fit(X, Y)
+    text = text_of(model_card(wrapper, title="ward"), tmp_path)[1]
+    part = kind.learnt_part
+    assert f"Private {part} of ward" in text
+    assert f"The {part} would have been almost as likely" in text
+    assert "The model would" not in text
+    assert "With this model" not in text
+    assert f"the guarantee of the {part} alone, for the held-out records" in text
+    unprotected = "the model inside, Forest, which has no record of what it spent"
+    for said in (text, privacy_report(wrapper)):
+        assert unprotected in said
+        assert "nothing protects them" in said
+    assert "have a card" not in text
+    assert "no public ranges" not in text
+
+
+@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_wraps_a_private_model_tells_its_guarantee(frozen, tmp_path):
+    model = PrivateTableClassifier(epsilon=2.0, delta=1e-7, classes=[0, 1]).fit(X, Y)
+    inside = FrozenEstimator(model) if frozen else model
+    wrapper = PrivateThresholdClassifier(inside, epsilon=3.0).fit(X, Y)
+    text = text_of(model_card(wrapper), tmp_path)[1]
+    said = (
+        "The model inside, PrivateTableClassifier, has another one for the records that it was "
+        "fitted to: (2, 1e-07)-differential privacy, replace-one. If both are records of one data "
+        "set, the two add up."
+    )
+    assert said in text
+    assert said in privacy_report(wrapper)
+    behind = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, Y)
+    text = privacy_report(PrivateThresholdClassifier(behind, epsilon=3.0).fit(X, Y))
+    assert "Not covered: StandardScaler" in text
+
+
+def test_the_card_of_a_model_with_names_issues_no_warning():
+    frame = pd.DataFrame(X, columns=["age", "platelets"])
+    model = PrivateKernelClassifier(classes=[0, 1]).fit(frame, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "platelets" in model_card(model)
+
+
 def test_what_has_no_record_has_no_card():
-    with pytest.raises(ValueError, match="has no record"):
+    with pytest.raises(ValueError, match="has no privacy record"):
         model_card(StandardScaler().fit(X))
 
 

@@ -10,8 +10,9 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
     PrivateKernelClassifier,
+    PrivateThresholdClassifier,
 )
-from dp_halfspace.inspection import to_onnx
+from dp_halfspace.inspection import natural_coefficients, to_onnx
 from dp_halfspace.preprocessing import PublicScaler
 
 RNG = np.random.default_rng(11)
@@ -62,6 +63,14 @@ def test_what_is_not_linear_is_refused():
     model = PrivateKernelClassifier("additive", classes=[0, 1]).fit(X, Y > 0)
     with pytest.raises(ValueError, match="linear in features"):
         to_onnx(model)
+
+
+def test_what_wraps_a_linear_model_names_the_model_to_export():
+    model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, (Y > 0).astype(int))
+    screening = PrivateThresholdClassifier(model, epsilon=3.0).fit(X, (Y > 0).astype(int))
+    for asked in (to_onnx, natural_coefficients):
+        with pytest.raises(ValueError, match=f"{asked.__name__} needs a linear model.* inside"):
+            asked(screening)
 
 
 def test_without_onnx_it_is_said_how_to_get_it(monkeypatch):

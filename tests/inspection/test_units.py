@@ -1,5 +1,7 @@
 """New rows in other units are named, by released numbers and the new rows alone."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,7 +45,16 @@ def test_other_units_are_named(model):
     assert found[1].median == pytest.approx(float(np.median(other["creatinine"])))
     assert "column 'creatinine': the median" in str(found[1])
     late = TABLE[:50].assign(seen="2124-01-01")
-    assert [finding.column for finding in check_units(model, late)] == ["seen"]
+    (finding,) = check_units(model, late)
+    assert finding.column == "seen"
+    assert re.fullmatch(
+        r"column 'seen': the median 2124-01-01 of the new rows lies outside of \d{4}-\d\d-\d\d to "
+        r"\d{4}-\d\d-\d\d; is it read in the format of the training data\?",
+        str(finding),
+    )
+    beyond = UnitFinding("seen", 4e6, (-1e6, 18_262.4), is_date=True)
+    assert "4e+06 days after 1970 of the new rows" in str(beyond)
+    assert "outside of -1e+06 days after 1970 to 2020-01-01" in str(beyond)
 
 
 def test_nothing_of_the_fit_but_what_was_released_is_compared(model):

@@ -114,6 +114,38 @@ def test_a_column_of_the_frame_and_people_in_any_order():
     np.testing.assert_array_equal(plain.confusion, owned.confusion)
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame,
+        pa.table,
+        lambda columns: pa.table(columns).to_batches()[0],
+        lambda columns: pytest.importorskip("polars").DataFrame(columns),
+    ],
+    ids=["pandas", "Arrow", "batch of Arrow", "polars"],
+)
+def test_a_column_is_found_by_name_in_a_table_of_any_library(table):
+    frame = table({"x": X[:, 0], "ward": WARD.astype(object), "bed": np.arange(600) % 2})
+
+    class OfTable(Known):
+        def predict(self, rows):
+            return super().predict(np.asarray(rows["x"])[:, None])
+
+    kind = {"epsilon": math.inf, "metric": "recall"}
+    plain = private_score(Known(), X, Y, by=WARD, by_values=WARDS, **kind)
+    for by in ("ward", frame["ward"]):
+        found = private_score(OfTable(), frame, Y, by=by, by_values=WARDS, **kind)
+        np.testing.assert_array_equal(plain.confusion, found.confusion)
+    beds = [
+        private_score(OfTable(), frame, Y, by=by, by_values=["0", 1.0], **kind)
+        for by in ("bed", frame["bed"], np.arange(600) % 2)
+    ]
+    assert {tuple(np.ravel(bed.confusion)) for bed in beds} == {tuple(np.ravel(beds[0].confusion))}
+    assert beds[0].confusion[2].sum() == 0
+    with pytest.raises(ValueError, match="by='wrad' is no column of X"):
+        private_score(OfTable(), frame, Y, by="wrad", by_values=WARDS, **kind)
+
+
 def test_what_is_not_listed_is_a_group_of_its_own():
     odd = WARD.astype(object)
     odd[:5] = [None, math.nan, "east", 3, [1]]
@@ -223,7 +255,7 @@ def test_the_charge_comes_first():
     [
         ({"by_values": None}, "by and by_values go together"),
         ({"by": None}, "by and by_values go together"),
-        ({"by": "ward"}, "by='ward' is no column of X"),
+        ({"by": "ward"}, "by='ward' is not a column of X"),
         ({"by": WARD[:-1]}, "by and X must have the same number of rows, got 599 and 600"),
         ({"by": WARD[:-1], "groups": np.arange(600)}, "by and X must have the same number of rows"),
         ({"by": WARD[:, None]}, "by must be one-dimensional"),

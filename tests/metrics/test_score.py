@@ -455,6 +455,11 @@ def test_intervals_cover_a_little(metric):
     assert 0.87 < coverage(metric, runs=120, n=800, epsilon=2.0, delta=1e-6) <= 1.0
 
 
+def is_covered_as_stated(metric, share):
+    """Intervals have 95 %, and those of the average precision more: docs/proofs/metrics.md, 4."""
+    return 0.94 < share < (0.995 if metric == "average_precision" else 0.97)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif("DP_HALFSPACE_DATA" not in os.environ, reason="needs the shared tables")
 @pytest.mark.parametrize("table", score_coverage.TABLES)
@@ -462,7 +467,7 @@ def test_intervals_cover_on_real_tables(table):
     people = score_coverage.population(table)
     for metric, delta in product(sorted(METRICS), (1e-6, 0)):
         found = score_coverage.coverage(people, metric, 2000, 2000, epsilon=1.0, delta=delta)
-        assert 0.94 < found < 0.97, (metric, delta)
+        assert is_covered_as_stated(metric, found), (metric, delta, found)
 
 
 @pytest.mark.parametrize(("area", "spread"), [(0.99, 4.0), (0.5, 1.0)])
@@ -480,7 +485,8 @@ def test_shares_near_their_ends_are_covered(area, spread):
 @every_metric
 def test_intervals_cover(metric):
     for delta in (1e-6, 0):
-        assert 0.94 < coverage(metric, runs=2000, n=2000, epsilon=1.0, delta=delta) < 0.97
+        found = coverage(metric, runs=2000, n=2000, epsilon=1.0, delta=delta)
+        assert is_covered_as_stated(metric, found), (delta, found)
 
 
 def test_intervals_need_the_noise():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import warnings
 from itertools import product
 from types import SimpleNamespace
 
@@ -15,7 +16,12 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from dp_halfspace import BudgetError, PrivacyLedger, PrivateConformalClassifier
+from dp_halfspace import (
+    BudgetError,
+    PrivacyLedger,
+    PrivacyWarning,
+    PrivateConformalClassifier,
+)
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
@@ -294,6 +300,47 @@ def test_few_records_give_sets_of_everything():
     assert PrivateConformalClassifier(Several(), epsilon=0.5).fit(X[:5], Y[:5]).thresholds_[0] == 0
 
 
+@by_class_or_not
+def test_sets_of_everything_are_announced_before_they_are_paid(by_class):
+    """The number of records decides alone, so nothing of them is said."""
+    model = PrivateConformalClassifier(
+        Several(), coverage=0.95, by_class=by_class, epsilon=0.3, ledger=Book(refuse=True)
+    )
+    texts = set()
+    for labels in (Y[:80], Y[:80][::-1], 0 * Y[:80]):
+        with pytest.warns(PrivacyWarning) as caught, pytest.raises(BudgetError):
+            model.fit(X[:80], labels)
+        texts |= {str(w.message) for w in caught}
+    (text,) = texts
+    assert re.match(r"a coverage of 0.95 at epsilon=0.3 takes more than \d+ records", text)
+    assert ("records of each class" in text) == by_class
+    assert "there are 80 records: every set would contain all classes" in text
+    model.set_params(ledger=None)
+    for _ in range(5):
+        with pytest.warns(PrivacyWarning):
+            model.fit(X[:80], Y[:80])
+        assert not model.thresholds_.any()
+
+
+def test_a_class_that_is_in_every_set_is_said_after_the_release():
+    labels = np.where(np.arange(1500) < 20, 2, Y % 2)
+    model = PrivateConformalClassifier(Several(), by_class=True, epsilon=1.0)
+    with pytest.warns(PrivacyWarning, match="every set contains 2, which says nothing of it"):
+        model.fit(X, labels)
+    assert model.thresholds_[2] == 0.0 < model.thresholds_[:2].min()
+
+
+def test_large_sets_of_enough_records_are_said_only_if_they_are_released():
+    model = PrivateConformalClassifier(Several(), epsilon=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        model.fit(X, Y)
+    model.thresholds_ = np.zeros(3)
+    plan = SimpleNamespace(takes=10.0, by_class=False)
+    with pytest.warns(PrivacyWarning, match="every set contains all classes"):
+        model._warn_of_release(plan, SimpleNamespace(n=1500))
+
+
 def test_a_probability_that_is_no_number_is_zero():
     class Odd(Several):
         def predict_proba(self, X):
@@ -382,3 +429,16 @@ def test_refusals_cost_nothing(arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         PrivateConformalClassifier(given.pop("estimator"), **given).fit(X, labels)
     assert not book.records
+
+
+def test_weights_of_people_leave_room_for_the_factors_of_utilities(monkeypatch):
+    """Sums of weights times these factors are exact, so that no rounding moves a utility."""
+    factors, honest = [], People.weights_for
+
+    def recorded(people, largest):
+        factors.append(largest)
+        return honest(people, largest)
+
+    monkeypatch.setattr(People, "weights_for", recorded)
+    PrivateConformalClassifier(Several()).fit(X, Y, groups=np.arange(1500))
+    assert factors == [16 * _prefit.COUNT_GRID]

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import re
+import warnings
 from itertools import product
 from types import SimpleNamespace
 
@@ -330,6 +331,68 @@ def test_few_positives_are_all_found():
     )
 
 
+def warned(model, X, Y):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+    return [str(w.message) for w in caught]
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "who"),
+    [("recall", 0.9, "every"), ("precision", 0.9, "no"), ("fpr", 0.1, "no")],
+)
+def test_a_threshold_that_has_no_room_is_announced_before_it_is_paid(target, value, who):
+    ledger = Book(refuse=True)
+    model = PrivateThresholdClassifier(
+        Rare(), target=target, value=value, epsilon=0.3, ledger=ledger
+    )
+    X, Y = Rare().records(np.random.default_rng(0), 300)
+    texts = set()
+    for labels in (Y, 1 - Y, np.zeros(300, int)):
+        with pytest.warns(PrivacyWarning) as caught, pytest.raises(BudgetError):
+            model.fit(X, labels)
+        texts |= {str(w.message) for w in caught}
+    (text,) = texts
+    assert "at epsilon=0.3 takes more than" in text
+    assert f"there are 300 records: {who} record would be predicted positive" in text
+
+
+def test_persons_are_called_persons():
+    model = PrivateThresholdClassifier(Rare(), epsilon=0.3)
+    X, Y = Rare().records(np.random.default_rng(0), 300)
+    with pytest.warns(PrivacyWarning, match="positive persons, and there are 100 persons: every"):
+        model.fit(X, Y, groups=np.arange(300) // 3)
+
+
+def test_a_finite_threshold_without_room_is_no_silent_one():
+    """Candidates below all scores are as likely as "all records are positive" itself."""
+    X, Y = Rare().records(np.random.default_rng(0), 5500)
+    thresholds, found = [], Rare().records(np.random.default_rng(1), 2000)[0]
+    for _ in range(12):
+        model = PrivateThresholdClassifier(Rare(), value=0.9, epsilon=0.3)
+        texts = warned(model, X, Y)
+        if model.n_positive_ > 706:
+            continue
+        (text,) = texts
+        assert model.predict(found).mean() > 0.9
+        assert re.fullmatch(
+            r"a recall of 0.9 at epsilon=0.3 takes more than 706 positive records, and by a noisy "
+            r"count there are \d+: every record (is|may be) predicted positive, .*",
+            text,
+        )
+        assert ("every record is" in text) == (model.threshold_ == -math.inf)
+        thresholds.append(model.threshold_)
+    assert np.isfinite(thresholds).any()
+
+
+def test_a_threshold_with_room_says_nothing():
+    X, Y = Rare().records(np.random.default_rng(0), 20_000)
+    for target, value in (("recall", 0.9), ("precision", 0.5), ("fpr", 0.1)):
+        model = PrivateThresholdClassifier(Rare(), target=target, value=value, epsilon=1.0)
+        assert warned(model, X, Y) == []
+
+
 def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
     with record_releases() as releases, pytest.raises(BudgetError):
         PrivateThresholdClassifier(Rare(), ledger=Book(refuse=True)).fit(X, Y)
@@ -451,7 +514,7 @@ def test_a_false_positive_rate_has_two_names():
 @pytest.mark.parametrize(("target", "who"), [("recall", "every"), ("precision", "no")])
 def test_a_threshold_that_says_nothing_is_said(target, who):
     """By the released threshold alone: whatever the records are."""
-    given = {"target": target, "value": 0.99, "thresholds": GRID, "epsilon": 0.01}
+    given = {"target": target, "value": 0.99, "thresholds": GRID, "epsilon": 1e6}
     with (
         intercept_releases(lambda *_: np.array([5.0])),
         pytest.warns(PrivacyWarning, match=f"{who} record is predicted positive"),
@@ -459,4 +522,17 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
         (model := PrivateThresholdClassifier(Given(), **given)).fit(X[:20], Y[:20])
     # All is set before it is said, so that an error made of the warning loses nothing.
     assert math.isinf(model.threshold_)
-    assert model.privacy_.epsilon == 0.01
+    assert model.privacy_.epsilon == 1e6
+
+
+def test_weights_of_people_leave_room_for_the_factors_of_utilities(monkeypatch):
+    """Sums of weights times these factors are exact, so that no rounding moves a utility."""
+    factors, honest = [], People.weights_for
+
+    def recorded(people, largest):
+        factors.append(largest)
+        return honest(people, largest)
+
+    monkeypatch.setattr(People, "weights_for", recorded)
+    PrivateThresholdClassifier(Rare()).fit(X, Y, groups=np.arange(3000))
+    assert factors == [_prefit.COUNT_GRID]

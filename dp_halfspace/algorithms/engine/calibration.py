@@ -138,7 +138,7 @@ class CalibrationPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.noise.event,)
 
     @property

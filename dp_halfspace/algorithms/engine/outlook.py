@@ -34,8 +34,8 @@ LARGEST_EPSILON = 1e6
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = (
-    ", so that its ranking may be no better than chance: do not rely on it unless a private score "
-    "of other records says more"
+    ", so that its ranking may be no better than chance: do not rely on it unless a "
+    "private score on other records confirms it"
 )
 
 
@@ -89,7 +89,7 @@ _RANKED_BY_A_COLUMN = _Curve(17.0, 0.0, 0.0, 1.2)
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What is public about a fit that ranks: if scales are stated, and the share of a class."""
+    """Public facts about a ranking: whether scales are stated, and the share of a class."""
 
     is_scale_stated: bool
     share: float = RARE
@@ -112,7 +112,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of a fit, for classes of about equal size.
+    """Expected quality of a fit, for classes of about equal size.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Outlook:
         if self.improvement < GOOD:
             text += f" (for {GOOD:.0%}: about {rows} {self.unit}, or epsilon={epsilon})"
         if self.rare_improvement is None:
-            return f"{text}, and less of a rare class"
+            return f"{text}, and less for a rare class"
         text += (
             f". If one class has {100 * self.rare_share:.2g}% of the {self.unit}: about "
             f"{self.rare_improvement:.0%} of the area under the curve above one half"
