@@ -3858,7 +3858,7 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
-            "PrivateTableClassifier._rare_fit",
+            "PrivateTableClassifier._column_limit",
             "facts.is_chunked or",
             "",
             "test_steps_alone_follow_rows_in_chunks",
