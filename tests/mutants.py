@@ -4388,6 +4388,16 @@ MUTANTS = [
     ),
     *of(
         "algorithms/engine/defaults.py",
+        "tests/algorithms/engine/test_whitening.py",
+        (
+            "additive_sizes",
+            "pays and (is_stated or n_each >= _LEAST_RECORDS_PER_COEFFICIENT)",
+            "pays",
+            "test_fourier_features_of_many_columns_in_learnt_scales_need_as_many_records_as_cosines",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
         "tests/algorithms/engine/test_class_counts.py",
         (
             "rarity_settings",
