@@ -97,7 +97,7 @@ def fitted_by_command(path: Path, *more: str) -> str:
 
 
 def coins(fits: int, folder: Path) -> str:
-    """Point 1: models at the level of a coin."""
+    """Point 1: models at chance level."""
     poor = said = 0
     for n, epsilon in ((300, 0.3), (300, 1.0), (300, 3.0), (2000, 0.3), (2000, 1.0)):
         for seed in range(fits):
@@ -147,15 +147,15 @@ def limits(fits: int, folder: Path) -> str:
 
 def wide_ranges(fits: int, folder: Path) -> str:
     """Point 4: stated ranges that are far too wide for skewed columns."""
-    wide = {name: [10 * low, 10 * high] for name, (low, high) in RANGES.items()}
+    wide = {name: [0, 10 * high] for name, (_, high) in RANGES.items()}
     areas = {}
     for name, schema in (("ten times", {**SCHEMA, **wide}), ("learnt", SCHEMA)):
         areas[name] = [
-            area(quiet(lambda s=s, c=schema: table_model(1.0, c).fit(*hospital(20_000, s))), s)
+            area(quiet(lambda s=s, c=schema: table_model(3.0, c).fit(*hospital(2000, s))), s)
             for s in range(fits)
         ]
     return (
-        f"20,000 rows, epsilon 1: area {mean(areas['ten times'])} with ranges ten times too wide, "
+        f"2,000 rows, epsilon 3: area {mean(areas['ten times'])} with ranges ten times too wide, "
         f"{mean(areas['learnt'])} with learnt scales"
     )
 
@@ -247,20 +247,24 @@ def operating_points(fits: int, folder: Path) -> str:
     chance = model.predict_proba(others)[:, 1]
     met, excess = [], []
     for seed in range(1, 1 + 5 * fits):
-        chosen = package.PrivateThresholdClassifier(model, target="recall", value=0.8, epsilon=1.0)
-        chosen.fit(*hospital(10_000, seed))
-        said = chance >= chosen.threshold_
-        met.append(said[truth == 1].mean() >= 0.8)
-        best = chance >= np.quantile(chance[truth == 1], 0.2)
-        excess.append(said[truth == 0].mean() - best[truth == 0].mean())
+        rates = []
+        for epsilon in (1.0, np.inf):
+            chosen = package.PrivateThresholdClassifier(
+                model, target="recall", value=0.8, epsilon=epsilon
+            )
+            said = chance >= chosen.fit(*hospital(10_000, seed)).threshold_
+            rates.append(said[truth == 0].mean())
+            if epsilon == 1.0:
+                met.append(said[truth == 1].mean() >= 0.8)
+        excess.append(rates[0] - rates[1])
     found = private_score(
         model, others, truth, metric="recall", by="ward", by_values=list("ABCDE"), epsilon=1.0
     )
     width = np.mean(found.interval[1][:5] - found.interval[0][:5])
     return (
         f"recall .8 from 10,000 rows at epsilon 1: met on 20,000 others in {sum(met)} of "
-        f"{len(met)} runs, false positive rate {mean(excess)} above the best; recall by ward with "
-        f"intervals {width:.2f} wide"
+        f"{len(met)} runs, false positive rate {mean(excess)} above that of epsilon=inf; recall by "
+        f"ward with intervals {width:.2f} wide"
     )
 
 
