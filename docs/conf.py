@@ -1,5 +1,6 @@
 """Sphinx configuration: ``sphinx-build -W docs docs/_build/html``."""
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -62,6 +63,8 @@ myst_enable_extensions = ["dollarmath"]
 # Headings of pages may be linked to.
 myst_heading_anchors = 3
 autosummary_generate = True
+# A name in single backticks is a link where the reference has it.
+default_role = "autolink"
 numpydoc_show_class_members = False
 # The sections of a docstring state types; a signature with them fills a screen.
 autodoc_typehints = "none"
@@ -78,6 +81,8 @@ exclude_patterns = ["_build", "_templates", "examples"]
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
+# Light or dark as the reader's system is, until a reader chooses.
+html_context = {"default_mode": "auto"}
 html_search_scorer = str(ROOT / "docs" / "_templates" / "scorer.js")
 copybutton_exclude = ".linenos, .gp, .go"
 # What a block prints has no button.
@@ -96,20 +101,53 @@ sphinx_gallery_conf = {
 
 _linked = links(addresses((ROOT / "pyproject.toml").read_text(encoding="utf-8")))
 html_theme_options |= _linked.pop("html_theme_options", {})
+html_context |= _linked.pop("html_context", {})
 globals().update(_linked)
 
 _REFERENCE = re.compile(r":ref:`([^`<]*?)\s*<[^`>]*>`")
+_PAGE = re.compile(r"``docs/([a-z_/]+)\.md``")
 
 
-def _without_foreign_references(*event: Any) -> None:
-    """Keep only the text of references: inherited docstrings refer to scikit-learn's own pages."""
+def _with_links(*event: Any) -> None:
+    """Let a page that a docstring names be a link, and keep only the text of other references.
+
+    Those are in docstrings that are inherited from scikit-learn, and refer to pages of its own.
+    """
     lines = event[-1]
-    lines[:] = [_REFERENCE.sub(r"\1", line) for line in lines]
+    lines[:] = [_PAGE.sub(r":doc:`/\1`", _REFERENCE.sub(r"\1", line)) for line in lines]
 
 
 def _without_defaults(*event: Any) -> bool | None:
     """Skip defaults of parameters and fields, which are attributes of a class but say nothing."""
     return True if event[3] is None or isinstance(event[3], str | float | int) else None
+
+
+_NAME = re.compile(r'(?<=<span class="pre">)[^<]+(?=</span>)')
+_PART = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+_FORMULA = re.compile(r'<(pre|code|script)\b.*?</\1>|<(span|div) class="math.*?</\2>', re.DOTALL)
+
+
+# A logger below that of Sphinx, whose warnings `-W` makes errors.
+_LOG = logging.getLogger("sphinx.dp_halfspace")
+
+
+def unread_formulas(body: str) -> list[str]:
+    """Return the text around dollar signs that are in no formula and in no code of a page."""
+    return re.findall(r".{0,40}\$.{0,40}", _FORMULA.sub("", body))
+
+
+def _with_breaks(*event: Any) -> None:
+    """Let the names of classes be broken between their words, where a column is narrow.
+
+    Formulas that were not read as such are reported: a display needs an empty line before it.
+    """
+    page, context = event[1], event[3]
+    if "body" in context:
+        for text in unread_formulas(context["body"]):
+            _LOG.warning("formula that was not read: %s", text, extra={"location": page})
+        context["body"] = _NAME.sub(lambda name: _PART.sub("<wbr>", name[0]), context["body"])
 
 
 _OWN_ADDRESS = re.compile(r'(\b(?:href|src)=")(?![a-z]+:|[/#])([^"]*")')
@@ -132,5 +170,6 @@ def _with_base(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> None:
     """Connect the hooks above."""
     app.connect("build-finished", _with_base)
-    app.connect("autodoc-process-docstring", _without_foreign_references)
+    app.connect("html-page-context", _with_breaks)
+    app.connect("autodoc-process-docstring", _with_links)
     app.connect("autodoc-skip-member", _without_defaults)

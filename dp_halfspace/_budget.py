@@ -1,4 +1,4 @@
-"""What every estimator with a budget shares: its parameters, and copies that charge one account."""
+"""Base of all estimators with a budget: parameters, and copies that charge the same account."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dp_halfspace.exceptions import BudgetError, warn_caller
 if TYPE_CHECKING:
     from dp_halfspace.privacy.record import PrivacyRecord
 
-# Outside these ranges accounting would over- or underflow, and no fit would be of any use.
+# Outside these ranges accounting would over- or underflow, and a fit would be useless.
 _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
 # Pattern of the warnings of a weak guarantee.
-WEAK_GUARANTEE = r"epsilon=\S+ promises little|delta=\S+ is more than 1/n"
+WEAK_GUARANTEE = "epsilon=\\S+ is a weak guarantee|delta=\\S+ is more than 1/n"
 BUDGET: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
     "delta": [
@@ -43,19 +43,19 @@ BUDGET: dict[str, list[Any]] = {
 
 
 class _UnavailableLedger:
-    """Stands in a pickle for a ledger that would have been copied, and refuses every charge."""
+    """Replaces a ledger in a pickle, which would be a copy of it, and refuses every charge."""
 
     def charge(self, record: PrivacyRecord) -> NoReturn:
         """Refuse the charge."""
         raise BudgetError(
-            "the ledger of this estimator stayed in the process that pickled it: a copy of it "
-            "would be another account. Use a PrivacyLedger with a path, or give the class of the "
-            "ledger a __reduce__ that makes another handle on the same account"
+            "the ledger was not pickled with this estimator, because a copy of it "
+            "would be a separate account. Use a PrivacyLedger with a path, or give "
+            "the class of the ledger a __reduce__ that opens the same account"
         )
 
 
 def _is_private_ledger(ledger: Any) -> bool:
-    """Tell whether a ledger is a `PrivacyLedger`, whose module is loaded if it may be one."""
+    """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
         return False
     from dp_halfspace.ledger.ledger import PrivacyLedger  # noqa: PLC0415
@@ -64,10 +64,10 @@ def _is_private_ledger(ledger: Any) -> bool:
 
 
 def opened_ledger(ledger: Any, estimator: str) -> Any:
-    """Return the ledger that a parameter stands for, by `open_ledger`; None without a ledger.
+    """Return the ledger of a parameter, opened by `open_ledger`, or None.
 
-    Entries of a `PrivacyLedger` name what is charged: a class or a function, `estimator`. A ledger
-    loads a data base, which a fit without a ledger does without.
+    Entries of a `PrivacyLedger` state the class or function `estimator` that is charged. The module
+    of the ledger loads a database, so it is imported only if there is a ledger.
     """
     if ledger is None:
         return None
@@ -78,7 +78,7 @@ def opened_ledger(ledger: Any, estimator: str) -> Any:
 
 
 def _is_handle(ledger: Any) -> bool:
-    """Tell whether a pickle of a ledger is known to stand for the same account."""
+    """Return whether a pickle of a ledger is known to refer to the same account."""
     if ledger is None or isinstance(ledger, str | os.PathLike) or _is_private_ledger(ledger):
         return True
     # By default a pickle copies the attributes of an object, the amount spent included.
@@ -89,7 +89,7 @@ def _is_handle(ledger: Any) -> bool:
 
 
 class SharedLedger(BaseEstimator):
-    """An estimator with a parameter ``ledger`` that no copy of it copies.
+    """An estimator whose copies share the ledger of its parameter ``ledger``.
 
     A copied ledger would let every fold of a cross-validation spend the whole budget again.
     """
@@ -139,7 +139,7 @@ class SharedLedger(BaseEstimator):
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        # Python takes an object that is in the memo from there instead of copying it.
+        # Python does not copy an object that is in the memo.
         ledger = self.__dict__.get("ledger")
         memo[id(ledger)] = ledger
         twin = memo[id(self)] = object.__new__(type(self))
@@ -156,15 +156,16 @@ class SharedLedger(BaseEstimator):
 def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
     """Warn that the budget is too small for column scales; decided from public numbers alone."""
     warn_caller(
-        f"epsilon={epsilon:g} for {n_samples} records is too little to learn the scales of "
-        f"{n_columns} columns, which are taken as they are: unless their scales are alike, the "
-        "model may know no more than the majority class. Give public scales (a range of "
-        "each column, or data_norm), fewer columns or a larger epsilon"
+        f"epsilon={epsilon:g} is too small to learn the scales of {n_columns} columns "
+        f"from {n_samples} records, so the columns are not scaled: if their scales "
+        "differ, the model may be no better than the majority class. State public "
+        "scales (a range of each column, or data_norm), use fewer columns or a larger "
+        "epsilon"
     )
 
 
 def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
-    """Warn that a guarantee is weaker than it sounds; of public facts alone, once a fit."""
+    """Warn once in each fit, by public facts only, if a guarantee is weak."""
     _warn_of_calls_around(record)
     warn_of_weak_budget(record)
 
@@ -175,21 +176,24 @@ def warn_of_weak_budget(record: PrivacyRecord) -> None:
     unit = "person" if record.adjacency == "replace-one-person" else "record"
     if _WEAK_EPSILON <= epsilon < math.inf:
         warn_caller(
-            f"epsilon={epsilon:g} promises little: one {unit} may change the odds of every "
-            f"conclusion by a factor of up to exp({epsilon:g}). Less than {_WEAK_EPSILON:g} says "
-            f"something of every {unit}; summary() of privacy_ says what an attacker can gain"
+            f"epsilon={epsilon:g} is a weak guarantee: one {unit} may change the odds "
+            f"of every conclusion by a factor of up to exp({epsilon:g}). Choose "
+            f"epsilon below {_WEAK_EPSILON:g}; summary() of privacy_ states what an "
+            "attacker can gain"
         )
     if delta > 1.0 / n:
         warn_caller(
-            f"delta={delta:g} is more than 1/n for {n} {unit}s: it would allow to publish one of "
-            'them in full. Give a delta far below 1/n, or "auto"'
+            f"delta={delta:g} is more than 1/n for {n} {unit}s: such a delta permits "
+            "publishing one of them in full. Choose a delta far below 1/n, or "
+            '"auto"'
         )
 
 
 def _warn_of_calls_around(record: PrivacyRecord) -> None:
-    """Warn of what scikit-learn does around a fit: steps in front that read the records, groups.
+    """Warn of pipeline steps that read the records, and of groups that do not reach the fit.
 
-    Decided from the calls that are running, their parameters and which arguments were given.
+    The decision depends on the running calls of scikit-learn, their parameters, and which arguments
+    they have.
     """
     calls = list(calls_of_sklearn())
     if not calls:
@@ -198,13 +202,13 @@ def _warn_of_calls_around(record: PrivacyRecord) -> None:
         from dp_halfspace._pipelines import findings_in_front  # noqa: PLC0415
 
         found = [
-            f"{f.step} reads {f.reads}; use instead {f.instead}" for f in findings_in_front(calls)
+            f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_in_front(calls)
         ]
         if found:
             warn_caller(
-                "steps in front of this fit learn from the records, which its record does not "
-                f"cover: {'. '.join(found)}. A step that was fitted to public data belongs in a "
-                "FrozenEstimator"
+                "earlier pipeline steps learn from the records, which the guarantee "
+                f"of this fit does not cover: {'. '.join(found)}. Wrap a step that was "
+                "fitted to public data in a FrozenEstimator"
             )
     is_split = any(
         name == "sklearn.model_selection._validation.cross_validate"
@@ -213,16 +217,16 @@ def _warn_of_calls_around(record: PrivacyRecord) -> None:
     )
     if is_split and record.adjacency == "replace-one":
         warn_caller(
-            "cross_validate hands groups to the splitter alone: this fit protects one row, and "
-            "not a person with several. Enable metadata routing, set_fit_request(groups=True), "
-            'and give params={"groups": ...}'
+            "cross_validate passes groups to the splitter only, so this fit protects "
+            "single rows, and not persons with several rows. Enable metadata routing, "
+            'set_fit_request(groups=True), and pass params={"groups": ...}'
         )
 
 
 def warn_of_sparse_columns() -> None:
     """Warn that the scales of sparse columns are not learnt; how X is stored is public."""
     warn_caller(
-        "X is sparse, so the scales of its columns are not learnt: give dense columns "
-        "(sparse_threshold=0, sparse_output=False) or the PUBLIC length of a row, data_norm, "
-        "which silences this warning"
+        "X is sparse, so the scales of its columns are not learnt: give dense "
+        "columns (sparse_threshold=0, sparse_output=False), or the PUBLIC norm of a "
+        "row as data_norm, which silences this warning"
     )

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-# What a spreadsheet takes for the beginning of a formula, in ASCII and in full width, and what is a
-# plain number all the same.
+# Beginnings of a cell that a spreadsheet reads as a formula, in ASCII and in full width, and a
+# pattern of plain numbers, which are excepted.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 

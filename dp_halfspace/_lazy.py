@@ -1,8 +1,8 @@
 """Public names of a package, stated once and loaded when they are first used (PEP 562).
 
 A package imports its public names below ``if TYPE_CHECKING``, as ``from home import Name as Name``:
-there type checkers and editors read them, and so does `lazy_names`. It is the only place where they
-stand. A name that a package imports from itself is one of its own parts.
+type checkers and editors read them there, and so does `lazy_names`. They are stated nowhere else. A
+name that a package imports from itself is a submodule.
 """
 
 from __future__ import annotations

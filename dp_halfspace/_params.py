@@ -1,7 +1,7 @@
 """Parameters: their ranges, public numbers, and the checks at the beginning of every fit.
 
 Parameters are public, so an error may name and show them. An error about a parameter of another
-library says what to use instead.
+library states what to use instead.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dp_halfspace._sklearn_compat import Interval, validate_parameter_constraint
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
-# Public numbers are squared, multiplied and divided before they meet private ones. Between these
-# ends no such step over- or underflows on one data set and not on its neighbour.
+# Public numbers are squared, multiplied and divided before they are combined with private ones. In
+# this range, no such step over- or underflows on one data set and not on its neighbour.
 NUMBER_RANGE = (1e-50, 1e50)
 
 
@@ -40,14 +40,14 @@ _RANGES: dict[str, Callable[[float], bool]] = {
 
 
 def require(words: str, **values: float) -> None:
-    """Refuse every parameter that is not what the words say."""
+    """Refuse every parameter that does not satisfy its description."""
     for name, value in values.items():
         if not _RANGES[words](value):
             raise ValueError(f"{name} must be {words}; got {value!r}.")
 
 
 def checked_size(name: str, value: int, *, least: int = 1) -> int:
-    """Return a number of things, or raise ValueError if it is no integer or too small."""
+    """Return a count, or raise ValueError if it is not an integer or too small."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer, at least {least}"
         raise ValueError(f"{name} must be {kind}; got {value!r}.")
@@ -55,19 +55,19 @@ def checked_size(name: str, value: int, *, least: int = 1) -> int:
 
 
 def plain(value: Any) -> Any:
-    """Return the plain Python value of a number or text of numpy, anything else as it is."""
+    """Return the Python value of a number or string of numpy, and other objects unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def is_public_number(value: Any) -> bool:
-    """Tell whether a value is a positive number within `NUMBER_RANGE`; a boolean is no number."""
+    """Return whether a value is a positive number within `NUMBER_RANGE` and no boolean."""
     value = plain(value)
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     return is_number and bool(NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1])
 
 
 def resolved_delta(delta: float | str, n_samples: int) -> float:
-    """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
+    """Return delta, with min(1/n^2, 1/4) for ``"auto"``; n is public."""
     return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
 
 
@@ -85,8 +85,9 @@ def label_weights(
         return weights
     if not isinstance(class_weight, Mapping):
         raise ValueError(
-            "class_weight must be None or a dict of public weights. 'balanced' is refused here: "
-            "it reads the class counts of the private data, which this estimator does not buy"
+            "class_weight must be None or a dict of public weights. 'balanced' is not "
+            "supported here, because it needs the private class counts, which this "
+            "estimator does not release"
         )
     position = {label: index for index, label in enumerate(classes.tolist())}
     for label, weight in class_weight.items():
@@ -114,7 +115,7 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
 
 
 def refuse_parameters(**reasons: str) -> Callable[[type], type]:
-    """Let a class answer to parameters that others have by a sentence; they stay unknown to it."""
+    """Explain in an error why a class does not have given parameters of other classes."""
 
     def decorate(kind: Any) -> Any:
         made = kind.__init__
@@ -132,7 +133,7 @@ def refuse_parameters(**reasons: str) -> Callable[[type], type]:
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
-    """Validate the parameters before a ``fit``, and keep floating-point flags to itself.
+    """Validate the parameters before a ``fit``, and disable floating-point warnings inside it.
 
     Whether a number under- or overflows depends on private data: neither a warning nor,
     under ``numpy.seterr(all="raise")``, an exception may show it.
@@ -151,7 +152,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
                     f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
                     f"else by name ({named}){unsupported}"
                 )
-            # The ranges are part of the guarantee, so scikit-learn's switch that skips the
+            # The ranges are part of the guarantee, so the setting of scikit-learn that skips the
             # validation of parameters does not skip this one.
             constraints = estimator._parameter_constraints
             params = {name: getattr(estimator, name) for name in constraints}
@@ -160,8 +161,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
             with nested, np.errstate(all="ignore"):
                 return fit(estimator, *args, **kwargs)
 
-        # scikit-learn takes a parameter of this name for weights that may be any number and that
-        # equal repeated rows. These lie in [0, 1]: they are requested by name instead.
+        # scikit-learn assumes that a parameter of this name accepts any weights, and that weights
+        # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.
         own = signature(fit)
         shown = [each for each in own.parameters.values() if each.name != "sample_weight"]
         quiet.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
@@ -172,16 +173,19 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
 
 # Parameters of other classifiers that a private classifier does not have, and why.
 NOISE_INSTEAD = (
-    "how far a fit can go is decided by the noise: number and size of its steps follow from the "
-    "numbers of records and columns and the budget. Give n_samples to keep the objective"
+    "the noise limits the fit: number and size of its steps follow from the numbers "
+    "of records and columns and the budget. Give n_samples to keep the objective"
 )
 _ITERATIONS = "the number of steps is public and part of the plan: a fit never stops by the data"
-_SOLVER = "there is one way to train for each budget, whose noise is proved"
+_SOLVER = "for each budget there is one training algorithm, with a proof"
 _SEED = (
-    "noise must be fresh: whoever knows the seed can subtract it. Set random_state by hand to "
-    "reproduce a fit"
+    "noise must be fresh, because anyone who knows the seed can subtract it. Set "
+    "random_state yourself to reproduce a fit"
 )
-_SILENT = "progress would tell of the records: here verbose prints what is to be released"
+_SILENT = (
+    "progress would reveal the records; verbose=True of the private estimator prints the "
+    "planned releases"
+)
 _SPEED = "it changes no result"
 _SPARSE = "every coefficient is noisy, so none is zero: the penalty is the squared norm"
 WITHOUT_COUNTERPART = {
@@ -196,17 +200,18 @@ WITHOUT_COUNTERPART = {
     "verbose": _SILENT,
     "n_jobs": _SPEED, "cache_size": _SPEED, "copy_X": _SPEED,
     "loss": "the default has the loss that suits the budget. Give n_samples to keep the objective",
-    "multi_class": "three classes or more have one model of all of them",
-    "decision_function_shape": "scores of three classes or more have one column for each",
+    "multi_class": "three or more classes have one joint model",
+    "decision_function_shape": "scores of three or more classes have one column for each class",
     "break_ties": "noisy scores have no ties",
     "probability": (
         "PrivateTableClassifier has calibrated probabilities, and OutputPerturbationClassifier "
         "those of its logistic loss"
     ),
-    "intercept_scaling": "the constant column has a size of its own, relative to the rows",
-    "epsilon": "the width of an insensitive loss; here epsilon is the budget",
+    "intercept_scaling": "the intercept column has a fixed size relative to the rows",
+    "epsilon": "it is the width of an insensitive loss; here epsilon is the privacy budget",
     "gamma": (
-        "it is taken from the columns; the private default mixes several public length scales"
+        "it depends on the columns; the private default mixes several public length "
+            "scales"
     ),
 }  # fmt: skip
 _OF_A_CLASS = {
@@ -217,13 +222,13 @@ _OF_A_CLASS = {
 }
 
 _PRIOR = (
-    "prior is a parameter of AdaptiveMarginClassifier: a public linear model that it falls back to "
-    "unless the records speak for another"
+    "prior is a parameter of AdaptiveMarginClassifier: a public linear model that a "
+    "fit keeps unless the records favour another one"
 )
 
 
 def explains_foreign_parameters(kind: type) -> type:
-    """Let a class answer to parameters of scikit-learn's models that it lacks by a sentence."""
+    """Explain in an error why a class does not have parameters of models of scikit-learn."""
     own = signature(kind).parameters
     hint = "dp_halfspace.from_sklearn turns an estimator of scikit-learn into a private one"
     reasons = {name: f"{why}. {hint}" for name, why in _OF_A_CLASS.items()} | {"prior": _PRIOR}

@@ -1,7 +1,7 @@
-"""Which steps around a private model read the records without paying.
+"""Detection of pipeline steps around a private model that read the records outside its budget.
 
-A walk over the steps of a pipeline, by what is known of their classes and parameters. Nothing is
-fitted, and no data are read.
+The steps of a pipeline are checked by their classes and parameters. Nothing is fitted, and no data
+are read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numbers import Integral
 from typing import Any
 
 _MEMBERS = "one classifier of dp_halfspace with the whole budget"
-# What is read, what to use instead, and which classes of scikit-learn read it.
+# Information that a step reads, what to use instead, and the classes of scikit-learn that read it.
 _READERS_BY_KIND = [
     (
         "means, spreads, extremes or quantiles of columns",
@@ -22,14 +22,14 @@ _READERS_BY_KIND = [
         "QuantileTransformer",
     ),
     (
-        "which entries are missing, or what stands in their place in other records",
+        "which entries are missing, or statistics of other records to replace them",
         "SimpleImputer(strategy='constant', keep_empty_features=True), or data_norm=None, which "
         "takes NaN",
         "SimpleImputer KNNImputer IterativeImputer MissingIndicator",
     ),
     (
         "which columns vary or go with the labels",
-        "columns chosen before, by what they mean",
+        "columns chosen beforehand by their meaning",
         "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe "
         "SelectKBest SelectPercentile SequentialFeatureSelector VarianceThreshold",
     ),
@@ -98,23 +98,23 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Steps that learn nothing but public shapes and names.
+# Steps that learn only public shapes and names.
 _STATELESS = _names(
     "AdditiveChi2Sampler Binarizer FeatureHasher FrozenEstimator FunctionTransformer "
     "GaussianRandomProjection HashingVectorizer Normalizer PatchExtractor PolynomialCountSketch "
     "PolynomialFeatures SkewedChi2Sampler SparseCoder SparseRandomProjection"
 )
-# Steps that only hold other steps, which are looked at one by one.
+# Steps that only contain other steps, which are checked one by one.
 _CONTAINERS = _names("Pipeline FeatureUnion ColumnTransformer FixedThresholdClassifier")
 
 
 def _has_stated_categories(step: Any) -> bool:
-    """Tell whether the categories of an encoder are stated and none is chosen by its frequency."""
+    """Return whether the categories of an encoder are stated and none is chosen by frequency."""
     limits = (step.min_frequency, step.max_categories)
     return not isinstance(step.categories, str) and limits == (None, None)
 
 
-# Readers that read nothing with these parameters.
+# Parameters with which a step that otherwise reads the records reads nothing.
 _READS_NOTHING: dict[str, Callable[[Any], bool]] = {
     "CountVectorizer": lambda step: step.vocabulary is not None,
     "TfidfVectorizer": lambda step: step.vocabulary is not None and not step.use_idf,
@@ -128,9 +128,7 @@ _READS_NOTHING: dict[str, Callable[[Any], bool]] = {
     "SplineTransformer": lambda step: not isinstance(step.knots, str),
     "RBFSampler": lambda step: not isinstance(step.gamma, str),
 }
-_UNKNOWN_CATEGORIES = (
-    "records whose category is not stated, and its errors or warnings tell of them"
-)
+_UNKNOWN_CATEGORIES = "records whose category is not stated, and its errors or warnings reveal them"
 # Information that a step reveals about the records in addition to its attributes: parameters, what
 # it reads, and what to use instead.
 _REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
@@ -146,12 +144,12 @@ _REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
     ),
     "SplineTransformer": (
         lambda step: step.extrapolation == "error",
-        "records outside the knots, and its errors tell of them",
+        "records outside the knots, and its errors reveal them",
         "extrapolation='constant'",
     ),
     "Pipeline": (
         lambda step: step.memory is not None,
-        "all records, and keeps them and every fit in the files of a cache",
+        "all records, and stores them and every fit in the files of a cache",
         "memory=None",
     ),
     "ColumnTransformer": (
@@ -160,13 +158,13 @@ _REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
         "sparse_threshold=0",
     ),
 }
-# Steps that give dense columns whatever they are given; others make CSR, or keep it.
+# Steps whose output is always dense; others return CSR, or keep it.
 _DENSE = _names(
     "GaussianRandomProjection OrdinalEncoder PolynomialCountSketch RBFSampler SkewedChi2Sampler"
 )
 
-# Splitters that read neither labels nor other records; all that read labels have a name that
-# says so. Of the folds of PredefinedSplit, as of lists, nothing is known.
+# Splitters that read neither labels nor other records; the names of splitters that read labels say
+# so. Nothing is known about the folds of PredefinedSplit and of lists.
 _SPLITTERS = _names(
     "GroupKFold GroupShuffleSplit KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut "
     "RepeatedKFold ShuffleSplit TimeSeriesSplit"
@@ -239,9 +237,9 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
 
 
 def findings_in_front(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[PipelineFinding]:
-    """Check the steps in front of the fit that is running, by the calls around it.
+    """Check the pipeline steps before the running fit, by the calls around it.
 
-    Of steps of other libraries nothing is known, and those of this package warn themselves.
+    Nothing is known about steps of other libraries, and those of this package warn themselves.
     """
     found: list[PipelineFinding] = []
     is_step = False
@@ -251,7 +249,7 @@ def findings_in_front(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Pi
         if module not in ("sklearn.pipeline", "imblearn.pipeline") or not steps:
             continue
         if function == "_fit":
-            # What is running belongs to a step in front: nothing stands in front of it for sure.
+            # The running fit belongs to an earlier step, and no step is known to precede it.
             is_step = True
         elif function.startswith("fit"):
             for path, step in () if is_step else steps[:-1]:
@@ -262,7 +260,7 @@ def findings_in_front(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Pi
 
 
 def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
-    """Check a step and those that it holds."""
+    """Check a step and the steps inside it."""
     if step is None or isinstance(step, str):
         return
     kind = type(step)
@@ -273,13 +271,13 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
     elif kind.__module__.split(".")[0] == "imblearn" and name not in _CONTAINERS:
         yield PipelineFinding(shown, _RESAMPLED, "class_weight={...} of the classifier")
     elif library not in ("sklearn", "imblearn"):
-        yield PipelineFinding(shown, "not known", "a step that keeps nothing of the records")
+        yield PipelineFinding(shown, "not known", "a step that stores nothing about the records")
     elif name in _READERS and not (name in _READS_NOTHING and _READS_NOTHING[name](step)):
         yield PipelineFinding(shown, *_READERS[name])
         if name.endswith("SearchCV"):
             yield from _check_splits(f"{path}__cv" if path else "cv", step.cv)
     elif name not in _READERS.keys() | _STATELESS | _CONTAINERS:
-        stops = " and stops early by some of them" if _stops_early(step) else ""
+        stops = " and uses some of them for early stopping" if _stops_early(step) else ""
         yield PipelineFinding(shown, f"all records, without privacy{stops}", _MODEL)
     elif name in _REVEALS and _REVEALS[name][0](step):
         yield PipelineFinding(shown, *_REVEALS[name][1:])
@@ -291,10 +289,10 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
 
 
 def _check_columns(path: str, step: Any) -> Iterator[PipelineFinding]:
-    """Check how the columns of every transformer are chosen: a function is handed the whole table.
+    """Check how the columns of every transformer are chosen; a function gets the whole table.
 
-    ``make_column_selector`` reads names, which are public, and dtypes if it is asked to; a reader
-    of files infers those from the records.
+    ``make_column_selector`` reads the public names, and dtypes if requested, which a reader of
+    files infers from the records.
     """
     for held, _, columns in step.transformers:
         reads, kind = "", type(columns)
@@ -302,14 +300,14 @@ def _check_columns(path: str, step: Any) -> Iterator[PipelineFinding]:
             if columns.dtype_include is not None or columns.dtype_exclude is not None:
                 reads = "dtypes of columns, which a reader may have inferred from the records"
         elif callable(columns):
-            reads = "all records, which are handed to a function"
+            reads = "all records, which are passed to a function"
         if reads:
             shown = f"{path}__{held} (columns)" if path else f"{held} (columns)"
             yield PipelineFinding(shown, reads, "names or positions of columns")
 
 
 def _inner_steps(step: Any) -> Iterator[tuple[str, Any]]:
-    """List the steps inside a step, with their names."""
+    """Return the steps inside a step, with their names."""
     for group in ("steps", "transformer_list", "transformers", "estimators"):
         members = getattr(step, group, None)
         for i, held in enumerate(members if isinstance(members, list | tuple) else ()):
@@ -320,22 +318,22 @@ def _inner_steps(step: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _check_parameters(shown: str, step: Any) -> Iterator[PipelineFinding]:
-    """Check what the parameters of an estimator of this package reveal."""
+    """Check whether the parameters of an estimator of this package weaken its guarantee."""
     if hasattr(step, "epsilon") and isinstance(step.random_state, Integral):
-        reads = "noise from a seed, which whoever knows it can subtract"
+        reads = "noise from a seed, which anyone who knows the seed can subtract"
         yield PipelineFinding(shown, reads, "random_state=None")
     if getattr(step, "classes", ()) is None:
         yield PipelineFinding(shown, "the labels that occur", "classes=[...] stated")
 
 
 def _stops_early(step: Any) -> bool:
-    """Tell whether a model of another library holds records out to know when to stop."""
+    """Return whether a model of another library holds out records for early stopping."""
     counted = getattr(step, "n_iter_no_change", None) and not hasattr(step, "early_stopping")
     return bool(getattr(step, "early_stopping", False) or counted)
 
 
 def _check_splits(shown: str, cv: Any) -> Iterator[PipelineFinding]:
-    """Check by what a cross-validation decides which record is in which fold."""
+    """Check which information a cross-validation uses to assign records to folds."""
     name = type(cv).__name__
     shown_kind, instead = f"{shown} ({name})", "KFold(5, shuffle=True) or ShuffleSplit"
     if cv is None or isinstance(cv, Integral) or "Stratified" in name:
@@ -349,18 +347,18 @@ def _check_splits(shown: str, cv: Any) -> Iterator[PipelineFinding]:
 
 
 def library_of(kind: type) -> str:
-    """Name the library that a class is of; empty for one that only takes the name of another.
+    """Return the library of a class; empty for a class that only has the name of another.
 
-    A class is what its module holds under its name: subclasses may override what is known here.
+    Subclasses may override the known behaviour, so the class must be the one in its module.
     """
     held = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
     return kind.__module__.split(".")[0] if held is kind else ""
 
 
 def _is_dense(step: Any, *, is_of_frame: bool = False) -> bool:
-    """Tell whether the output of a step is certain to be dense, whatever the records are.
+    """Return whether the output of a step is dense for all records.
 
-    Columns of a data frame that are handed on as they are stay a data frame.
+    Columns of a data frame that are passed through remain a data frame.
     """
     name = type(step).__name__
     if isinstance(step, str):
@@ -383,6 +381,6 @@ def _is_dense(step: Any, *, is_of_frame: bool = False) -> bool:
 
 
 def _are_names(columns: Any) -> bool:
-    """Tell whether columns are chosen by name, which data frames have and matrices have not."""
+    """Return whether columns are chosen by name, which is possible for data frames only."""
     names = columns if isinstance(columns, list) else [columns]
     return bool(names) and all(isinstance(name, str) for name in names)

@@ -1,21 +1,21 @@
-"""Roundings to the safe side: how far bounds are raised and budgets lowered.
+"""Conservative rounding: factors by which bounds are raised and budgets are lowered.
 
-Bounds, noise scales and shares of a budget are computed in floating point. What is computed is
-multiplied by one of these factors, so that the number that is used is never on the wrong side of
-the exact one. A factor costs as much noise as it is far from one: nothing that can be measured.
+Bounds, noise scales and parts of a budget are computed in floating point, and multiplied by one of
+these factors, so that the used number is always on the conservative side of the exact one. The
+additional noise is the difference of a factor from one, which is too small to be measured.
 """
 
-# Each elementary operation, square roots included, errs by at most 2^-53 of its result: these
+# Each elementary operation, including square roots, has a relative error of at most 2^-53. These
 # factors cover thousands of them, and the logarithms and exponentials of the accounting.
 UP = 1.0 + 2.0**-40
 DOWN = 1.0 - 2.0**-40
 
-# For numbers that come out of an iteration (roots and maxima to a relative 1e-12), for roundings
-# that are bounded to first order only, and for noise scales, which are divided once more later on.
+# Factors for results of an iteration (roots and maxima to a relative 1e-12), for rounding errors
+# that are bounded to first order only, and for noise scales, which are divided once more later.
 FAR_UP = 1.0 + 2.0**-30
 FAR_DOWN = 1.0 - 2.0**-30
 
-# For bounds that need not be tight, and between what a search leaves to a candidate and what the
-# plan of the candidate, divided by iterations of its own, may ask for: the search checks it.
+# Factors for bounds that need not be tight, and between the budget that a search assigns to a
+# candidate and the budget that the plan of the candidate may use; the search checks it.
 WIDE_UP = 1.0 + 2.0**-20
 WIDE_DOWN = 1.0 - 2.0**-20

@@ -1,4 +1,4 @@
-"""Silence: what a secret computation prints, logs or warns of is dropped, and what may warn."""
+"""Functions that drop the output, logs and warnings of a secret computation."""
 
 import io
 import logging
@@ -14,22 +14,22 @@ import numpy as np
 
 
 class _Nowhere(io.RawIOBase):
-    """A stream that takes bytes and forgets them."""
+    """A stream that discards all bytes."""
 
     def writable(self) -> bool:
-        """Return that bytes are taken."""
+        """Return True: bytes are accepted."""
         return True
 
     def write(self, data: Any) -> int:
-        """Forget bytes."""
+        """Discard bytes."""
         return len(data)
 
 
 class _DroppedOutput:
-    """Drops what this process prints and logs, from the first thread that enters to the last.
+    """Drops the output and logs of this process while any thread is inside.
 
-    Streams, logging and the filters of warnings belong to the whole process, and threads leave in
-    any order.
+    Streams, logging and warning filters belong to the whole process, and threads leave in any
+    order.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,8 @@ class _DroppedOutput:
             self._inside += 1
             if self._inside == 1:
                 self._restored.enter_context(warnings.catch_warnings())
-                # Never closed: a log handler that is made inside may keep it.
+                # The stream is never closed, because a log handler that is created inside may keep
+                # it.
                 nowhere = io.TextIOWrapper(io.BufferedWriter(_Nowhere()))
                 self._restored.enter_context(redirect_stdout(nowhere))
                 self._restored.enter_context(redirect_stderr(nowhere))
@@ -59,17 +60,18 @@ _DROPPED_OUTPUT = _DroppedOutput()
 
 @contextmanager
 def drop_output() -> Iterator[None]:
-    """Drop what is printed, logged and warned inside.
+    """Drop all output, logs and warnings of the block.
 
-    What other threads print in the meantime is dropped, too. Output past the names `sys.stdout` and
-    `sys.stderr`, by compiled code or to a stream that the block kept or opened itself, is not.
+    The output of other threads during the block is dropped, too. Output that does not use
+    `sys.stdout` or `sys.stderr` is not dropped, such as that of compiled code or to a stream that
+    the block kept or opened itself.
     """
     with _DROPPED_OUTPUT, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-# Libraries whose values convert to numbers and texts without a warning.
+# Libraries whose values convert to numbers and strings without a warning.
 _SILENT = frozenset(
     (
         "builtins",
@@ -86,9 +88,9 @@ _SILENT = frozenset(
 
 
 def may_speak(kind: type) -> bool:
-    """Tell by the type of a cell whether its conversion may warn, which shows that it is there.
+    """Return whether the conversion of a cell of this type may warn, which would reveal the cell.
 
-    That is so for masked entries, complex numbers, and objects of other libraries.
+    It may warn for masked entries, complex numbers, and objects of other libraries.
     """
     if issubclass(kind, np.ma.MaskedArray | complex | np.complexfloating):
         return True

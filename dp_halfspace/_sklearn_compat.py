@@ -1,8 +1,7 @@
-"""The one door to names that scikit-learn does not promise to keep.
+"""The only module that imports names without a stability guarantee from scikit-learn.
 
-Everything that scikit-learn marks private, and ``threadpoolctl``, which it installs and needs
-itself, is imported here and nowhere else: a release that moves one of these names is repaired
-here.
+All names that scikit-learn marks private, and ``threadpoolctl``, which scikit-learn requires, are
+imported here. If a release moves one of these names, only this module has to change.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ __all__ = [
 
 
 def without_callbacks(estimator: Any) -> None:
-    """Take the callbacks from an estimator and from the estimators inside it; clones share them.
+    """Remove the callbacks of an estimator and of the estimators inside it, which clones share.
 
     A frozen estimator is neither fitted nor cloned, so it is left as it is.
     """
@@ -49,16 +48,16 @@ def without_callbacks(estimator: Any) -> None:
     for name, held in [("", estimator), *params.items()]:
         if isinstance(params.get(name.rpartition("__")[0]), FrozenEstimator):
             continue
-        # Before scikit-learn 1.8 there are none.
+        # Versions before scikit-learn 1.8 have no callbacks.
         if hasattr(type(held), "set_callbacks") and not isinstance(held, type):
             held.set_callbacks()
 
 
 def calls_of_sklearn() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name the functions of scikit-learn that are running, the innermost first, and their names.
+    """Yield the running functions of scikit-learn, the innermost first, with their local names.
 
-    A fit is handed rows and not what made them; only the calls around it tell. None is found in a
-    process that has received a fit from another one.
+    A fit cannot tell from its rows how they were computed, but the calls around it show this. A
+    process that received a fit from another process has no such calls.
     """
     frame = sys._getframe(1)
     while frame is not None:
@@ -70,12 +69,12 @@ def calls_of_sklearn() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Find the native thread pools once: the search costs more than a small fit."""
+    """Find the native thread pools once, because the search takes longer than a small fit."""
     return ThreadpoolController()
 
 
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
-    """Hold BLAS at one thread: pools of small products wait for each other, by factors of ten."""
+    """Limit BLAS to one thread: for small products, thread pools are ten times slower."""
     with _controller().limit(limits=1, user_api="blas"):
         yield

@@ -172,7 +172,7 @@ def read_parquet(path: str | PathLike[str], label: str) -> tuple[Chunks, Chunks]
 
     table = dataset.dataset(path, format="parquet")
     if label not in table.schema.names:
-        raise ValueError(f"there is no column {label!r} at the path: give the one of the labels")
+        raise ValueError(f"the file has no column {label!r}: name the column of labels")
     names = [name for name in table.schema.names if name != label]
     groups = [group for file in table.get_fragments() for group in file.split_by_row_group()]
     # All row groups have the columns and types of these two rows of missing values.

@@ -428,6 +428,12 @@ MUTANTS = [
         "model_selection/threshold.py",
         "tests/model_selection/test_threshold.py",
         (
+            "PrivateThresholdClassifier._release",
+            "largest=COUNT_GRID",
+            "largest=1",
+            "test_weights_of_people_leave_room_for_the_factors_of_utilities",
+        ),
+        (
             "_Plan.slack_for",
             "(count or 0.0) + noise",
             "(count or 0.0)",
@@ -437,6 +443,12 @@ MUTANTS = [
     *of(
         "model_selection/conformal.py",
         "tests/model_selection/test_conformal.py",
+        (
+            "PrivateConformalClassifier._release",
+            "largest=16 * COUNT_GRID",
+            "largest=1",
+            "test_weights_of_people_leave_room_for_the_factors_of_utilities",
+        ),
         (
             "PrivateConformalClassifier._plan_release",
             "share * rule.least_missed / (1.0 - share)",
@@ -457,6 +469,12 @@ MUTANTS = [
     *of(
         "ledger/store.py",
         "tests/ledger/test_ledger.py",
+        (
+            "MemoryStore.transaction",
+            "with self._lock:",
+            "if True:",
+            "test_a_charge_waits_for_the_charge_of_another_thread",
+        ),
         (
             "MemoryStore.transaction",
             "self._rows is not begun",
@@ -552,6 +570,16 @@ MUTANTS = [
             "accounting.delta(found.events, epsilon) <= delta",
             "True",
             "test_what_is_charged_is_what_is_released",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "scales_pay",
+            "n_samples * mu >=",
+            "n_samples >=",
+            "test_scales_are_learnt_with_many_records_although_a_norm_is_stated",
         ),
     ),
     *of(
@@ -916,6 +944,12 @@ MUTANTS = [
         "ledger/store.py",
         "tests/ledger/test_ledger_file.py",
         (
+            "FileStore.open",
+            "if not is_whole",
+            "if False",
+            "test_damage_of_pages_that_hold_no_entry_is_seen_when_a_file_is_opened",
+        ),
+        (
             "_account_in",
             "and hashlib.sha256(account.terms.encode()).hexdigest() == account.digest",
             "",
@@ -1077,7 +1111,7 @@ MUTANTS = [
         ),
         (
             "_check_streams",
-            'raise UserError("standard output is closed: there is nowhere to write to")',
+            'raise UserError("standard output is closed, so no result can be written")',
             "sys.stdout = io.StringIO()",
             "tests/cli/test_booking.py::test_a_closed_standard_output_is_refused_first",
         ),
@@ -1400,6 +1434,12 @@ MUTANTS = [
         "privacy/randomness.py",
         "tests/privacy/test_randomness.py",
         (
+            "SeededBytes.read",
+            "with self._lock:",
+            "if True:",
+            "test_a_read_waits_for_that_of_another_thread",
+        ),
+        (
             "OperatingSystemBytes.read",
             "os.urandom",
             "bytes",
@@ -1493,6 +1533,12 @@ MUTANTS = [
     *of(
         "privacy/accounting.py",
         "tests/privacy/test_accounting.py",
+        (
+            "mu_beside",
+            "return Exponential(choice), Gaussian(mu)",
+            "return (Gaussian(mu),)",
+            "test_mu_beside_a_choice_spends_the_budget",
+        ),
         (
             "round_up",
             "if nearest >= value else math.nextafter(nearest, math.inf)",
@@ -2016,6 +2062,12 @@ MUTANTS = [
             "rows = rows.first_columns(self.n_curved)",
             "pass",
             "test_sensitivity_against_brute_force",
+        ),
+        (
+            "n_coarse_frequencies",
+            "_COARSE_FOR_PARTS * parts**2",
+            "_COARSE_FOR_PARTS * parts",
+            "test_the_fewer_directions_rows_have_the_fewer_frequencies_are_coarse",
         ),
         (
             "plan_whitening",
@@ -2818,6 +2870,16 @@ MUTANTS = [
     ),
     *of(
         "metrics/_tallies.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "Cells",
+            "largest: int = COUNT",
+            "largest: int = 1",
+            "test_weights_of_many_people_keep_their_sums_exact",
+        ),
+    ),
+    *of(
+        "metrics/_tallies.py",
         "tests/metrics/test_score.py",
         (
             "_answers_in_shape",
@@ -3078,6 +3140,18 @@ MUTANTS = [
         "data/people.py",
         "tests/test_persons.py",
         (
+            "People.row_by_row",
+            "function(index)[is_there]",
+            "function(index[is_there])",
+            "test_a_function_of_rows_is_given_lists_of_public_length",
+        ),
+        (
+            "People._tiles",
+            "np.minimum(numbers, counts - 1)",
+            "np.minimum(numbers, counts)",
+            "test_a_function_of_rows_is_given_lists_of_public_length",
+        ),
+        (
             "People.weights_for",
             "(one // self.counts) / one",
             "1.0 / self.counts",
@@ -3199,9 +3273,27 @@ MUTANTS = [
         "tests/optim/objectives/test_pair_grid.py",
         (
             "logistic_rounding",
-            "_LEBESGUE * sums",
-            "sums",
+            "_LEBESGUE * at_points",
+            "at_points",
             "tests/optim/risks/test_gradient_error.py::test_the_bound_is_the_theorem",
+        ),
+        (
+            "logistic_rounding",
+            "(_COEFFICIENTS + _LEBESGUE) * sums",
+            "_LEBESGUE * sums",
+            "tests/optim/risks/test_gradient_error.py::test_the_bound_is_the_theorem",
+        ),
+        (
+            "_condense",
+            "transform.T @ moments",
+            "transform @ moments",
+            "test_condensed_scores_have_the_sums_of_polynomials",
+        ),
+        (
+            "_find_cells",
+            "< 2**15",
+            "< 2**17",
+            "test_cells_hold_every_score_once",
         ),
         (
             "_sum_softplus",
@@ -3568,6 +3660,12 @@ MUTANTS = [
             "test_one_object_changes_no_other_row",
         ),
         (
+            "date_in_format",
+            "return number_of(cell) if is_stored_as_date else math.nan",
+            "return math.nan",
+            "test_a_date_in_another_format_reads_the_same_from_dates_and_from_texts",
+        ),
+        (
             "_parse_number",
             "_ONE_GROUP[other].fullmatch(text)",
             "True",
@@ -3760,6 +3858,12 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
+            "PrivateTableClassifier._rare_fit",
+            "facts.is_chunked or",
+            "",
+            "test_steps_alone_follow_rows_in_chunks",
+        ),
+        (
             "_RareTableFit.run",
             "min(noisy, n_samples - noisy)",
             "exact[0] + 0.0 * noisy",
@@ -3791,22 +3895,80 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/events.py",
+        "privacy/pld.py",
         "tests/privacy/test_accounting.py",
         (
-            "contract",
-            "[(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)]",
-            "[(1.0, 0.0, event.mu)]",
-            "test_one_of_two_kinds_is_never_dearer_than_its_contract",
+            "either_pld",
+            "log_gdp_delta(mu, inside) < log_range + LOG_SLACK",
+            "log_gdp_delta(mu, inside) > log_range + LOG_SLACK",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+        (
+            "either_pld",
+            "if place:",
+            "if not place:",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "either_pld",
+            "(1.0 - cut - float(mass @ (1.0 + odds)))",
+            "(1.0 - cut - float(mass.sum()))",
+            "test_the_profile_of_one_of_two_kinds_is_the_larger_one",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_without_choice",
+            "Fraction(choice.epsilon))",
+            "Fraction(0))",
+            "test_one_of_two_kinds_costs_what_its_contract_says",
+        ),
+        (
+            "_without_choice",
+            "[n for _, n in choices] != [1]",
+            "not choices",
+            "test_ten_fits_cost_as_much_as_ten_choices",
         ),
     ),
     *of(
         "privacy/mechanisms.py",
         "tests/privacy/test_mechanisms.py",
         (
+            "L2LaplaceNoise.__post_init__",
+            'check_scale(self.scale, "scale")',
+            "pass",
+            "test_scales_out_of_range_are_refused_before_a_charge",
+        ),
+        (
+            "Permit.choose",
+            "GaussianNoise | L2LaplaceNoise | NoNoise",
+            "GaussianNoise | NoNoise",
+            "test_choice_by_additive_noise_is_the_best_of_what_was_released",
+        ),
+        (
+            "Permit.choose",
+            "released.argmin() if is_cost else released.argmax()",
+            "values.argmin() if is_cost else values.argmax()",
+            "test_choice_by_additive_noise_is_the_best_of_what_was_released",
+        ),
+        (
             "Permit.enter",
-            "Fraction(loss) * count",
-            "Fraction(loss)",
+            "is_covered and count == 1 and not others",
+            "is_covered and not others",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "is_covered and count == 1 and not others",
+            "is_covered and count == 1",
+            "test_what_neither_kind_covers_is_refused",
+        ),
+        (
+            "Permit.enter",
+            "event.epsilon <= choice.epsilon",
+            "event.epsilon <= 2.0 * choice.epsilon",
             "test_what_neither_kind_covers_is_refused",
         ),
         (
@@ -3827,7 +3989,7 @@ MUTANTS = [
         "tests/ledger/test_cap.py",
         (
             "_as_gaussian",
-            "max(event.mu, _MU_OF_PURE * event.epsilon)",
+            "max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)",
             "event.mu",
             "test_an_adaptive_ledger_counts_the_dearer_kind",
         ),
@@ -4264,6 +4426,24 @@ MUTANTS = [
             "test_the_pace_is_a_function_of_what_was_released",
         ),
         (
+            "descend",
+            "opening[0].score_shift(step_factor, plan)",
+            "opening[0].score_shift(opening[0].step_factor(ascent, plan), plan)",
+            "test_the_shift_is_a_function_of_what_was_released",
+        ),
+        (
+            "FirstStep.score_shift",
+            "self.lag * (1.0 - step_factor)",
+            "self.lag",
+            "test_the_shift_is_what_the_intercept_has_beyond_the_log_odds_where_it_comes_to_rest",
+        ),
+        (
+            "FirstStep.score_shift",
+            "min(-math.log(odds) / UNLIKE, 1.0)",
+            "1.0",
+            "test_classes_of_the_same_size_are_not_shifted",
+        ),
+        (
             "FirstStep.step_factor",
             "found + 0.5 * deviation",
             "found",
@@ -4290,6 +4470,12 @@ MUTANTS = [
             "max(n_directions, n_curved)",
             "n_directions",
             "test_a_row_of_many_curved_columns_is_divided_among_them",
+        ),
+        (
+            "LinearPlan.adapt_to_counts",
+            "not problem.balances_classes and weights[0] == weights[1]",
+            "True",
+            "test_class_weights_leave_the_score_as_it_is",
         ),
     ),
     *of(
@@ -4385,6 +4571,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/table.py",
+        "tests/estimators/test_table.py",
+        (
+            "_TableFit.run",
+            "_centre_of_scores(self.encoding, model, fitted.rarity)",
+            "float(np.mean(scores))",
+            "test_the_centre_of_scores_follows_the_released_model",
+        ),
+        (
+            "_centre_of_scores",
+            "side * rarity.degree *",
+            "side *",
+            "test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree",
+        ),
+    ),
+    *of(
         "algorithms/engine/calibration.py",
         "tests/estimators/test_sample_weight.py",
         (
@@ -4412,6 +4614,34 @@ MUTANTS = [
             " or facts.has_weights",
             "",
             "test_a_tilt_knows_that_losses_may_weigh_nothing",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_events.py",
+        (
+            "gaussian_terms",
+            "1.0 + (number + 1) * 2.0**-51",
+            "1.0",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
+        (
+            "_merge_terms",
+            "max(s, shift), max(m, square)",
+            "shift, square",
+            "test_terms_that_are_added_up_have_the_largest_shift_and_mu",
+        ),
+        (
+            "gaussian_terms",
+            "max(a, _LEAST)",
+            "a",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
+        (
+            "gaussian_terms",
+            "1.0 + max(number - 1, 0) * 2.0**-51",
+            "1.0",
+            "test_a_product_of_profiles_is_rounded_up",
         ),
     ),
     *of(
@@ -4695,8 +4925,8 @@ MUTANTS = [
         "tests/algorithms/test_functions_of_releases.py",
         (
             "CalibrationPlan.run",
-            "NoisyCounts(_EDGES, counts,",
-            "NoisyCounts(_EDGES, exact,",
+            "NoisyCounts(_EDGES + centre, counts,",
+            "NoisyCounts(_EDGES + centre, exact,",
             "test_curves_of_probabilities",
         ),
         (

@@ -292,6 +292,13 @@ def test_one_place_turns_on_the_links_of_the_site():
     assert found["html_baseurl"].endswith("/dp_halfspace/")
 
 
+def test_a_formula_that_the_site_does_not_read_is_reported():
+    read = '<code>$a</code> <pre><span>$b</span></pre> <span class="math x">\\(c\\)</span>'
+    unread = runpy.run_path(str(ROOT / "docs" / "conf.py"))["unread_formulas"]
+    assert unread(read) == []
+    assert unread(f"{read}, hence\n$$d$$") == ["$$d$$"]
+
+
 # Words of our own, and what the field says.
 OLD_WORDS = {
     r"\bholes\b": "missing values",

@@ -219,7 +219,7 @@ def test_whole_labels_that_floats_cannot_tell_apart_are_not_read_from_floats():
     codes, _ = validation.class_indices(labels, [first, first + 1])
     assert codes.tolist() == [1, 0, 1]
     with pytest.raises(
-        ValueError, match=r"^classes has whole numbers from 2\^53 on, and y holds floats"
+        ValueError, match=r"^classes contains whole numbers from 2\^53 on, and y contains floats"
     ):
         validation.class_indices([first + 1, float(first), first + 1], [first, first + 1])
     for given, classes in (([1.0, 2.0], [1, 2]), ([0.5, 1e300], [0.5, 1e300])):

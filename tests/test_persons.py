@@ -368,6 +368,19 @@ def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeyp
             assert places[0][key] == places[1][key]
 
 
+def test_a_function_of_rows_is_given_lists_of_public_length(monkeypatch):
+    monkeypatch.setattr(people_module, "_TILE", 8)
+    counts = np.random.default_rng(0).choice([1, 1, 2, 3, 9, 40], 48)
+    lengths, rows = [], np.arange(counts.sum())
+
+    def double(index):
+        lengths.append(len(index))
+        return 2.0 * rows[index]
+
+    np.testing.assert_array_equal(People(counts).row_by_row(double), 2.0 * rows)
+    assert (lengths[0], set(lengths[1:])) == (48, {8})
+
+
 def effort(counts):
     """Rows that are computed, with empty places, and blocks of them, for each row of a table."""
     sizes = [size for _, _, size in People(np.array(counts)).places(4096)]
@@ -565,7 +578,9 @@ def test_weights_of_rows_are_not_taken_for_people(name):
             with pytest.raises(TypeError, match="sample weights are not supported"):
                 use(X, y, np.ones(300))
         else:
-            with pytest.raises(ValueError, match="sample_weight is not supported beside groups"):
+            with pytest.raises(
+                ValueError, match="sample_weight is not supported together with groups"
+            ):
                 use(X, y, groups=np.arange(300) // 2, sample_weight=np.ones(300))
 
 
@@ -666,7 +681,7 @@ def test_ledger_takes_what_protects_as_much_as_it_does(adjacency):
     if adjacency != "replace-one-person":
         ledger.charge(model.plan(X, y))
         return
-    with pytest.raises(BudgetError, match="nothing about all rows of one person"):
+    with pytest.raises(BudgetError, match="does not protect all rows of one person"):
         ledger.charge(model.plan(X, y))
     assert len(ledger.entries()) == 1
 

@@ -42,7 +42,7 @@ def fits():
 @pytest.mark.parametrize("kind", fits())
 def test_a_large_epsilon_is_said_once(kind):
     (text,) = said(kind(epsilon=10.0))
-    assert text.startswith("epsilon=10 promises little")
+    assert text.startswith("epsilon=10 is a weak guarantee")
     assert "exp(10)" in text
     assert said(kind(epsilon=9.99)) == []
 
@@ -67,7 +67,7 @@ def test_of_people_their_number_counts():
 def test_what_wraps_a_model_says_it_too():
     rows, labels = Several().records(np.random.default_rng(0), 60)
     (text,) = said(PrivateConformalClassifier(Several(), epsilon=12.0), (rows, labels))
-    assert text.startswith("epsilon=12 promises little")
+    assert text.startswith("epsilon=12 is a weak guarantee")
 
 
 def test_a_score_says_it_too():

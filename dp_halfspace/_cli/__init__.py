@@ -1,4 +1,4 @@
-"""The command line: a demonstration, and private models of the user's own tables."""
+"""The command line: a demonstration, and private models of tables of the user."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _program_name(program: str) -> str:
-    """Return how the user called the command: by its own name, or as a module."""
+    """Return the name by which the user called the command: its own, or that of a module."""
     name = Path(program).stem
     return name if name == "dp-halfspace" else "python -m dp_halfspace"
 
 
 def _check_streams() -> None:
-    """Refuse to work where no result could be shown; without standard error messages are lost."""
+    """Refuse to run if no result can be shown; without standard error, messages are lost."""
     if sys.stderr is None:
         sys.stderr = io.StringIO()
     if sys.stdout is None:
-        raise UserError("standard output is closed: there is nowhere to write to")
+        raise UserError("standard output is closed, so no result can be written")
 
 
 def _end(text: str, status: int) -> int:
-    """Write how the command ended, if standard error takes it, and return the exit status."""
+    """Write how the command ended to standard error, if possible, and return the exit status."""
     with contextlib.suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -59,8 +59,8 @@ def _end(text: str, status: int) -> int:
 
 
 def _run(options: Any) -> None:
-    """Run a command, after a look at the files that it writes."""
-    # Each command loads only what it needs: help and mistakes are answered at once.
+    """Run a command, after checking the files that it writes."""
+    # Each command imports only the modules it needs, so that help and errors appear at once.
     from dp_halfspace._cli.files import check_files  # noqa: PLC0415
 
     check_files(options)

@@ -12,7 +12,7 @@ from dp_halfspace import __version__
 
 _MODULE = "python -m dp_halfspace"
 _LARGEST_SEED = 2**32 - 1
-_DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), 0 being pure epsilon'
+_DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), with 0 for pure DP'
 
 
 class UserError(Exception):
@@ -20,19 +20,19 @@ class UserError(Exception):
 
 
 class Stopped(Exception):
-    """An interrupt by the user; the text names what is left of the work."""
+    """An interrupt by the user; the text names the results that remain."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, without the usage text."""
+    """A parser with one-sentence errors and without the usage text."""
 
     def error(self, message: str) -> NoReturn:
-        """Hand the sentence to the caller."""
+        """Raise the message as a `UserError`."""
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
 class _Command(NamedTuple):
-    """A command: the function that adds its options, and the texts of its help."""
+    """A command: the function that adds its options, and its help texts."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
     summary: str
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 def _reader(
     convert: Callable[[str], _T], is_good: Callable[[_T], bool], refusal: str
 ) -> Callable[[str], _T]:
-    """Return a function that reads a value of an option, or raises what it must be."""
+    """Return a function that reads a value of an option; its error states what is expected."""
 
     def read(text: str) -> _T:
         try:
@@ -86,7 +86,7 @@ _labels = _reader(
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
     """Read the command line, or raise `UserError`; `command` is empty for the demonstration.
 
-    Help calls the command as the user did, by `prog`.
+    In the help, the command is called `prog`, as the user called it.
     """
     name = argv[0] if argv and argv[0] in COMMANDS else ""
     command = _COMMANDS[name]
@@ -103,7 +103,7 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     command.add_options(parser)
     words = argv[1:] if name else argv
     if not name and words and not words[0].startswith("-"):
-        parser.error(f"{words[0]!r} is no command; there are {', '.join(COMMANDS)}")
+        parser.error(f"{words[0]!r} is not a command; choose from {', '.join(COMMANDS)}")
     options = parser.parse_args(words)
     options.command = name
     return options
@@ -113,13 +113,14 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the options of the demonstration."""
     add = parser.add_argument
     _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
-    add("--repeats", type=_count, default=3, help="splits and fits to average (default: 3)")
+    add("--repeats", type=_count, default=3, help="number of splits and fits (default: 3)")
     add(
         "--out",
         type=Path,
         default=Path("dp_halfspace_report"),
         metavar="FOLDER",
-        help="where report.txt, results.json and accuracy.png go (default: ./dp_halfspace_report)",
+        help="folder for report.txt, results.json and accuracy.png (default: "
+        "./dp_halfspace_report)",
     )
     add("--version", action="version", version=f"dp_halfspace {__version__}")
 
@@ -127,23 +128,28 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     """Add the options of `plan`."""
     add = parser.add_argument
-    add("--rows", type=_count, required=True, help="of the table")
-    add("--columns", type=_count, required=True, help="that are features")
+    add("--rows", type=_count, required=True, help="number of rows of the table")
+    add("--columns", type=_count, required=True, help="number of feature columns")
     add("--classes", type=_count, default=2, help="number of labels (default: 2)")
     add(
         "--reference",
         type=_fraction,
         default=0.85,
         metavar="ACCURACY",
-        help="of a linear classifier without privacy on such tables, from the literature or a "
-        "guess, never from the private rows (default: 0.85)",
+        help="accuracy of a linear classifier without privacy on such tables, from the "
+        "literature or a guess, never from the private rows (default: 0.85)",
     )
-    add("--majority", type=_fraction, metavar="SHARE", help="public guess for the largest class")
+    add(
+        "--majority",
+        type=_fraction,
+        metavar="SHARE",
+        help="public guess of the share of the largest class",
+    )
     _add_budgets(parser, [0.3, 1.0, 3.0])
     _add_delta(parser)
-    add("--repeats", type=_count, default=12, help="simulated tables to average (default: 12)")
-    add("--seed", type=_seed, help="makes the simulation reproducible")
-    _add_file(parser, "--out", "where a picture goes (.png, .svg or .pdf)")
+    add("--repeats", type=_count, default=12, help="number of simulated tables (default: 12)")
+    add("--seed", type=_seed, help="seed of the simulation")
+    _add_file(parser, "--out", "file for a picture (.png, .svg or .pdf)")
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
@@ -154,37 +160,38 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     _add_file(
         parser,
         "--schema",
-        "JSON with PUBLIC facts about columns, see below; a file with entries of several tables is "
-        "searched for the name of TABLE",
+        "JSON with PUBLIC facts about columns, see below; in a file for several "
+        "tables, the entry named like TABLE is used",
     )
     add(
         "--classes",
         type=_labels,
         metavar="A,B",
-        help="the label set (default: that of the schema, else the labels found, which are "
-        "declared public)",
+        help="label set (default: that of the schema, otherwise the labels in the table, "
+        "which are then declared public)",
     )
     add(
         "--drop",
         nargs="+",
         default=[],
         metavar="COLUMN",
-        help='columns that are no features, such as keys of rows; "drop" in a schema is the same',
+        help='columns that are not features, such as identifiers; the same as "drop" in a schema',
     )
     _add_budget(parser, "fit")
     add(
         "--class-weight",
         choices=("balanced",),
-        help="balanced: classes count alike, whatever their sizes, of which noisy counts are taken "
-        "within the budget (default: every row counts alike)",
+        help="balanced: all classes have the same total weight, by noisy counts within the "
+        "budget (default: all rows have the same weight)",
     )
     add(
         "--threshold",
         nargs=2,
         metavar=("TARGET", "VALUE"),
-        help="of two labels, where predictions divide them: recall, precision or "
-        "false_positive_rate of the second label in order, and the value wanted, such as recall "
-        "0.9 (default: the likelier label, so that a rare one is hardly ever predicted)",
+        help="target of the decision threshold between two labels: recall, precision or "
+        "false_positive_rate of the second label in sorted order, and its value, such "
+        "as recall 0.9 (default: predict the more likely label, which is hardly ever "
+        "a rare one)",
     )
     add(
         "--features",
@@ -192,20 +199,20 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="additive: the score is a sum of curves, one for each column (default: auto)",
     )
-    saved = "where the model goes (by skops if it ends in .skops, else by joblib)"
+    saved = "file for the model (skops if its name ends in .skops, otherwise joblib)"
     _add_file(parser, "--save", saved, required=True)
-    _add_file(parser, "--card", "where its card goes (HTML)")
+    _add_file(parser, "--card", "file for the model card (HTML)")
     _add_texts(parser)
 
 
 def _add_card(parser: argparse.ArgumentParser) -> None:
     """Add the options of `card`."""
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
-    _add_file(parser, "--out", "HTML to write", required=True)
+    _add_file(parser, "--out", "HTML file to write", required=True)
     add = parser.add_argument
-    add("--title", metavar="TEXT", help="what the model is of (default: the name of the file)")
-    add("--groups", metavar="COLUMN", help="column of persons of the fit, to name it")
-    _add_file(parser, "--ledger", "that was charged, to tell what it has left")
+    add("--title", metavar="TEXT", help="title of the card (default: the name of the file)")
+    add("--groups", metavar="COLUMN", help="column of persons of the fit, to be named on the card")
+    _add_file(parser, "--ledger", "ledger that was charged, to show its remaining budget")
     _add_texts(parser)
 
 
@@ -213,10 +220,10 @@ def _add_texts(parser: argparse.ArgumentParser) -> None:
     """Add the PUBLIC texts of a card."""
     add = parser.add_argument_group("PUBLIC texts on the card").add_argument
     for name, text in (
-        ("purpose", "what the model is for; a fit keeps it in its ledger, too"),
-        ("population", "whose rows it was made of"),
-        ("limits", "what it must not be used for"),
-        ("contact", "who answers questions"),
+        ("purpose", "purpose of the model; `fit` also stores it in the ledger"),
+        ("population", "population of the training rows"),
+        ("limits", "what the model must not be used for"),
+        ("contact", "contact for questions"),
     ):
         add(f"--{name}", metavar="TEXT", default="", help=text)
 
@@ -226,14 +233,14 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
     _add_table(parser, "CSV, Parquet or Excel file")
     label = "column that holds the label, which is left out"
     parser.add_argument("--target", metavar="COLUMN", help=label)
-    _add_file(parser, "--out", "JSON to write (default: standard output)")
+    _add_file(parser, "--out", "JSON file to write (default: standard output)")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     """Add the options of `predict`."""
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit; others are ignored")
-    _add_file(parser, "--out", "CSV to write", required=True)
+    _add_file(parser, "--out", "CSV file to write", required=True)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -244,16 +251,20 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit and the label")
     _add_budget(parser, "evaluation")
-    about = "what the evaluation is for, kept in the ledger (PUBLIC)"
+    about = "purpose of the evaluation, stored in the ledger (PUBLIC)"
     parser.add_argument("--purpose", metavar="TEXT", default="", help=about)
-    add("--target", metavar="COLUMN", help="the label (default: the only column new to the model)")
+    add(
+        "--target",
+        metavar="COLUMN",
+        help="label column (default: the only column that the model does not know)",
+    )
     add(
         "--metric",
         nargs="+",
         choices=list(METRICS),
         default=["accuracy"],
         metavar="METRIC",
-        help=f"{', '.join(METRICS)}; several share the budget (default: accuracy)",
+        help=f"{', '.join(METRICS)}; several metrics share the budget (default: accuracy)",
     )
 
 
@@ -268,28 +279,29 @@ def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
     """Add a table and how to read it."""
     _add_file(parser, "table", text, metavar="TABLE")
     add = parser.add_argument_group("reading the table").add_argument
-    separator = "of a CSV (default: found in the header)"
+    separator = "field separator of a CSV (default: found in the header)"
     add("--separator", type=_character, metavar="CHARACTER", help=separator)
     add(
         "--decimal",
         choices=(".", ","),
         metavar="SIGN",
         help="decimal sign of a CSV, a point or a comma; the other one separates thousands "
-        "(default: both are decimal signs; where the separator is a comma, 1,234 is 1234)",
+        "(default: both are decimal signs; if the field separator is a comma, 1,234 "
+        "is 1234)",
     )
-    add("--encoding", default="utf-8-sig", help="of a CSV (default: UTF-8)")
+    add("--encoding", default="utf-8-sig", help="encoding of a CSV (default: UTF-8)")
 
 
 def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add a budget, whom it protects, and the ledger that it is charged to."""
+    """Add a budget, the unit of privacy, and the ledger that is charged."""
     add = parser.add_argument
     add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
     _add_delta(parser)
-    people = "column that names the person of each row: all rows of one are protected together"
+    people = "column that names the person of each row: all rows of a person are protected together"
     add("--groups", metavar="COLUMN", help=people)
-    account = f"account of all that is released about the table, charged before the {what}"
+    account = f"file of the privacy ledger of the table, charged before the {what}"
     _add_file(parser, "--ledger", account)
-    cap = "total budget of the table; makes the ledger, which is not there yet"
+    cap = "total budget of the table; creates the ledger, which must not exist"
     add("--cap", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=cap)
 
 
@@ -317,22 +329,22 @@ _COMMANDS = {
     "": _Command(
         _add_demo,
         "every class on a built-in table",
-        """See every private classifier of dp_halfspace at work on a built-in table in original
-units, beside the majority class and a LinearSVC that is not private.""",
+        """Compare every private classifier of dp_halfspace with the majority class and a
+non-private LinearSVC, on a built-in table in original units.""",
         f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),
     "plan": _Command(
         _add_plan,
-        "what accuracy to expect of a table of some size; no file is read",
-        """What accuracy to expect of a private linear classifier on a table of a given size,
-against epsilon, from simulated tables: no file is read and nothing is spent.""",
+        "expected accuracy for a table of a given size; no file is read",
+        """Expected accuracy of a private linear classifier on a table of a given size, against
+epsilon, from simulated tables: no file is read and nothing is spent.""",
         f"{_MODULE} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
     ),
     "fit": _Command(
         _add_fit,
         "train a private model on a file, and write its card",
-        """Train a private classifier with probabilities on a table as it comes: numbers in any
-units, texts, dates, missing values. The model and its card may be published.""",
+        """Train a private classifier with probabilities on a table without preprocessing: numbers
+in any units, texts, dates, missing values. The model and its card may be published.""",
         f"{_MODULE} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
         "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
         "schema.json, from what the columns mean and never from the data:\n"
@@ -342,32 +354,32 @@ units, texts, dates, missing values. The model and its card may be published."""
     "card": _Command(
         _add_card,
         "write the card of a saved model",
-        """Write the card of a saved model: the guarantee in plain words, what to expect, what was
-taken as public and spent, and what the columns do. No row is read.""",
+        """Write the card of a saved model: the guarantee in plain words, the expected quality,
+the public facts, the spent budget, and the effects of the columns. No row is read.""",
         f"{_MODULE} card model.joblib --out card.html --purpose 'Triage on arrival' "
         "\\\n      --contact data.office@example.org",
     ),
     "schema": _Command(
         _add_schema,
-        "write a template of what is public about the columns of a file",
+        "write a template of a schema for the columns of a file",
         """Write a template of a schema: names and kinds of the columns of a table, never a
 value. The kinds are found in the private cells, so the template is for the curator of the data,
-who corrects it by what the columns mean before it is stated.""",
+who corrects it by the meaning of the columns before it is used.""",
         f"{_MODULE} schema patients.csv --target outcome --out schema.json",
     ),
     "predict": _Command(
         _add_predict,
         "label the rows of a file",
         """Label the rows of a table by a saved model: a CSV with the column prediction and one
-column probability_LABEL for each class. Load only models that you trust: joblib runs what it
-loads, and not what is in a file .skops.""",
+column probability_LABEL for each class. Load only models that you trust: loading a joblib
+file runs the code in it, and loading a .skops file runs no code.""",
         f"{_MODULE} predict model.joblib new_patients.csv --out predictions.csv",
     ),
     "evaluate": _Command(
         _add_evaluate,
         "score a model on held-out rows, within a budget",
         """Score a saved model on rows that it was not trained on, within a budget: each score
-comes with an interval that holds sampling and noise, and may be published.""",
+comes with an interval that covers sampling error and noise, and may be published.""",
         f"{_MODULE} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
         "\\\n      --metric accuracy roc_auc --ledger budget.db",
     ),

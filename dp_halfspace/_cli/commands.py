@@ -1,4 +1,4 @@
-"""The commands: train a model on a table, predict and score with it, a schema, a plan."""
+"""The commands: fit, predict, evaluate, card, schema and plan."""
 
 from __future__ import annotations
 
@@ -52,16 +52,17 @@ from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 
 def note_on_keys(names: Iterable[str], rules: Mapping[str, Any]) -> str:
-    """Name the features that may be keys; empty if there are none."""
+    """Return a note on features that may be keys; empty if there are none."""
     keys = [name for name in names if looks_like_key(name) and not _is_dropped(rules.get(name))]
     if not keys:
         return ""
     few = len(keys) == 1
     return (
-        f"by {'its name' if few else 'their names'} the column{'' if few else 's'} "
-        f"{', '.join(map(repr, keys))} may tell rows or persons apart, and will be used as "
-        f"{'a feature' if few else 'features'}. Leave out what is no feature by --drop, and name a "
-        "person who has several rows by --groups."
+        f"the column{'' if few else 's'} {', '.join(map(repr, keys))} may identify "
+        "rows or persons, judging by the name, and will be used as "
+        f"{'a feature' if few else 'features'}. Leave out columns that are not "
+        "features by --drop, and name the column of persons with several rows by "
+        "--groups."
     )
 
 
@@ -70,9 +71,9 @@ def _is_dropped(rule: Any) -> bool:
 
 
 def describe_columns(model: Any) -> str:
-    """List the columns of a fitted model: what each holds, who says so, and what became of it."""
+    """List the columns of a fitted model: their kind, its origin, and how they are used."""
     encoding: Encoding = model.encoding_
-    learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
+    learnt = model._columns_in_learnt_scales
     rows = [("column", "holds", "by", "used as")]
     for column in encoding.columns:
         holds = Column.describe(column).removesuffix(f", {column.source}")
@@ -81,17 +82,17 @@ def describe_columns(model: Any) -> str:
     return "\n".join(align_columns(rows, 4)) + "\n\n"
 
 
-def _use_of(column: Column, encoding: Encoding, learnt: set[str]) -> str:
-    """Say what became of a column."""
+def _use_of(column: Column, encoding: Encoding, learnt: frozenset[str]) -> str:
+    """Return how a column is used."""
     if column.kind == "drop":
         return "left out"
     if column.is_number:
         if column.has_range:
             return "clipped to its range" + (", in learnt scales" if column.name in learnt else "")
-        return "in learnt scales" if column.name in learnt else "as it stands"
+        return "in learnt scales" if column.name in learnt else "unchanged"
     if column.kind == "categories":
         size = len(column.categories)
-        return "one column of both signs" if size == 2 else f"{size} columns of 0 and 1"
+        return "one column with two values" if size == 2 else f"{size} columns of 0 and 1"
     if column.kind == "words":
         return f"counts of hashed words in {column.n_columns} columns"
     return f"the hash of the whole text, in {encoding.n_hashes} columns"
@@ -100,24 +101,24 @@ def _use_of(column: Column, encoding: Encoding, learnt: set[str]) -> str:
 _PICTURES = (".png", ".svg", ".pdf")
 _PROBABILITY_DIGITS = 6
 _UNINFORMATIVE = (
-    "the interval of {} holds every possible value: the noise hides the score, and its value says "
-    "nothing. More rows or a larger --epsilon would show it."
+    "the interval of {} contains every possible value, so the score is uninformative: "
+    "its noise is too large. Use more rows or a larger --epsilon."
 )
 _ROWS_ONLY = (
-    "the model protects persons, and this evaluation one row: name the column of persons by "
-    "--groups if people have several rows."
+    "the model protects persons, and this evaluation protects single rows: name the "
+    "column of persons by --groups if persons have several rows."
 )
 _HARDLY_PREDICTED = (
-    "by noisy counts {:.2g} of the {} are in the rarer class, and a prediction is the likelier "
-    "label, so that the rarer one is hardly ever predicted. Probabilities rank rows; --threshold "
-    "recall 0.9 or --class-weight balanced divides them elsewhere."
+    "by noisy counts {:.2g} of the {} are in the rarer class, which is hardly ever "
+    "predicted, because a prediction is the more likely label. Rank rows by their "
+    "probabilities, or use --threshold recall 0.9 or --class-weight balanced."
 )
-# Below this share of the rarer class the likelier label is hardly ever the rarer one.
+# Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE = 0.2
 
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
-    """Simulate what accuracy to expect, print it as a table, and draw it where that is asked."""
+    """Simulate the expected accuracy, print it as a table, and draw it if requested."""
     del err
     target = options.out
     if target is not None and target.suffix.lower() not in _PICTURES:
@@ -154,7 +155,7 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 def schema(options: Any, out: TextIO, err: TextIO) -> None:
-    """Write names and kinds of columns, and never a value, to look over before they are stated."""
+    """Write the names and kinds of columns, and no values, as a draft of a schema."""
     roles = [options.target] if options.target else []
     cells = read_cells(options, roles)
     columns = declared_columns(replace(cells, frame=cells.frame.drop(columns=roles)), {})
@@ -167,10 +168,10 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         write_out(out, f"Written: {printable(options.out)}, {len(columns)} columns\n")
     _note(
         err,
-        "these kinds were found in the private cells. Look them over, correct them by what the "
-        "columns mean, and state what is public: a number may become [0, 120], a text "
-        '["I", "II", "III"], and what is no feature "drop". A cell of another kind than its '
-        "column counts as missing.",
+        "these kinds were found in the private cells. Check them, correct them by the "
+        "meaning of the columns, and add public facts: a number may become [0, 120], "
+        'a text ["I", "II", "III"], and a column that is not a feature '
+        '"drop". A cell of another kind than its column is treated as missing.',
     )
 
 
@@ -264,7 +265,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     features = _features(model)
     stays_text = lambda name: name not in features or is_verbatim(features[name])  # noqa: E731
     given: Any = (options, [*features, *roles], stays_text)
-    # People have rows anywhere in the file.
+    # The rows of a person may be anywhere in the file.
     blocks = stream_cells(*given) if options.groups is None else iter([read_cells(*given)])
     parts, labels, groups = [], [], None
     for cells in blocks:
@@ -337,14 +338,14 @@ def _note(err: TextIO, text: str) -> None:
 
 
 def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
-    """Say in one line what was promised."""
+    """Return the guarantee in one line."""
     claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
     unit = "one row" if groups is None else f"all rows of one {groups!r}"
     return f"Guarantee: {claim}; unit: {unit}\n"
 
 
 def _describe_poor_budgets(options: Any) -> str:
-    """Say what the majority class has, and where little more is to be expected."""
+    """Return the accuracy of the majority class, and the budgets that hardly exceed it."""
     share = 1.0 / options.classes if options.majority is None else options.majority
     assumed = "for classes of equal size" if options.majority is None else "as stated"
     lines = [f"The majority class alone: {share:.3f}, {assumed}."]
@@ -356,7 +357,7 @@ def _describe_poor_budgets(options: Any) -> str:
 
 
 def _describe_outlook(model: Any) -> str:
-    """Say what public numbers let expect of a model, and what it would take where that is poor."""
+    """Return the expected quality by public numbers and, if it is poor, what would be enough."""
     found = outlook_for(model)
     if found is None:
         return ""
@@ -365,13 +366,13 @@ def _describe_outlook(model: Any) -> str:
 
 
 def _card_texts(options: Any) -> CardTexts:
-    """Return what the user states on a card."""
+    """Return the statements of the user on a card."""
     names = ("purpose", "population", "limits", "contact")
     return CardTexts(**{name: getattr(options, name) for name in names})
 
 
 def _describe_ledger(ledger: PrivacyLedger | None) -> str:
-    """Say in one line what a ledger has left, if there is one."""
+    """Return in one line the remaining budget of the ledger, if there is one."""
     if ledger is None:
         return ""
     return (
@@ -382,7 +383,7 @@ def _describe_ledger(ledger: PrivacyLedger | None) -> str:
 
 
 def _majority_row(scores: list[PrivateScore]) -> list[tuple[str, str, str]]:
-    """Write what the majority class alone has, from the first score that counts classes."""
+    """Return a line with the score of the majority class, from the first score of classes."""
     for score in scores:
         if score.majority is not None:
             share, low, high = score.majority
@@ -391,7 +392,7 @@ def _majority_row(scores: list[PrivateScore]) -> list[tuple[str, str, str]]:
 
 
 def _score_rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
-    """Write one line for each number of a score."""
+    """Return one line for each number of a score."""
     metric = METRICS[score.metric]
     numbers = (np.ravel(part).tolist() for part in (score.value, *score.interval))
     for name, *ends in zip(metric.rows(score), *numbers, strict=True):
@@ -406,7 +407,7 @@ def _train(
     err: TextIO,
     threshold: dict[str, float] | None,
 ) -> Any:
-    """Fit within the budget; note what its own noisy counts say of a rare class."""
+    """Fit within the budget, with a note on a rare class by the noisy counts of the fit."""
     model = PrivateTableClassifier(
         epsilon=options.epsilon,
         delta=options.delta,
@@ -422,23 +423,23 @@ def _train(
         try:
             model.fit(_rows_of(options, table), table.y, groups=table.groups)
         except RuntimeError as error:
-            # Of rows that are read again the text may name a failure that follows from cells.
+            # For rows that are read again, the text of an error may depend on cells.
             if table.source is None:
                 raise
             raise UserError(
-                f"{options.table} has changed, or could not be read again, while it was read: "
-                "write it as a whole first"
+                f"{options.table} changed, or became unreadable, while it was being "
+                "read: finish writing the file first"
             ) from error
     share = model._rarer_share
     if share is not None and share < _RARE and threshold is None and model.class_weight is None:
         people = model.privacy_.adjacency == "replace-one-person"
         _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows"))
-    # The file of a model may be published, and the path of a ledger is private.
+    # The path of a ledger is private, and the file of a model may be published.
     return model.set_params(ledger=None)
 
 
 def _threshold_of(options: Any) -> dict[str, float] | None:
-    """Read the target of a threshold, which the model checks."""
+    """Return the target of a threshold; the model validates it."""
     if options.threshold is None:
         return None
     name, text = options.threshold
@@ -455,7 +456,7 @@ def _threshold_of(options: Any) -> dict[str, float] | None:
 
 
 def _describe_threshold(model: Any) -> str:
-    """Say in one line what a threshold is expected to reach, by what the fit has counted."""
+    """Return in one line the expected rates at a threshold, by the counts of the fit."""
     point = model.threshold_
     if point is None:
         return ""
@@ -467,18 +468,18 @@ def _describe_threshold(model: Any) -> str:
 
 
 def _note_missing_pictures(err: TextIO) -> None:
-    """Say why a card has no pictures, if it has none."""
+    """Write a note if a card has no pictures."""
     if importlib.util.find_spec("matplotlib") is None:
         _note(err, f"the card has no pictures of the columns: {install_hint('plot')}.")
 
 
 def _rows_of(options: Any, table: TrainingTable) -> Any:
-    """Return the table; a large one in chunks, so that not all rows are encoded at once.
+    """Return the table, in chunks if it is large, so that not all rows are encoded at once.
 
-    By public sizes and options alone.
+    The choice depends on public sizes and options only.
     """
     frame = table.frame
-    # A row of missing values has the columns and types of all rows.
+    # The sample is a row of missing values, which has the columns and types of all rows.
     sample = frame.iloc[:0].reindex(range(2))
     if table.source is not None:
         readers = [partial(table.rows, number) for number in range(len(table.source))]
@@ -491,7 +492,7 @@ def _rows_of(options: Any, table: TrainingTable) -> Any:
 
 
 def _rows_from(frame: Any, start: int) -> Any:
-    """Return the chunk that begins with a row."""
+    """Return the chunk that begins with row `start`."""
     return frame.iloc[start : start + tables.ROWS_AT_ONCE]
 
 
@@ -502,8 +503,8 @@ def _load(path: Path, err: TextIO) -> Any:
     if import_skops(path) is None:
         _note(
             err,
-            f"loading {path} runs the code that the file holds; load it only if you trust who made "
-            "it, or have it saved as .skops, which runs none",
+            f"loading {path} runs the code in the file: load it only if you trust its "
+            "author, or save models as .skops, which runs no code",
         )
     with readable(path):
         try:
@@ -511,10 +512,13 @@ def _load(path: Path, err: TextIO) -> Any:
         except (OSError, UserError):
             raise
         except Exception as error:
-            refusal = f"cannot read {path}: it is damaged, or no model of the command `fit`"
+            refusal = (
+                f"cannot read {path}: it is damaged, or not a model that the command `fit` "
+                "has saved"
+            )
             raise UserError(refusal) from error
     if not isinstance(model, PrivateTableClassifier) or not hasattr(model, "encoding_"):
-        raise UserError(f"{path} holds no model of the command `fit`")
+        raise UserError(f"{path} is not a model that the command `fit` has saved")
     return model
 
 
@@ -527,7 +531,7 @@ def _features(model: Any) -> dict[str, Column]:
 def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
     """Return the rows of a table as the fit read them, if this version can predict them."""
     features = _features(model)
-    # Kinds are those of the fit, whatever this table holds.
+    # Kinds of columns are those of the fit for every content of this table.
     frame = read_typed_columns(cells, features)
     for column in model.encoding_.columns:
         if column.name not in features:
@@ -536,14 +540,14 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
         model.predict_proba(frame.iloc[:1])
     except Exception as error:
         raise UserError(
-            f"{path} was made by another version of dp_halfspace, which its card names; "
-            "use that version"
+            f"{path} was saved by another version of dp_halfspace: use that version, "
+            "which its card states"
         ) from error
     return frame
 
 
 class _OfScores(PrivateTableClassifier):
-    """A fitted model whose rows are scores that it has given before."""
+    """A fitted model with rows replaced by the scores that it has given before."""
 
     def decision_function(self, X: Any) -> Any:
         """Return the scores."""
@@ -551,23 +555,23 @@ class _OfScores(PrivateTableClassifier):
 
 
 def _of_scores(model: Any) -> Any:
-    """Return what predicts from scores what a model predicts from rows."""
+    """Return an object that predicts from scores as the model predicts from rows."""
     changed = copy(model)
     changed.__class__ = _OfScores
     return changed
 
 
 def _check_ledger(options: Any) -> None:
-    """Refuse a ledger that cannot be opened for want of a cap, before a table is read."""
+    """Refuse a new ledger without a total budget, before a table is read."""
     path, cap = options.ledger, options.cap
     if path is None and cap is not None:
         raise UserError("--cap is used only together with --ledger")
     if path is not None and cap is None and not path.exists():
-        raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA makes one")
+        raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA creates one")
 
 
 def _open_ledger(options: Any) -> PrivacyLedger | None:
-    """Open the ledger, or make it where its cap is given."""
+    """Open the ledger, or create it if its total budget is given."""
     path, cap = options.ledger, options.cap
     if path is None:
         return None
@@ -584,7 +588,7 @@ def _open_ledger(options: Any) -> PrivacyLedger | None:
 
 @contextmanager
 def _refusals_as_sentences() -> Iterator[None]:
-    """Turn an error of the library, whose text is public, into one sentence."""
+    """Convert an error of the library, with its public text, into one sentence."""
     try:
         yield
     except (ValueError, BudgetError, CertificateError) as error:
@@ -593,7 +597,7 @@ def _refusals_as_sentences() -> Iterator[None]:
 
 @contextmanager
 def _failures_end_with(text: str) -> Iterator[None]:
-    """Add to the sentence of a failure what was written all the same."""
+    """Add to the message of a failure the files that were written nevertheless."""
     try:
         yield
     except UserError as error:
@@ -603,7 +607,7 @@ def _failures_end_with(text: str) -> Iterator[None]:
 
 
 class _Booking:
-    """A ledger, if there is one, that knows what it was asked to charge since it was opened."""
+    """A ledger, if there is one, that remembers what it was asked to charge since it was opened."""
 
     def __init__(self, ledger: PrivacyLedger | None, path: Path | None, charged_by: str) -> None:
         self._ledger = None if ledger is None else ledger.for_estimator(charged_by)
@@ -619,7 +623,7 @@ class _Booking:
 
     @contextmanager
     def state_on_failure(self, lost: str) -> Iterator[None]:
-        """Add to the sentence of a failure what stays charged, and `lost`, what was not written."""
+        """Add to the message of a failure what remains charged, and the `lost` result."""
         try:
             yield
         except (UserError, Stopped) as error:
@@ -632,7 +636,7 @@ class _Booking:
             raise Stopped(f"interrupted{text}") from None
 
     def _describe_charged(self, lost: str) -> str:
-        """Return the end of a sentence; it is empty if nothing was charged."""
+        """Return the end of a message; it is empty if nothing was charged."""
         charged = self._charged_records()
         if not charged:
             return ""
@@ -640,10 +644,10 @@ class _Booking:
             f"epsilon {rounded_text(one.epsilon)}, delta {rounded_text(one.delta)}"
             for one in charged
         )
-        return f"; {sizes} stay charged to the ledger {self._path}, and {lost}"
+        return f"; {sizes} remain charged to the ledger {self._path}, and {lost}"
 
     def _charged_records(self) -> list[PrivacyRecord]:
-        """List what was asked and is in the ledger: Ctrl-C may come after it was charged."""
+        """Return the requested records that are in the ledger; an interrupt may follow a charge."""
         if self._ledger is None or not self._asked:
             return []
         try:

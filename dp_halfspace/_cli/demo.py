@@ -1,4 +1,4 @@
-"""The demonstration: every class of the package on a built-in table, and non-private models."""
+"""The demonstration: all classes of the package and non-private models on a built-in table."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _TITLE = "breast cancer: {} training and {} test rows, {} columns in original un
 _LEGEND = """\
 Accuracy on test rows by epsilon, means over {} random splits and fits; AUC is the area under the
 ROC curve at the largest epsilon. "PURE" classes spend no delta. "LABELS" protects the labels only:
-all features count as public. Exact scores like these are for public data; of your own data publish
-those of dp_halfspace.metrics.private_score."""
+all features are assumed to be public. Exact scores like these are for public data only; for your
+own data, publish scores of dp_halfspace.metrics.private_score."""
 _TEST_SHARE = 0.3
 
 
 def demo(options: Any, out: TextIO, err: TextIO) -> None:
-    """Fit everything at several budgets, show a table, and write it with its numbers."""
+    """Fit all models at several budgets, show a table of accuracies, and write it to files."""
     folder = options.out
     try:
-        # Before any work is done that could not be saved.
+        # The folder is created first, so that no work is lost that cannot be saved.
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--out: {folder} cannot be used as a folder: {error.strerror}") from error
@@ -62,7 +62,7 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 def private_classifiers() -> dict[str, Any]:
-    """Return the classifiers that the package exports and that need no argument."""
+    """Return the classifiers of the package that need no argument."""
     kinds = {name: getattr(dp_halfspace, name) for name in sorted(dp_halfspace.__all__)}
     return {
         name: kind
@@ -74,7 +74,7 @@ def private_classifiers() -> dict[str, Any]:
 
 
 def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float | None, Any]]:
-    """List what is fitted: name, budget if it has one, and estimator."""
+    """Return all models: name, budget or None, and estimator."""
     yield "majority class", None, DummyClassifier(strategy="most_frequent")
     linear = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
     yield "LinearSVC, not private", None, linear
@@ -86,10 +86,10 @@ def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float 
 
 
 def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]:
-    """Fit and score on every split; return a mean for each model and budget."""
+    """Fit and score on every split; return a mean accuracy for each model and budget."""
     results: dict[tuple[str, float | None], dict[str, Any]] = {}
     with single_blas_thread(), warnings.catch_warnings():
-        # The table is public, and small budgets are tried on purpose.
+        # The table is public, and small budgets are used on purpose.
         warnings.simplefilter("ignore")
         for repeat in range(options.repeats):
             write_out(err, f"dp_halfspace: split {repeat + 1} of {options.repeats}\n")
@@ -119,7 +119,7 @@ def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]
 
 
 def format_scores(rows: list[dict[str, Any]]) -> str:
-    """Write a line for each model and a column for each budget."""
+    """Return a table with a line for each model and a column for each budget."""
     budgets = sorted({row["epsilon"] for row in rows} - {None})
     lines = [["", "protects", *(f"{epsilon:g}" for epsilon in budgets), "AUC"]]
     for name in dict.fromkeys(row["estimator"] for row in rows):
@@ -134,7 +134,7 @@ def format_scores(rows: list[dict[str, Any]]) -> str:
 
 
 def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
-    """Draw accuracy against epsilon; return where, or that matplotlib is missing."""
+    """Draw accuracy against epsilon; return the file, or that matplotlib is missing."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
     except ImportError:

@@ -1,6 +1,7 @@
-"""What a command writes: files, whole or not at all and never over what it reads, and text.
+"""Output of commands: text, and files, which are written completely or not at all.
 
-Models are saved by skops, which runs nothing that it reads, or by joblib, which does.
+No file replaces one that the command reads. Models are saved by skops, which executes no code when
+it loads a file, or by joblib, which does.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ PICTURE = "accuracy.png"
 _READ = {"model": "MODEL", "table": "TABLE", "schema": "--schema", "ledger": "--ledger"}
 _WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
 
-# All types that a fitted model of the command consists of, besides those of numpy and scikit-learn
-# that skops itself trusts. A name more would be a class that a file may build as it likes.
+# All types in a fitted model of the command, besides those of numpy and scikit-learn that skops
+# itself trusts. A file could create objects with any content of each type in this list.
 TRUSTED = tuple(
     f"dp_halfspace.{name}"
     for name in (
@@ -55,7 +56,7 @@ TRUSTED = tuple(
 
 
 def check_files(options: Any) -> None:
-    """Refuse, before anything is read or charged, to write over a file that is in use."""
+    """Refuse to overwrite a file that is in use, before anything is read or charged."""
     written = list(_written_files(options))
     read = [
         (option, getattr(options, name))
@@ -65,25 +66,26 @@ def check_files(options: Any) -> None:
     pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]
     for (option, path), (other, place) in pairs:
         if _is_same(path, place):
-            raise UserError(f"{option} and {other} are the same file, {path}; name two")
+            raise UserError(
+                f"{option} and {other} are the same file, {path}; use two different files"
+            )
         if other == "--ledger" and any(_is_same(path, beside) for beside in _companions(place)):
             raise UserError(
-                f"{option}: {path} is a file that the ledger of --ledger keeps beside it; name "
-                "another one"
+                f"{option}: {path} belongs to the ledger of --ledger; choose another file"
             )
     for option, path in written:
         if belongs_to_ledger(path):
             raise UserError(
-                f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
-                "name another one"
+                f"{option}: {path} is a file of a privacy ledger, which is never "
+                "overwritten; choose another file"
             )
-        # The folder of the demonstration is made where it is missing.
+        # The folder of the demonstration is created if it is missing.
         if options.command:
             _check_target(path, option)
 
 
 def _written_files(options: Any) -> Iterator[tuple[str, Path]]:
-    """List what a command is going to write, each with its option."""
+    """Return the files that a command is going to write, each with its option."""
     for name, option in _WRITTEN.items():
         path = getattr(options, name, None)
         if path is not None and options.command:
@@ -94,9 +96,9 @@ def _written_files(options: Any) -> Iterator[tuple[str, Path]]:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Tell whether two paths lead to one file, or would if it were there.
+    """Return whether two paths refer to the same file, which need not exist.
 
-    Case plays no part, as there are file systems where it plays none.
+    Case is ignored, as on some file systems.
     """
     try:
         if os.path.samefile(one, other):
@@ -107,7 +109,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _companions(ledger: Path) -> Iterator[Path]:
-    """List the files that SQLite may keep next to a ledger, by its name and that of a link."""
+    """Return the files that SQLite may keep next to a ledger, by its name and that of a link."""
     for place in {os.path.abspath(ledger), os.path.realpath(ledger)}:
         yield from (Path(f"{place}{end}") for end in COMPANIONS)
 
@@ -116,22 +118,22 @@ def _check_target(path: Path, option: str) -> None:
     """Refuse a file that cannot be written."""
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise UserError(f"{option}: there is no folder {folder}; make it first")
-    # A device or a pipe would be replaced, not written to.
+        raise UserError(f"{option}: the folder {folder} does not exist; create it first")
+    # A device or a pipe would be replaced instead of written to.
     is_other = path.exists() and not path.is_file()
     if is_other or not os.access(folder, os.W_OK):
         raise UserError(f"{option}: {path} cannot be written to")
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file under its name complete, or not at all."""
+    """Write a file completely or not at all."""
     new = None
     try:
         handle, name = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.absolute().parent)
         os.close(handle)
         new = Path(name)
         write(new)
-        # Permissions as of any other new file: mkstemp grants them to the owner alone.
+        # The file gets the permissions of a new file; mkstemp restricts them to the owner.
         mask = os.umask(0)
         os.umask(mask)
         new.chmod(0o666 & ~mask)
@@ -144,43 +146,44 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
 
 
 def import_skops(path: Path) -> Any:
-    """Return skops, which is optional, if the name of a file asks for it; else None."""
+    """Return the optional module skops if the name of a file requires it, otherwise None."""
     if path.suffix.lower() != ".skops":
         return None
     try:
         import skops.io  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
-        raise UserError(f"files .skops need skops: {install_hint('skops')}") from error
+        raise UserError(f".skops files require skops: {install_hint('skops')}") from error
     return skops.io
 
 
 def save_model(model: Any, path: Path) -> None:
-    """Save a model by skops if its file ends in .skops, else by joblib."""
+    """Save a model by skops if the file name ends in .skops, otherwise by joblib."""
     dump = (import_skops(path) or joblib).dump
     write_whole(path, lambda place: dump(model, place))
 
 
 def load_model(path: Path) -> Any:
-    """Load the object in a file; of skops only if all types in it are known."""
+    """Load the object in a file; a file of skops only if all types in it are known."""
     skops = import_skops(path)
     if skops is None:
         return joblib.load(path)
     others = sorted(set(skops.get_untrusted_types(file=path)) - set(TRUSTED))
     if others:
         raise UserError(
-            f"{path} holds types that no model of the command has, and is not loaded: "
-            f"{', '.join(map(repr, others))}"
+            f"{path} contains types that are not part of a model of this command, and "
+            f"is not loaded: {', '.join(map(repr, others))}"
         )
     return skops.load(path, trusted=list(TRUSTED))
 
 
 def write_out(stream: TextIO, text: str) -> None:
-    """Write lines in which every character prints, and see that they are out."""
+    """Write and flush lines, with characters replaced that cannot be printed."""
     try:
         stream.write("\n".join(map(printable, text.split("\n"))))
         stream.flush()
     except OSError as error:
-        # What is left in the stream goes nowhere: it would raise again at the end of the process.
+        # The rest of the stream is discarded, because it would raise again at the end of the
+        # process.
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), stream.fileno())
         name = "standard error" if stream is sys.stderr else "standard output"

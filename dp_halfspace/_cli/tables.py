@@ -1,7 +1,7 @@
-"""Tables in files: CSV as texts, each cell by itself, and Parquet by the file's own schema.
+"""Tables in files: CSV as strings, each cell independently, and Parquet by its own schema.
 
-Every cell is read by a public rule, whatever the other rows hold. Errors name a file, a column or
-a line, never a cell.
+Every cell is read by a public rule, independently of the other rows. Errors name a file, a column
+or a line, never a cell.
 """
 
 from __future__ import annotations
@@ -34,22 +34,25 @@ from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word
 from dp_halfspace.data.validation import with_readable_texts
 from dp_halfspace.exceptions import install_hint
 
-# A column of a CSV becomes floats only where the canonical value of every float is that of its
-# text, so the way to store a cell changes nothing: a row is a function of its own cells.
-# Lines that are split at a time, rows of a Parquet file that are read, and rows of a chunk.
+# A column of a CSV is stored as floats only if every float has the canonical value of its string.
+# The storage of a cell then changes nothing, and a row is a function of its own cells.
+
+# Number of lines that are split at a time, of rows of a Parquet file that are read at a time, and
+# of rows of a chunk.
 _LINES = 2**14
 BLOCK_ROWS = 2**14
 ROWS_AT_ONCE = 2**16
-# From here floats are not all whole numbers, and two texts may spell the same float.
+# From this number on, floats do not represent all whole numbers, and two strings may have the same
+# float.
 _FIRST_ROUNDED = 2.0**53
-# Any other character means that a text is read by itself.
+# A string with any other character is read by itself.
 _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 
 
 def _row_blocks(
     file: Iterator[str], separator: str, path: Path, width: int
 ) -> Iterator[list[list[str]]]:
-    """Split the lines below the header, many at a time; one of tabs alone is a row."""
+    """Yield the fields of the lines below the header, many at a time; a line of tabs is a row."""
     blanks = "\r\n" if separator == "\t" else None
     lines = ((number, line) for number, line in enumerate(file, 2) if line.strip(blanks))
     while block := list(islice(lines, _LINES)):
@@ -68,7 +71,7 @@ class _Column:
         self._blocks: list[NDArray[Any]] = []
 
     def add(self, cells: Sequence[str]) -> None:
-        """Keep the cells of a block as floats or as places in the list of all texts."""
+        """Store the cells of a block as floats or as positions in the list of all strings."""
         numbers = None if self._is_verbatim else plain_numbers(cells)
         if numbers is None:
             place = self._places.__getitem__
@@ -76,7 +79,7 @@ class _Column:
         self._blocks.append(numbers)
 
     def values(self) -> Any:
-        """Return floats if all blocks are floats, else categories."""
+        """Return floats if all blocks are floats, otherwise categories."""
         import pandas  # noqa: PLC0415 (optional dependency)
 
         if self._blocks and all(block.dtype.kind == "f" for block in self._blocks):
@@ -87,17 +90,17 @@ class _Column:
         return pandas.Categorical.from_codes(codes, categories=known)
 
     def _codes(self, block: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the places of a block; those of floats come to the list of all cells."""
+        """Return the positions of the cells of a block, and add floats to the list of all cells."""
         if block.dtype.kind != "f":
             return block
         numbers, inverse = np.unique(block, return_inverse=True)
-        # What is missing has no category.
+        # A missing value has no category.
         places = [-1 if number != number else self._places[number] for number in numbers.tolist()]  # noqa: PLR0124
         return np.array(places, dtype=np.int32)[inverse]
 
 
 class _Places(dict[Any, int]):
-    """The place of each cell in the list of all that were seen."""
+    """The position of each cell in the list of all distinct cells."""
 
     def __missing__(self, cell: Any) -> int:
         self[cell] = place = len(self)
@@ -105,9 +108,9 @@ class _Places(dict[Any, int]):
 
 
 def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return numbers, NaN where a cell is empty, if each has the canonical value of its text.
+    """Return numbers, with NaN for empty cells, if each has the canonical value of its string.
 
-    That is so for plain numbers below 2^53, whatever the decimal sign but for a decimal comma.
+    This holds for plain numbers below 2^53 and for every decimal sign except a comma.
     """
     text = "\n".join(cells)
     if _NOT_PLAIN.search(text):
@@ -120,7 +123,7 @@ def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
 
 
 def _split_plain(lines: Sequence[str], separator: str, width: int) -> list[list[str]] | None:
-    """Split lines without quotes; None if a quote is there, or another number of fields."""
+    """Split lines without quotes; return None if there is a quote or another number of fields."""
     if separator == " " or any('"' in line for line in lines):
         return None
     rows = [line.rstrip("\r\n").split(separator) for line in lines]
@@ -141,7 +144,7 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     """Split one line, which must close its quotes."""
     is_blank = separator == " "
     text = line.strip() if is_blank else line.rstrip("\r\n")
-    # A quote in another line of the block must not decide how long a cell may be.
+    # A quote in another line of the block must not change how long a cell may be.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     try:
         reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
@@ -149,28 +152,29 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     except csv.Error:
         pass
     raise UserError(
-        f"{path} is not a table: line {number} has a quote that is not closed, or closed in the "
-        "middle of a field. A cell may hold no line break: write such a table as Parquet"
+        f"{path} is not a table: line {number} has an unclosed quote, or one that "
+        "closes in the middle of a field. A cell must not contain a line break: save "
+        "such a table as Parquet"
     )
 
 
-# Cells of a table from which its rows are encoded in chunks.
+# Number of cells of a table from which its rows are encoded in chunks.
 FIRST_STREAMED = 2**22
 _SEPARATORS = ",;\t| "
 _EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
-# Labels that are found in a table, unless a label set is stated.
+# Largest number of labels in a table without a stated label set.
 _MOST_CLASSES = 100
-# The share of numbers, or of dates, from which a column that no schema states is one of them.
+# A column that no schema states consists of numbers, or of dates, from this share of them on.
 NEARLY_ALL = 0.95
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
-# Bytes of a column of a Parquet file that are read at a time.
+# Number of bytes of a column of a Parquet file that are read at a time.
 _READ_BYTES = 2**20
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A frame of rows behind `n_before` others; of a CSV it holds texts, by a sign of decimals."""
+    """A frame of rows after `n_before` others; that of a CSV has strings with a decimal sign."""
 
     path: Path
     frame: Any
@@ -181,35 +185,37 @@ class Cells:
 
 
 def _likely_encoding(path: Path) -> str:
-    """Name the encoding by the mark at the start of a file, as Excel writes Unicode text."""
+    """Return the encoding by the byte order mark of a file, which Excel writes in Unicode text."""
     with path.open("rb") as file:
         return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn a failure to read a file into one sentence."""
+    """Convert a failure to read a file into one sentence."""
     try:
         yield
     except UnicodeError as error:
         raise UserError(
-            f"cannot read {path}: it is not text of that encoding; say --encoding "
-            f"{_likely_encoding(path)}, or what else it is"
+            f"cannot read {path}: it is not text in this encoding; use --encoding "
+            f"{_likely_encoding(path)}, or the actual encoding"
         ) from error
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is damaged or not of the kind it is named"
+        reason = (
+            getattr(error, "strerror", None) or "it is damaged, or its name has the wrong ending"
+        )
         raise UserError(f"cannot read {path}: {reason}") from error
 
 
 def read_cells(
     options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool] = lambda _: False
 ) -> Cells:
-    """Read a file; the columns `wanted` must be there and help to find the separator.
+    """Read a file; the columns `wanted` must exist, and the separator is found by them.
 
-    Of a CSV columns that are verbatim stay texts: labels, persons, and cells that a format or
-    another decimal sign gives a meaning beyond their canonical value.
+    In a CSV, columns that are verbatim remain strings: labels, persons, and cells whose meaning
+    depends on a format or another decimal sign.
     """
     cells = next(stream_cells(options, wanted, is_verbatim, whole=True))
     _refuse_no_rows(cells.path, len(cells.frame))
@@ -219,7 +225,7 @@ def read_cells(
 def stream_cells(
     options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool], *, whole: bool = False
 ) -> Iterator[Cells]:
-    """Read a file some rows at a time; see `read_cells`. A row is the same in any block."""
+    """Read a file some rows at a time; see `read_cells`. A row is the same in every block."""
     _check_pandas()
     path, kind = options.table, options.table.suffix.lower()
     n_rows = 0
@@ -251,13 +257,13 @@ def _refuse_no_rows(path: Path, n_rows: int) -> None:
 
 
 def _no_column(names: Sequence[str]) -> str:
-    """Say that there is no column, or are no columns, of these names."""
+    """Return the error that columns with these names do not exist."""
     start = "there is no column" if len(names) == 1 else "there are no columns"
     return f"{start} {', '.join(names)}"
 
 
 def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence[str]) -> Cells:
-    """Name the columns of a frame, and leave out those without a name."""
+    """Return a frame with column names, without the columns that have none."""
     names = [str(name).strip() for name in cells.columns]
     cells.columns = names
     absent = [repr(name) for name in wanted if name not in names]
@@ -272,7 +278,7 @@ def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence
 
 
 def _open_parquet(path: Path) -> Any:
-    """Open a Parquet file whose columns have names of their own."""
+    """Open a Parquet file, whose column names must be distinct."""
     try:
         from pyarrow import parquet, types  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
@@ -281,12 +287,12 @@ def _open_parquet(path: Path) -> Any:
     def is_text(kind: Any) -> bool:
         return bool(types.is_string(kind) or types.is_large_string(kind))
 
-    # Parts of a group of rows are read where they are needed: a group may hold all rows.
+    # Parts of a row group are read when needed, because a group may contain all rows.
     streamed = {"pre_buffer": False, "buffer_size": _READ_BYTES}
     file = parquet.ParquetFile(path, **streamed)
     texts = [each.name for each in file.schema_arrow if is_text(each.type)]
     if texts:
-        # Distinct texts are listed by the file already, and texts are not made of them.
+        # Distinct strings are listed in the file already, and are not expanded.
         file = parquet.ParquetFile(path, **streamed, read_dictionary=texts)
     for name in file.schema_arrow.names:
         if file.schema_arrow.names.count(name) > 1:
@@ -295,7 +301,7 @@ def _open_parquet(path: Path) -> Any:
 
 
 def _read_parquet(path: Path, names: Sequence[str] | None = None) -> Any:
-    """Read a frame by the types that the file states, column by column, which needs less memory."""
+    """Read a frame by the types of the file, column by column, which needs less memory."""
     from pyarrow import table  # noqa: PLC0415 (optional dependency)
 
     file = _open_parquet(path)
@@ -305,21 +311,21 @@ def _read_parquet(path: Path, names: Sequence[str] | None = None) -> Any:
 
 
 def _frame_of_arrow(read: Any) -> Any:
-    """Return a frame of the types of Arrow, which holds each distinct text of a column once."""
+    """Return a frame with types of Arrow, which stores each distinct string of a column once."""
     from pyarrow import types  # noqa: PLC0415 (optional dependency)
 
     for j, column in enumerate(map(with_readable_texts, read.columns)):
         is_text = types.is_string(column.type) or types.is_large_string(column.type)
-        # A text is read again at every pass over a large table.
+        # The list of strings would be read again at every pass over a large table.
         held = column.dictionary_encode() if is_text else column
         read = read.set_column(j, read.column_names[j], held)
     return read.to_pandas(types_mapper=_arrow_dtype, ignore_metadata=True)
 
 
 class ParquetRows:
-    """A Parquet file that is read some rows at a time, in order, again and again.
+    """A Parquet file that is read some rows at a time, in order, at every pass.
 
-    How many rows are read at a time follows from the row groups of the file and is public.
+    The number of rows that are read at a time depends on the row groups of the file and is public.
     """
 
     def __init__(self, path: Path, n_rows: int) -> None:
@@ -334,11 +340,11 @@ class ParquetRows:
 
     @property
     def nothing(self) -> Any:
-        """A frame of the columns, without rows."""
+        """A frame with the columns of the file and without rows."""
         return _frame_of_arrow(self._file.schema_arrow.empty_table())
 
     def __iter__(self) -> Iterator[Any]:
-        """Read all blocks of rows in their order."""
+        """Yield all blocks of rows in their order."""
         from pyarrow import Table  # noqa: PLC0415 (optional dependency)
 
         for group, size in enumerate(self.sizes):
@@ -347,7 +353,7 @@ class ParquetRows:
             for batch in self._file.iter_batches(
                 self._n_rows, row_groups=[group], use_threads=False
             ):
-                # Long texts may come in smaller batches.
+                # Long strings may come in smaller batches.
                 held.append(batch)
                 rows = Table.from_batches(held)
                 wanted = min(self._n_rows, left)
@@ -357,7 +363,7 @@ class ParquetRows:
                     held = rows[wanted:].to_batches()
 
     def read(self, number: int) -> Any:
-        """Return one block of rows: at once if it follows the one that was read before."""
+        """Return one block of rows, quickly if it follows the block that was read before."""
         if number != self._next:
             self._rest = islice(iter(self), number, None)
         self._next = number + 1
@@ -365,7 +371,7 @@ class ParquetRows:
 
 
 def _arrow_dtype(kind: Any) -> Any:
-    """Return the type of pandas that keeps that of Arrow; dictionaries become categories."""
+    """Return the type of pandas for a type of Arrow; dictionaries become categories."""
     from pandas import ArrowDtype  # noqa: PLC0415 (optional dependency)
     from pyarrow import types  # noqa: PLC0415 (optional dependency)
 
@@ -373,15 +379,15 @@ def _arrow_dtype(kind: Any) -> Any:
 
 
 def _read_excel(path: Path) -> Any:
-    """Read the first sheet as objects, each cell by its own type; empty ones are missing."""
+    """Read the first sheet as objects, each cell by its own type; empty cells are missing."""
     import pandas  # noqa: PLC0415 (optional dependency)
 
     try:
         cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
         raise UserError(
-            f"reading {path} needs a package for Excel files, for .xlsx openpyxl: "
-            "pip install openpyxl, or save the sheet as CSV"
+            f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "
+            "install openpyxl), or save the sheet as CSV"
         ) from error
     if not len(cells):
         raise UserError(f"{path} is empty")
@@ -392,11 +398,11 @@ def _read_excel(path: Path) -> Any:
 def _read_csv(
     options: Any, wanted: set[str], is_verbatim: Callable[[str], bool], *, whole: bool
 ) -> Iterator[tuple[Any, str | None]]:
-    """Read frames of texts and floats, each with the decimal sign as `canonical` has it.
+    """Yield frames of strings and floats, each with the decimal sign for `canonical`.
 
-    Floats, or categories of pandas in any order; columns that are verbatim stay texts, whatever
-    they hold. A row is a line: a quote that is not closed would join two of them, and the number of
-    rows, which is public, would follow from what a record holds.
+    Columns are floats, or categories of pandas in any order; columns that are verbatim are always
+    strings. A row is a line: an unclosed quote would join two lines, and the public number of rows
+    would then depend on the cells of a record.
     """
     import pandas  # noqa: PLC0415 (optional dependency)
 
@@ -410,18 +416,18 @@ def _read_csv(
             for rows in part:
                 for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
                     column.add(cells)
-            # The blocks of a column are given up before the next one is put together.
+            # The blocks of a column are released before the next column is put together.
             read = {place: columns.pop(0).values() for place in range(len(names))}
             yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
 
 
 def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], str, str | None]:
-    """Return names of columns, separator of fields, and the decimal sign as `canonical` has it."""
+    """Return the names of columns, the separator, and the decimal sign for `canonical`."""
     header = next((line for line in file if line.strip()), None)
     if header is None:
         raise UserError(f"{options.table} is empty")
     separator = options.separator or _separator(header, wanted)
-    # In a file separated by commas, a quoted 1,5 is 1.5 and 1,234 is 1234.
+    # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
     decimal = options.decimal or (None if separator == "," else "either")
     return fields(header, separator, options.table, 1), separator, decimal
 
@@ -435,7 +441,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             if len(names) != 1:
-                raise UserError(f"{path} must hold one file, and holds {len(names)}")
+                raise UserError(f"{path} must contain exactly one file, and contains {len(names)}")
             with archive.open(names[0]) as member, io.TextIOWrapper(member, **text) as file:
                 yield file
     elif kind in _OPEN:
@@ -447,7 +453,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
 
 
 def _separator(line: str, wanted: set[str]) -> str:
-    """Choose the separator that finds most of the columns that must be there, then most."""
+    """Return the separator that finds most of the required columns, then most columns."""
 
     def found(separator: str) -> tuple[int, int]:
         names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
@@ -457,7 +463,7 @@ def _separator(line: str, wanted: set[str]) -> str:
 
 
 def schema_of(path: Path | None, table: Path) -> tuple[dict[str, Any], Any]:
-    """Read rules of columns and a label set or None; of several tables, those of this one."""
+    """Return the rules of columns and a label set or None, from a file for one or more tables."""
     if path is None:
         return {}, None
     try:
@@ -471,8 +477,8 @@ def schema_of(path: Path | None, table: Path) -> tuple[dict[str, Any], Any]:
         name = table.name.split(".")[0]
         if name not in schema:
             raise UserError(
-                f"--schema: {path} holds entries of several tables and none is named {name!r}, as "
-                "TABLE is; put the entry into a file of its own"
+                f"--schema: {path} contains entries of several tables, and none of them is "
+                f"named {name!r} like TABLE; put the entry into a separate file"
             )
         schema = schema[name]
     try:
@@ -482,7 +488,7 @@ def schema_of(path: Path | None, table: Path) -> tuple[dict[str, Any], Any]:
 
 
 def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column]:
-    """Return the kind of every column: as stated, else of a Parquet file or by all cells."""
+    """Return the kind of every column: as stated, otherwise by a Parquet file or by all cells."""
     unknown = sorted(set(rules) - set(cells.frame.columns))
     if unknown:
         words = "the column" if len(unknown) == 1 else "the columns"
@@ -500,11 +506,11 @@ def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column
 
 
 def _kind_of_texts(texts: Any, decimal: str | None) -> str:
-    """Return what nearly all cells of a column hold that are not missing; numbers come first.
+    """Return the kind of nearly all cells of a column that are not missing; numbers come first.
 
-    A few other cells among numbers or dates are remarks, and count as missing. Limits such as
-    ``<0.3`` are numbers only if there are as many plain numbers; otherwise they are names of
-    groups.
+    A few other cells among numbers or dates are considered remarks, and missing. Limits such as
+    ``<0.3`` are numbers only if there are at least as many plain numbers; otherwise they are
+    categories.
     """
     if getattr(texts.dtype, "kind", "O") == "f":
         return "number"
@@ -533,7 +539,7 @@ def _is_limit(text: str, decimal: str | None) -> bool:
 
 
 def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:
-    """Return the columns, numbers among texts read by the sign of decimals of this file."""
+    """Return the columns, with numbers in strings read by the decimal sign of this file."""
     frame = cells.frame[list(columns)]
     if not cells.is_text:
         return frame
@@ -546,7 +552,7 @@ def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:
 
 
 def is_verbatim(rule: Any) -> bool:
-    """Tell whether a rule, or a column, reads a text by more than its canonical value."""
+    """Return whether a rule, or a column, uses more of a string than its canonical value."""
     if isinstance(rule, Column):
         return rule.date_format is not None or rule.decimal == ","
     facts = rule if isinstance(rule, Mapping) else {}
@@ -554,7 +560,7 @@ def is_verbatim(rule: Any) -> bool:
 
 
 def labels_of(cells: Cells, name: str) -> Any:
-    """Return a column that no row may leave empty as an array of texts."""
+    """Return a column without missing values as an array of strings."""
     column = cells.frame[name]
     values, places = read_column(column).distinct()
     # Places of missing cells may be -1, that of the last value.
@@ -564,12 +570,12 @@ def labels_of(cells: Cells, name: str) -> Any:
     rows = [i for i, place in enumerate(places, 1) if place in empty] if empty else []
     if rows:
         row = f"row {cells.n_before + rows[0]} below the header of {cells.path}"
-        raise UserError(f"column {name!r} is empty in {row}; leave out such rows")
+        raise UserError(f"column {name!r} is empty in {row}; remove such rows")
     return np.array(["" if text is None else text for text in texts])[places]
 
 
 def _label(value: Any) -> str | None:
-    """Return the text of a label or of a person; a whole number has no fraction."""
+    """Return the string of a label or of a person; a whole number has no fraction."""
     if isinstance(value, str):
         found = _WHOLE.fullmatch(value)
         return found[1] if found else value or None
@@ -578,9 +584,9 @@ def _label(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TrainingTable:
-    """A typed frame, labels as texts, and the facts that were stated; None: labels as seen.
+    """A typed frame, labels as strings, and the stated facts; without classes, labels are as seen.
 
-    Of a large Parquet file the frame has no rows: `source` reads them.
+    For a large Parquet file the frame has no rows, and `source` reads them.
     """
 
     frame: Any
@@ -592,7 +598,7 @@ class TrainingTable:
     source: ParquetRows | None = None
 
     def rows(self, number: int) -> Any:
-        """Return a block of rows of the source, as they are in the frame."""
+        """Return a block of rows of the source, with the columns and types of the frame."""
         assert self.source is not None
         frame = self.source.read(number)
         return frame.set_axis([str(name).strip() for name in frame.columns], axis=1)[
@@ -601,7 +607,7 @@ class TrainingTable:
 
 
 def read_training_table(options: Any) -> TrainingTable:
-    """Read a table with labels, the kinds of its columns and its label set."""
+    """Return a table with its labels, the kinds of its columns and its label set."""
     target, groups = options.target, getattr(options, "groups", None)
     if target is None:
         raise UserError(f"--target must name the label column of {options.table}")
@@ -642,8 +648,9 @@ def read_training_table(options: Any) -> TrainingTable:
         notes.append(f"{cells.n_unnamed} column(s) without a name are left out, as an index is.")
     if found:
         notes.append(
-            f"{len(found)} of {len(columns)} columns are not in a --schema: whether they hold "
-            "numbers, dates, truth values or texts is read from the file and declared public."
+            f"{len(found)} of {len(columns)} columns are not in a --schema: their "
+            "kinds (number, date, boolean or text) are inferred from the file and "
+            "declared public."
         )
     if classes is None:
         notes.append(
@@ -656,7 +663,7 @@ def read_training_table(options: Any) -> TrainingTable:
 
 
 def _source(options: Any) -> ParquetRows | None:
-    """Return a reader of a large Parquet file; None of other files, by public sizes alone."""
+    """Return a reader of a Parquet file that is large by public sizes, and None for others."""
     if options.table.suffix.lower() != ".parquet" or options.delta == 0:
         return None
     _check_pandas()
@@ -667,28 +674,28 @@ def _source(options: Any) -> ParquetRows | None:
 
 
 def _read_role(path: Path, name: str) -> Cells:
-    """Read one column of a Parquet file."""
+    """Return one column of a Parquet file."""
     with readable(path):
         names = [each for each in _open_parquet(path).schema_arrow.names if each.strip() == name]
         return _checked_cells(path, _read_parquet(path, names), None, [name])
 
 
 def _check_labels(path: Path, target: str, y: NDArray[Any], classes: Sequence[str] | None) -> None:
-    """Refuse labels that are no classes, or not those that were stated."""
+    """Refuse labels that are not classes, or not the stated ones."""
     seen = np.unique(y)
     if classes is not None:
         if not set(seen.tolist()) <= set(classes):
             raise UserError(
-                f"column {target!r} of {path} holds a label that is not in the label set of "
-                "--classes or --schema; name all labels there"
+                f"column {target!r} of {path} contains a label that is not in the "
+                "label set of --classes or --schema; add all labels there"
             )
     elif len(seen) < 2:
         raise UserError(
-            f"all rows of {path} have the same label; state the label set by --classes, in which "
-            "a label may be absent from the data"
+            f"all rows of {path} have the same label; state the label set by "
+            "--classes, which may contain labels that do not occur"
         )
     elif len(seen) > _MOST_CLASSES:
         raise UserError(
-            f"column {target!r} of {path} has more than {_MOST_CLASSES} different labels; the "
-            "label must be a class, or state the label set by --classes"
+            f"column {target!r} of {path} has more than {_MOST_CLASSES} different "
+            "labels; choose a column of classes, or state the label set by --classes"
         )

@@ -47,7 +47,7 @@ class LinearPrior:
 
     @property
     def text(self) -> str:
-        """What a record says about it."""
+        """Public facts for the record."""
         numbers = np.concatenate([self.coefficients.ravel(), self.intercepts, self.fill])
         return f"public linear model, SHA-256 {sha256(numbers.tobytes()).hexdigest()[:16]}"
 
@@ -135,8 +135,9 @@ class PublicFacts:
         """Refuse chunks, people or weights where it is not proved that a plan may have them."""
         if self.is_chunked and "chunks" not in takes:
             raise ValueError(
-                "rows in chunks are not supported with these parameters: docs/scaling.md lists "
-                "what takes them. Give the rows as an array, for example X.compute()"
+                "rows in chunks are not supported with these parameters: "
+                "docs/scaling.md lists the estimators and parameters that support "
+                "them. Give the rows as an array, for example X.compute()"
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(
@@ -152,7 +153,7 @@ class PublicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a run released, for rows as they were given: free to be used.
+    """The released values of a run, for unscaled rows: post-processing may use them freely.
 
     `data_norm` is the norm to which rows are scaled down at prediction, infinite if they are not;
     `scales` are those that `coefficients` are for, if any were learnt. `attributes` are further
@@ -172,16 +173,16 @@ class Fitted:
 
 
 class PublicPlan(Protocol):
-    """What a plan says before it is charged."""
+    """The statements of a plan before it is charged."""
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         ...
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         ...
 
 
@@ -217,12 +218,12 @@ class WrappedPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return self.plan.events
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         return self.plan.public
 
 

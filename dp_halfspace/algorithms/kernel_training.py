@@ -63,13 +63,13 @@ class KernelPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         first = () if self.whitening is None else (self.whitening.moment.mechanism.event,)
         return (*first, *self.training.events)
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         is_whitened = self.whitening is not None
         return {**self.training.public, **self.parameters, "private_whitening": is_whitened}
 
@@ -97,7 +97,7 @@ class KernelPlan(FitPlan):
 
     @property
     def takes(self) -> frozenset[str]:
-        """What the linear fit takes: features of a row are made of this row alone."""
+        """The inputs of the linear fit; features of a row are computed from this row alone."""
         return self.training.takes if isinstance(self.training, LinearPlan) else frozenset()
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
@@ -151,7 +151,7 @@ class KernelPlan(FitPlan):
 
 
 def is_linear(feature_map: FeatureMap) -> bool:
-    """Tell whether features are the columns themselves, which need no copy and may be sparse."""
+    """Return whether features are the columns themselves, which need no copy and may be sparse."""
     return isinstance(feature_map, AdditiveMap) and feature_map.is_linear
 
 
@@ -167,7 +167,7 @@ def features_of(
 
 
 def makes_single(facts: PublicFacts, feature_map: FeatureMap) -> bool:
-    """Tell whether features are made, and read, in float32: not few of them, in learnt scales."""
+    """Return whether features are made, and read, in float32: not few of them, in learnt scales."""
     is_ours = isinstance(feature_map, AdditiveMap) and not feature_map.is_linear
     is_many = feature_map.n_components > _FEW_FEATURES
     return facts.in_column_scales and is_many and is_ours and facts.is_single

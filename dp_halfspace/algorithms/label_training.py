@@ -183,12 +183,12 @@ class StatisticPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.mechanism.event,)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"sensitivity": self.sensitivity, "alpha": self.ridge}
 
     def run(
@@ -227,12 +227,12 @@ class CoverPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return self.search.events
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         asked = {} if self.margin is None else {"margin": self.margin}
         return {"sensitivity": self.sensitivity, "alpha": None, **asked}
 

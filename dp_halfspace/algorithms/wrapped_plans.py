@@ -85,13 +85,14 @@ def plan_scaled(
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
         inner = plan(facts, budget)
-        said = {**inner.public, "data_norm": 1.0, "private_column_scales": False}
+        said = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
         return ScaledPlan(None, inner, inner.events, said, inner.takes)
     scales, rest = paid
     left = rest.epsilon
     scaled = replace(
         facts,
         data_norm=math.sqrt(n_features),
+        is_scale_stated=False,
         in_column_scales=True,
         is_single=facts.copies_are_single,
     )
@@ -107,8 +108,8 @@ def plan_scaled(
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
     raise BudgetError(
-        f"epsilon={epsilon:g} leaves nothing for the model beside the column scales: "
-        "give data_norm, the PUBLIC scale of a row, or a larger epsilon"
+        f"epsilon={epsilon:g} is too small for both column scales and a model: give "
+        "data_norm, the PUBLIC scale of a row, or a larger epsilon"
     )
 
 
@@ -158,8 +159,8 @@ def plan_balanced(
         return found
     if not hasattr(found, "with_class_weights"):
         raise ValueError(
-            "class_weight='balanced' is not supported beside a selection among margins: give "
-            "PUBLIC weights, or the default margin and selection"
+            "class_weight='balanced' is not supported together with a selection among "
+            "margins: give PUBLIC weights, or the default margin and selection"
         )
     sizes = (facts.n_privacy_units, facts.n_classes)
     counts, left = plan_class_counts(*sizes, budget.mu, are_weighed=facts.has_weights)
@@ -173,6 +174,6 @@ def plan_balanced(
         # Only Gaussian parts compose exactly: others cost more than their mu says.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(
-        f"epsilon={budget.epsilon:g} leaves nothing for the model beside the counts of the "
-        "classes: give PUBLIC weights of the classes, or a larger epsilon"
+        f"epsilon={budget.epsilon:g} is too small for both class counts and a model: "
+        "give PUBLIC weights of the classes, or a larger epsilon"
     )

@@ -40,9 +40,9 @@ def attributes(value: Any) -> dict[str, Any]:
     """Return everything in ``__dict__`` and in ``__slots__``, by name."""
     found: dict[str, Any] = {}
     for name, slot in _slots(type(value)):
-        with suppress(AttributeError):  # nothing was put there
+        with suppress(AttributeError):  # the slot is not set
             found[name] = slot.__get__(value)
-    with suppress(AttributeError):  # a type with slots only
+    with suppress(AttributeError):  # a type without `__dict__`
         found.update(object.__getattribute__(value, "__dict__"))
     return found
 

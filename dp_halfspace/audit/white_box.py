@@ -68,7 +68,8 @@ class Distortion(NamedTuple):
 
 
 HONEST = Distortion(1.0, 1.0)
-# Answers of the histories in turn: two real ones, one for each data set, then adversarial ones.
+# Kinds of answers in successive histories: two real ones, one for each data set, then adversarial
+# ones.
 _DISTORTIONS = (
     HONEST,
     HONEST,
@@ -244,12 +245,12 @@ def replay(
 
 
 def _without_none(named: dict[str, Any]) -> dict[str, Any]:
-    """Return what is not None."""
+    """Return the arguments that are not None."""
     return {name: value for name, value in named.items() if value is not None}
 
 
 def _conclude(histories: Sequence[History]) -> ReplayResult:
-    """Collect what contradicts the charge."""
+    """Return the observations that contradict the charge."""
     findings = [text for history in histories for text in history.findings]
     releases = [
         ReplayedRelease(history.number, *compared)
@@ -267,7 +268,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     level = noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
         findings.append(
-            f"noise is too small: right noise looks like this with probability {level:.1e}"
+            f"noise is too small: correct noise would be this small with probability {level:.1e}"
         )
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
@@ -277,7 +278,9 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
         epsilon, delta = record.epsilon, record.delta
         recomposed = max(_recompose(history.mechanisms(), record) for history in histories)
         if recomposed > epsilon * (1.0 + _COMPOSITION_SLACK):
-            findings.append(f"releases cost epsilon={recomposed:.6g}, charged is {epsilon:.6g}")
+            findings.append(
+                f"releases cost epsilon={recomposed:.6g}, but the charge is {epsilon:.6g}"
+            )
     return ReplayResult(tuple(releases), epsilon, delta, recomposed, level, tuple(findings))
 
 
@@ -302,7 +305,7 @@ def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> flo
 def _split_runs(
     mechanisms: list[tuple[Any, bool]], record: PrivacyRecord
 ) -> tuple[list[list[Any]], list[Any]]:
-    """Split releases into runs, each of which ends with its score, and what was before them."""
+    """Split releases into those before the runs and the runs, which end with their score."""
     singles = Counter(event for event in record.events if isinstance(event, Gaussian))
     runs: list[list[Any]] = [[]]
     before: list[Any] = []
@@ -317,11 +320,11 @@ def _split_runs(
 
 
 class _OtherPlanError(RuntimeError):
-    """The second data set does not make the releases of the first one."""
+    """The second data set has other releases than the first one."""
 
 
 class _AlignedError(RuntimeError):
-    """Stops a fit at the release that was waited for."""
+    """Stops a fit at the required release."""
 
 
 @dataclass(slots=True)
@@ -337,7 +340,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What is visible after a fit."""
+    """The visible results of a fit."""
 
     model: Any = None
     error: Exception | None = None
@@ -346,7 +349,7 @@ class _Outcome:
     classes: dict[str, bytes] = field(default_factory=dict)
 
     def differences(self, other: _Outcome) -> list[str]:
-        """Name the differences."""
+        """Return the names of the differences."""
         texts = zip(("standard output", "standard error"), self.streams, other.streams, strict=True)
         names = [name for name, first, second in texts if first != second]
         if self.error or other.error:
@@ -360,19 +363,19 @@ class _Outcome:
 
 
 def _differing_keys(first: dict[str, bytes], second: dict[str, bytes]) -> list[str]:
-    """List the keys under which two dictionaries do not hold the same."""
+    """Return the keys for which two dictionaries differ."""
     keys = sorted(first.keys() | second.keys())
     return [key for key in keys if first.get(key) != second.get(key)]
 
 
 def _digest_result(model: Any) -> dict[str, bytes]:
-    """Return a digest of each attribute of a fitted model, hidden ones too, or of a result."""
+    """Return a digest of each attribute of a fitted model, with hidden ones, or of a result."""
     found = attributes(model) if hasattr(model, "get_params") else {}
     return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
 
 
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
-    """Return a function that fits a data set with given answers and records what is visible."""
+    """Return a function that fits a data set with given answers and records the visible results."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
         X, y, own = data
@@ -408,7 +411,7 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
 
 @dataclass(slots=True)
 class History:
-    """One run through both data sets; `run` fills in what was found."""
+    """One history of answers to both data sets; `run` fills in the results."""
 
     number: int
     fit: Callable[[DataSet, Answer], _Outcome]
@@ -442,7 +445,7 @@ class History:
     def _answer_first(
         self, value: NDArray[Any], mechanism: Any, source: ByteSource
     ) -> NDArray[np.float64]:
-        """Release to the first data set; both read equally many bytes of the source."""
+        """Answer the first data set; both data sets read equally many bytes of the source."""
         key = source.read(_KEY_BYTES)
         own = SeededBytes(int.from_bytes(key, "little"), "replay")
         drawn = mechanism.perturb(value, own)
@@ -455,9 +458,9 @@ class History:
         shifts: dict[int, NDArray[np.float64]],
         last: int | None = None,
     ) -> Answer:
-        """Return what gives the second data set the answers of the first, shifted where stated.
+        """Return a function that answers the second data set like the first one, with given shifts.
 
-        With `last` the fit is stopped at the release of this number.
+        With `last`, the fit stops at the release with this number.
         """
         self.others = []
 
@@ -480,8 +483,8 @@ class History:
     def _solve_linear_terms(self) -> dict[int, NDArray[np.float64]]:
         """Find the linear terms of the second data set that give the minimisers of the first.
 
-        That is one history of a perturbed objective: its linear term is never released, its
-        minimiser is.
+        They define one history of a perturbed objective, whose minimiser is released and whose
+        linear term is not.
         """
         shifts: dict[int, NDArray[np.float64]] = {}
         kinds = groupby(
@@ -504,7 +507,7 @@ class History:
     def _split_shifts(
         self, x: NDArray[np.float64], numbers: Sequence[int]
     ) -> dict[int, NDArray[np.float64]]:
-        """Return the shift of each linear term; `x` has them all over their sensitivity."""
+        """Return the shift of each linear term; `x` has all shifts divided by their sensitivity."""
         entry = self.entries[numbers[0]]
         parts = x.reshape(len(numbers), *entry.value.shape) * entry.mechanism.change
         return dict(zip(numbers, parts, strict=True))
@@ -515,7 +518,7 @@ class History:
         solved: dict[int, NDArray[np.float64]],
         numbers: Sequence[int],
     ) -> NDArray[np.float64]:
-        """Return the differences of the two minimisers over the size of the first one."""
+        """Return the differences of the two minimisers divided by the size of the first one."""
         last = numbers[-1] + 1
         shifts = {**solved, **self._split_shifts(x, numbers)}
         try:
@@ -527,10 +530,10 @@ class History:
         raise outcome.error or _OtherPlanError(_OTHER_COUNT)
 
     def compare_releases(self) -> list[tuple[str, float, float]]:
-        """List mechanism, distance and sensitivity of the releases of which both are known.
+        """Return mechanism, distance and sensitivity of the releases of both data sets.
 
-        The distance of linear terms that were solved for is the least that the solver cannot
-        tell from what it found.
+        For linear terms that were solved for, it is the smallest distance within the error of the
+        solver.
         """
         found = []
         for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
@@ -543,7 +546,7 @@ class History:
         return found
 
     def mechanisms(self) -> list[tuple[Any, bool]]:
-        """List all mechanisms, and whether their exact values differ; the others cost nothing."""
+        """Return all mechanisms, and whether their exact values differ: equal ones cost nothing."""
         return [
             (
                 entry.mechanism,
@@ -557,10 +560,11 @@ class History:
 def _solve(
     gap: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int
 ) -> NDArray[np.float64]:
-    """Find where a gap is zero.
+    """Find a zero of a gap.
 
-    The minimiser of a hinge has kinks as a function of its linear term, where Newton's method may
-    stop far from the end; it is monotone, so that steps along the gap itself arrive, in more fits.
+    The minimiser of a hinge loss has kinks as a function of its linear term, at which Newton's
+    method may stop far from the zero. The function is monotone, so steps along the gap itself
+    converge, with more fits.
     """
     found = root(gap, np.zeros(size), options={"eps": 1e-8})
     if np.abs(found.fun).max() > _SOLVED:
@@ -577,9 +581,9 @@ def _distort(
     distortion: Distortion,
     source: ByteSource,
 ) -> NDArray[np.float64]:
-    """Return what an adversary answers in place of an honest draw.
+    """Return the answer of an adversary that replaces an honest draw.
 
-    Linear terms stay honest: their norm is bounded.
+    Linear terms remain honest, because their norm is bounded.
     """
     if distortion == HONEST or isinstance(mechanism, (*LINEAR_TERMS, NoNoise)):
         return drawn
@@ -604,7 +608,7 @@ def _distort(
 Array: TypeAlias = NDArray[Any]
 # Weight, shift and mu of Gaussian privacy losses, whose mixture bounds the loss of all releases.
 Terms: TypeAlias = list[tuple[float, float, float]]
-# Beyond this nothing is promised.
+# Larger values of epsilon are treated as infinite.
 _LARGEST_EPSILON = 1e9
 LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
 
@@ -619,7 +623,7 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
         case DiscreteLaplaceNoise():
             apart, most = change.sum(), mechanism.sensitivity
         case SampledGaussianNoise():
-            # One record is one row.
+            # The exact value is one row for each record.
             apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.sensitivity
         case GaussianLinearTerm():
             apart, most = np.linalg.norm(change), mechanism.change
@@ -632,7 +636,7 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
         case ParallelChoice():
             apart, most = change.max(axis=1).sum(), mechanism.sensitivity
         case TalliedChoices():
-            # Of the sum of costs, one of each list.
+            # The bound is on the sum of costs, one from each list.
             signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
             highest, lowest = (sum(end(part) for part in signed) for end in (np.max, np.min))
             apart, most = max(highest, -lowest), 1.0
@@ -651,11 +655,11 @@ def utilities(choice: Any, value: Array) -> Array:
             return -value.astype(np.float64)
         case GeneralizedChoice():
             return -choice.normalise_costs(value)
-    raise TypeError(f"{type(choice).__name__} is no mechanism that an audit knows")
+    raise TypeError(f"{type(choice).__name__} is not a mechanism that an audit knows")
 
 
 def lists_of(choice: Any, utilities: Array) -> list[Array]:
-    """Return the utilities of each list of candidates that one number is released of."""
+    """Return the utilities of each list of candidates; one number is released for each list."""
     if isinstance(choice, TalliedChoices):
         return choice.parts(utilities)
     return list(np.atleast_2d(utilities))
@@ -664,9 +668,9 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     """Return the probability that correct noise is as small as that of this release.
 
-    Squares of Gaussian noise and lengths of Laplace noise add up to a chi-square variable, one for
-    each kind of mechanism. For what is discrete, or about a secret record, a likelihood ratio
-    against half the noise is used: its mean is one.
+    Squares of Gaussian noise and norms of Laplace noise add up to a chi-square variable for each
+    kind of mechanism. For discrete noise, and for a step on a secret record, a likelihood ratio
+    against half of the noise is used, whose mean is one.
     """
     sums: dict[type, tuple[float, int]] = {}
     log_ratio = 0.0
@@ -697,7 +701,8 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
             case CountedChoice():
                 log_ratio += _counted_ratio(mechanism, value, released)
             case _:
-                exponents = utilities(mechanism, value) * _choice_rate(mechanism)
+                rate = mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0))
+                exponents = utilities(mechanism, value) * float(rate)
                 for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
                     log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
         square, freedom = sums.get(type(mechanism), (0.0, 0))
@@ -706,12 +711,8 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
 
 
-def _choice_rate(mechanism: Any) -> float:
-    return float(mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0)))
-
-
 def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> float:
-    """Log likelihood ratio of a choice and a count of twice the epsilon."""
+    """Return the log likelihood ratio of a choice and a count against twice the epsilon."""
     chosen = int(released[0])
     rates = np.array([float(rate) for rate in mechanism.rates])
     exponents = utilities(mechanism, value) * mechanism.choice_epsilon / 2.0
@@ -724,10 +725,10 @@ def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> f
 
 
 def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> float:
-    """Log likelihood ratio of responses of twice the epsilon."""
+    """Return the log likelihood ratio of responses against twice the epsilon."""
     honest, planted = response, RandomizedResponse(response.n_classes, 2.0 * response.epsilon)
     kept = math.log(planted.keep_probability / honest.keep_probability)
-    # The probability of a change, as odds: nothing cancels.
+    # The odds of a change are used, which avoids cancellation.
     fewer = kept - honest.epsilon
     return (n - changed) * kept + changed * fewer
 
@@ -735,11 +736,12 @@ def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> floa
 def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], float]:
     """Return a Gaussian term, the other losses with their probabilities, and their largest sum.
 
-    What a choice or a perturbed objective may lose has no simple distribution. Of a choice the loss
-    of a response at random with half its range is taken, of an objective that of a response with
-    the ratio of its Jacobians, together with Gaussian noise for its longest vertex, of a step on a
-    secret record that of Gaussian noise with the same total variation: each is one that the
-    contract allows, so nothing right costs more than its charge.
+    The privacy loss of a choice or of a perturbed objective has no simple distribution. It is
+    replaced for a choice by that of randomized response with half of its range; for an objective by
+    that of a response with the ratio of its Jacobians, together with Gaussian noise for its longest
+    vertex; and for a step on a secret record by that of Gaussian noise with the same total
+    variation. The guarantee of the mechanism allows each of these losses, so a correct release
+    never costs more than its charge.
     """
     squares = largest = 0.0
     losses = {0.0: 1.0}
@@ -769,7 +771,8 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
                 if 1.0 - keep > _LEAST_COMPLEMENT:
                     bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
             case CountedChoice():
-                # By how much a cost that moves by one changes both, and the other costs the choice.
+                # The change of both releases by one cost that changes by one, and that of the
+                # choice by all other costs.
                 below, above = map(float, mechanism.rates)
                 own = mechanism.choice_epsilon / 2.0
                 bound = own + max(own + below, above - own)
@@ -782,7 +785,7 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
 
 
 def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:
-    """Add the loss of a response at random."""
+    """Add the privacy loss of a randomized response."""
     up = 1.0 / (1.0 + math.exp(-bound))
     found: dict[float, float] = {}
     for loss, probability in losses.items():

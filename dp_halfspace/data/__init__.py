@@ -1,1 +1,1 @@
-"""What users hand in: validated arrays, frames, schemas, groups of people, chunks."""
+"""Input data of users: validated arrays, frames, schemas, groups of people, chunks."""

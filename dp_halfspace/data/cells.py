@@ -1,10 +1,10 @@
-"""One canonical value for each cell of a table: a function of that cell alone.
+"""The canonical value of a cell of a table, which is a function of that cell alone.
 
-A reader chooses how it stores a column by all of its cells: one text turns whole numbers into
-texts, one missing value turns truth values into objects. What a rule makes of a cell must not
-depend on that, or one record would change how all others are read. So the value is worked out
-here cell by cell, and is the same for all ways to store it: ``1``, ``1.0``, ``"01"`` and
-``Decimal("1.00")`` are one number, ``True`` and ``"true"`` are one truth value.
+A reader chooses how to store a column by all of its cells: one string turns whole numbers into
+strings, and one missing value turns booleans into objects. The result of a rule for a cell must not
+depend on this choice, because one record would then change how all others are read. Values are
+therefore computed cell by cell here, and are the same for all ways to store them: ``1``, ``1.0``,
+``"01"`` and ``Decimal("1.00")`` are one number, and ``True`` and ``"true"`` are one boolean.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._silence import may_speak
 
-# Texts of missing values: those of pandas' readers, and other signs for "not known".
+# Strings that mean a missing value: those of the readers of pandas, and other signs for "unknown".
 MISSING_TEXTS = frozenset(
     (
         *("", "?", "na", "nan", "nat", "none", "null", "n/a", "-nan", "<na>", "#n/a", "#na"),
@@ -33,28 +33,28 @@ MISSING_TEXTS = frozenset(
 )
 TRUE = "true"
 FALSE = "false"
-# Words for the two truth values; 1 and 0 have been read as numbers.
+# Strings for the two booleans; 1 and 0 have been read as numbers before.
 _TRUTH_WORDS = {
     **dict.fromkeys((TRUE, "yes", "t", "y"), True),
     **dict.fromkeys((FALSE, "no", "f", "n"), False),
 }
-# Pairs of categories that a reader may turn into truth values.
+# Pairs of categories that a reader may turn into booleans.
 _TRUTH_PAIRS = ((FALSE, TRUE), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
-# Texts that count as numbers in a column of numbers; single letters mean much else.
+# Strings that are read as 1 or 0 in a column of numbers; single letters have other meanings.
 _NUMBER_WORDS = {TRUE: 1.0, FALSE: 0.0, "yes": 1.0, "no": 0.0}
 
 DECIMALS = (".", ",", "either")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
-# 1,234,567.8 and 1.234.567,8; 1,234 is read as the first of them.
+# Formats 1,234,567.8 and 1.234.567,8; 1,234 is read in the first one.
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 _GROUPED_BY_DOTS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]*|(?:\.[0-9]{3}){2,})")
 
-# A value below or above a limit that a laboratory can measure: <0.3, > 200.
+# A value beyond the limit of a measurement: <0.3, > 200.
 _BEYOND_LIMIT = re.compile(r"(?:[<>]=?|[\u2264\u2265])\s*(?P<limit>[0-9+\-.,].*)")
 
-# The sign that groups digits for a stated decimal sign, and a number with one group.
+# The thousands separator for each decimal sign, and a pattern of numbers with one group.
 _GROUPING = {".": ",", ",": "."}
 _ONE_GROUP = {
     ",": re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}(?:\.[0-9]*)?"),
@@ -75,25 +75,25 @@ _DATES = tuple(
         r"(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})/(?P<year>[0-9]{4})",
     )
 )
-# A time of day; readers that know the type write six digits of a fraction, or none.
+# A time of day; readers with a type for it write no fraction or six digits of it.
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 # An interval as pandas writes it.
 _INTERVAL = re.compile(r"([(\[])([^,;()\[\]]+), ([^,;()\[\]]+)([)\]])")
 _EPOCH = date(1970, 1, 1).toordinal()
-# Whole numbers that may be a date written as YYYYMMDD.
+# Range of whole numbers that may be dates in the format YYYYMMDD.
 _FIRST_COMPACT = 1000_01_01
 _LAST_COMPACT = 9999_12_31
 
-# Whole numbers of more bits, and decimals of more digits, count as infinite, as floats do.
+# Whole numbers of more bits, and decimals of more digits, are read as infinite, like floats.
 _MOST_BITS = 1330
 _MOST_DIGITS = 400
-# Nanoseconds of a second and of a day.
+# Number of nanoseconds in a second and in a day.
 _PER_SECOND = 10**9
 _PER_DAY = 86_400 * _PER_SECOND
-# Steps of a unit of numpy in a day, for units from hours to nanoseconds.
+# Number of time units of numpy in a day, for units from hours to nanoseconds.
 _STEPS = {"h": 24, "m": 1440, "s": 86_400}
 _STEPS |= {unit: 86_400 * 1000**k for k, unit in enumerate(("ms", "us", "ns"), 1)}
-# Average lengths in days, for durations that count months or years.
+# Average lengths in days of a month and a year, for durations in these units.
 _AVERAGE = {"Y": 365.2425, "M": 30.436875}
 
 
@@ -116,20 +116,22 @@ Cell = None | bool | int | float | Decimal | Moment | Duration | str
 
 
 def canonical(value: Any, decimal: str | None = None) -> Cell:
-    """Return the canonical value of a cell; whatever cannot be read is missing.
+    """Return the canonical value of a cell; a value that cannot be read is missing.
 
     Parameters
     ----------
     value : object
         A cell, as a reader has stored it.
     decimal : {".", ",", "either"} or None, default=None
-        PUBLIC decimal sign of numbers among texts; the other one then groups digits. With
-        ``"either"`` both are decimal signs. None also takes 1,234 and 1.234.567 for groups.
+        PUBLIC decimal sign of numbers in strings; the other sign then groups digits. With
+        ``"either"`` both are decimal signs. With None, 1,234 and 1.234.567 are also read as grouped
+        digits.
 
     Returns
     -------
     None, bool, int, float, Decimal, Moment, Duration or str
-        A whole number is an int whatever its type was. A Decimal is one that no float equals.
+        A whole number is an int, whatever its type was. A Decimal is returned only for a number
+        that no float equals.
 
     Notes
     -----
@@ -153,13 +155,14 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
 
 
 def _read_cell(value: Any, decimal: str | None) -> Cell:
-    """Distinguish the types; texts come first, because most cells of type object are texts."""
+    """Read a cell by its type; strings come first, because most objects are strings."""
     if isinstance(value, str | bytes | bytearray):
         return _read_text(_spelt(value), decimal)
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     is_number = isinstance(value, Integral | Decimal | float | np.floating | Rational)
-    # A duration of numpy is an integer by its class, in a unit that a reader chose for all cells.
+    # The class of numpy durations is a subclass of integers; the reader chose their unit by all
+    # cells.
     if is_number and not isinstance(value, np.timedelta64):
         return _read_number(value)
     if hasattr(value, "as_py"):
@@ -174,14 +177,14 @@ def _spelt(value: str | bytes | bytearray) -> str:
 
 
 def _read_number(value: Any) -> int | float | Decimal | None:
-    """Read a number of any type exactly, but for fractions that are not decimal."""
+    """Read a number of any type; all but non-decimal fractions are read exactly."""
     if isinstance(value, Integral):
         return _read_whole(int(value))
     return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
 
 
 def _read_object(value: Any, decimal: str | None) -> Cell:
-    """Read an object of another type by its text, unless it stands for a missing value."""
+    """Read an object of another type by its string, unless it means a missing value."""
     if isinstance(value, np.ma.MaskedArray):
         return None
     if may_speak(type(value)):
@@ -192,26 +195,26 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
 
 
 def _read_by_text(value: Any, decimal: str | None) -> Cell:
-    """Read an object by its text, unless it is a NaN of some kind."""
+    """Read an object by its string, unless it is a kind of NaN."""
     if type(value).__name__ == "NAType" or bool(value != value):  # noqa: PLR0124 - any NaN
         return None
     return _read_text(str(value).strip(), decimal)
 
 
 def _read_whole(number: int) -> int | float:
-    """Return a whole number, infinite if it is too long to be written out."""
+    """Return a whole number, or infinity if it has too many digits to be written."""
     return number if number.bit_length() <= _MOST_BITS else math.inf if number > 0 else -math.inf
 
 
 def _read_float(number: float) -> int | float | None:
-    """Return a number that is whole as an int, so that zero has no sign."""
+    """Return a float, or an int if it is whole, so that zero has no sign."""
     if math.isnan(number):
         return None
     return _read_whole(int(number)) if math.isfinite(number) and number.is_integer() else number
 
 
 def _read_decimal(number: Decimal) -> int | float | Decimal | None:
-    """Return an exact number: an int, a float that is written the same, or itself."""
+    """Return an exact number as an int, as a float that is written identically, or unchanged."""
     if number.is_nan():
         return None
     if number.is_infinite() or number.adjusted() > _MOST_DIGITS:
@@ -225,7 +228,7 @@ def _read_decimal(number: Decimal) -> int | float | Decimal | None:
 
 
 def _read_text(text: str, decimal: str | None) -> Cell:
-    """Read a text without blanks around it."""
+    """Read a string without the blanks around it."""
     if text.lower() in MISSING_TEXTS:
         return None
     word = text.lower()
@@ -239,12 +242,13 @@ def _read_text(text: str, decimal: str | None) -> Cell:
 
 
 def _parse_number(text: str, decimal: str | None) -> int | float | None:
-    """Return the number that a text spells, or None."""
+    """Return the number that a string represents, or None."""
     if not (text[0] in "+-.," or text[0].isdigit() or _INFINITE.fullmatch(text)):
         return None
     if decimal is not None:
         other = _GROUPING.get(decimal, "")
-        # One sign that groups no three digits is a decimal sign, whatever is stated: 1.5 is 1.5.
+        # A single sign that does not separate three digits is a decimal sign: 1.5 is 1.5 for any
+        # `decimal`.
         if other and (text.count(other) > 1 or _ONE_GROUP[other].fullmatch(text)):
             text = text.replace(other, "")
         text = text.replace(",", ".")
@@ -265,7 +269,7 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
 
 
 def _parse_moment(text: str) -> Moment | None:
-    """Return the date and time that a text spells, or None."""
+    """Return the date and time that a string represents, or None."""
     if not text[0].isdigit():
         return None
     found = next((m for form in _DATES if (m := form.fullmatch(text))), None)
@@ -280,14 +284,16 @@ def _parse_moment(text: str) -> Moment | None:
         return None
     seconds = clock[0] * 3600 + clock[1] * 60 + clock[2] - _parse_zone(parts["zone"])
     part = int((parts["part"] or "0").ljust(9, "0"))
-    return _make_moment(day.toordinal() - _EPOCH, seconds * _PER_SECOND + part)
+    # A time zone may move the time to another day.
+    more_days, nanoseconds = divmod(seconds * _PER_SECOND + part, _PER_DAY)
+    return Moment(day.toordinal() - _EPOCH + more_days, nanoseconds)
 
 
 def _plain_text(text: str) -> str:
-    """Return a text; of a time of day without zeros that change nothing, as its type writes it.
+    """Return a string; a time of day without redundant zeros, as its type is written.
 
-    The ends of an interval have their canonical texts: one missing interval makes floats of the
-    whole ends of all others.
+    The bounds of an interval have their canonical strings, because one missing interval turns the
+    whole-numbered bounds of all others into floats.
     """
     found = _CLOCK.fullmatch(text)
     if found is not None:
@@ -300,21 +306,15 @@ def _plain_text(text: str) -> str:
 
 
 def _parse_zone(zone: str | None) -> int:
-    """Return the seconds that a zone is ahead of UTC."""
+    """Return by how many seconds a time zone is ahead of UTC."""
     if zone in (None, "Z", "UTC"):
         return 0
     digits = str(zone)[1:].replace(":", "").ljust(4, "0")
     return int(f"{str(zone)[0]}1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
 
 
-def _make_moment(days: int, nanoseconds: int) -> Moment:
-    """Return a moment whose time is within its day."""
-    more, rest = divmod(nanoseconds, _PER_DAY)
-    return Moment(days + more, rest)
-
-
 def _is_time(value: Any) -> bool:
-    """Tell whether an object is a date, a date and time, or a duration."""
+    """Return whether an object is a date, a date and time, or a duration."""
     kinds = (date, timedelta, np.datetime64, np.timedelta64)
     return isinstance(value, kinds) or hasattr(value, "to_datetime64")
 
@@ -325,7 +325,7 @@ def _read_time(value: Any) -> Cell:
         if hasattr(value, name):
             value = getattr(value, name)()
     if isinstance(value, timedelta):
-        # The same bits as `days_of_array` of a column of durations.
+        # The result has the same bits as `days_of_array` for a column of durations.
         rest = value.seconds * _PER_SECOND + value.microseconds * 1000
         return Duration(value.days + rest / _PER_DAY)
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -340,7 +340,7 @@ def _read_time(value: Any) -> Cell:
 
 
 def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return whole days and nanoseconds of the day, exactly, of dates in any unit."""
+    """Return the exact whole days and nanoseconds of the day of dates in any unit."""
     unit, count = np.datetime_data(array.dtype)
     limit = 2**40 if unit in ("Y", "M", "W") else 2**62
     steps = np.clip(array.astype(np.int64), -limit // count, limit // count) * count
@@ -354,9 +354,9 @@ def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Return days since 1970, or lengths in days, NaN for what is missing; see `number_of`.
+    """Return days since 1970, or lengths in days, with NaN for missing values; see `number_of`.
 
-    The same bits in every unit: the days are exact, and what is left is divided once.
+    The result has the same bits for every unit: whole days are exact, and the rest is divided once.
     """
     unit, count = np.datetime_data(array.dtype)
     if array.dtype.kind == "m" and unit in (*_AVERAGE, "generic"):
@@ -369,16 +369,16 @@ def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def limit_of(text: str, decimal: str | None = None) -> float:
-    """Return the limit of a text such as ``<0.3`` or ``> 200``, NaN of any other text."""
+    """Return the limit of a string such as ``<0.3`` or ``> 200``, and NaN for any other string."""
     found = _BEYOND_LIMIT.fullmatch(text)
     limit = None if found is None else _parse_number(found["limit"], decimal)
     return math.nan if limit is None else number_of(limit)
 
 
 def number_of(cell: Cell, decimal: str | None = None) -> float:
-    """Return the number of a cell: dates and durations in days; NaN for texts and missing.
+    """Return the number of a cell, in days for dates, and NaN for strings and missing values.
 
-    A text that states a limit is the limit itself, read by the sign of decimals.
+    For a string that states a limit, the number is the limit, read with the decimal sign.
     """
     if cell is None:
         return math.nan
@@ -396,7 +396,7 @@ def number_of(cell: Cell, decimal: str | None = None) -> float:
 
 
 def date_of(cell: Cell) -> float:
-    """Return days since 1970: of a date, of a whole number that spells YYYYMMDD, or a number."""
+    """Return days since 1970 of a date or a whole number YYYYMMDD; other numbers are days."""
     if isinstance(cell, bool):
         return math.nan
     if isinstance(cell, int) and _FIRST_COMPACT <= cell <= _LAST_COMPACT:
@@ -409,7 +409,12 @@ def date_of(cell: Cell) -> float:
 
 
 def date_in_format(value: Any, form: str) -> float:
-    """Return days since 1970 of a text in a format of ``strptime``, or of a stored date."""
+    """Return days since 1970 of a text in a format of ``strptime``, or of a stored date.
+
+    A text in another format is read if its year comes first: readers store such texts as dates,
+    unless one cell of the column is none.
+    """
+    cell: Cell = None
     try:
         value = bytes(value).decode() if isinstance(value, bytes | bytearray) else value
         cell = canonical(value)
@@ -418,13 +423,14 @@ def date_in_format(value: Any, form: str) -> float:
         text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
         return number_of(_read_time(datetime.strptime(str(text).strip(), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
-        return math.nan
+        is_stored_as_date = isinstance(cell, Moment) and value.strip()[:4].isdigit()
+        return number_of(cell) if is_stored_as_date else math.nan
 
 
 def _in_digits(cell: Cell, form: str) -> str | None:
-    """Write a number with all digits of a format that spells one, such as %d%m%Y or %m.%Y.
+    """Write a number with all digits of a numeric format, such as %d%m%Y or %m.%Y.
 
-    A reader that takes such a column for numbers drops zeros at the ends of all its cells.
+    A reader that takes such a column for numbers drops leading and trailing zeros of its cells.
     """
     digits = _digits_of_format(form)
     if digits is None or isinstance(cell, bool) or not isinstance(cell, int | float | Decimal):
@@ -436,13 +442,13 @@ def _in_digits(cell: Cell, form: str) -> str | None:
 
 @cache
 def _digits_of_format(form: str) -> tuple[int, str, int] | None:
-    """Return the digits before and after the decimal sign of what a format writes, if a number."""
+    """Return the numbers of digits before and after the decimal sign of a numeric format."""
     found = re.fullmatch(r"([0-9]+)(?:([.,])([0-9]+))?", datetime(2001, 1, 1).strftime(form))
     return None if found is None else (len(found[1]), found[2] or "", len(found[3] or ""))
 
 
 def truth_of(cell: Cell) -> bool | None:
-    """Return the truth value of a cell: of true, yes, t, y and 1 and their opposites."""
+    """Return the boolean of a cell: of true, yes, t, y and 1 and their opposites."""
     if isinstance(cell, bool):
         return cell
     if isinstance(cell, str):
@@ -451,7 +457,7 @@ def truth_of(cell: Cell) -> bool | None:
 
 
 def text_of(cell: Cell) -> str | None:
-    """Return the one text of all ways to write a cell, or None if it is missing."""
+    """Return the same string for all ways to write a cell, or None if it is missing."""
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, bool):
@@ -466,7 +472,7 @@ def text_of(cell: Cell) -> str | None:
 
 
 def _text_of_moment(moment: Moment) -> str:
-    """Write a date in ISO form, with its time unless that is midnight."""
+    """Write a date in ISO format, with its time unless that is midnight."""
     ordinal = moment.days + _EPOCH
     in_range = 1 <= ordinal <= date.max.toordinal()
     text = date.fromordinal(ordinal).isoformat() if in_range else f"day {moment.days}"
@@ -478,15 +484,15 @@ def _text_of_moment(moment: Moment) -> str:
 
 
 def hashed_text_of(value: Any, decimal: str | None = None) -> str | None:
-    """Return the text that is hashed; yes and no are truth values, as for many readers."""
+    """Return the string to hash; yes and no are booleans, as for many readers."""
     text = text_of(canonical(value, decimal))
     return {"yes": TRUE, "no": FALSE}.get(text.lower(), text) if text else text
 
 
 def category_of(value: Any, decimal: str | None = None) -> str | None:
-    """Return the text by which a category is known.
+    """Return the string that identifies a category.
 
-    A text that stands for a missing value elsewhere, such as NA, may be a category.
+    A string that means a missing value elsewhere, such as NA, may be a category.
     """
     text = text_of(canonical(value, decimal))
     if text is None and isinstance(value, str | bytes | bytearray):
@@ -495,10 +501,10 @@ def category_of(value: Any, decimal: str | None = None) -> str | None:
 
 
 def spellings(categories: tuple[str, ...]) -> dict[str, int]:
-    """Return the position of every text that stands for a category.
+    """Return the positions of the categories by each string that represents them.
 
-    A reader may store yes and no, or one of two categories such as y and n, as truth values: each
-    then stands for the other, unless that is a category of its own.
+    A reader may store yes and no, or one of two categories such as y and n, as booleans. Each
+    string then represents the category of the other one, unless that is a category of its own.
     """
     place = {category: k for k, category in enumerate(categories)}
     lower = {category.lower(): k for k, category in enumerate(categories)}

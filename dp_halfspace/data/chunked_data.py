@@ -1,7 +1,7 @@
-"""Data that users hand in as chunks: checked where they are, and mapped chunk by chunk.
+"""Input data in chunks, which are validated where they are stored and mapped chunk by chunk.
 
-A worker returns what is wrong, and the error is raised here. All checks together read the features
-once and the labels once.
+A worker returns a description of an error, and the error is raised here. All checks together read
+the features once and the labels once.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from dp_halfspace.data.validation import (
 def checked_chunks(
     estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
 ) -> Chunks:
-    """Return `X` as chunks of floats; errors and attributes are those of `check_features`."""
+    """Return `X` as chunks of floats, with the errors and attributes of `check_features`."""
     given = as_chunks(X)
     sample = check_features(estimator, given.sample, reset=reset, allow_missing=True)
     found = list(given.each(_inspect_chunk, sample.dtype, sample.shape[1], allow_missing).values())
     if None in found:
         raise ValueError(
-            "X holds a chunk that is no table of real numbers with the columns of the others: "
-            "encode text and categories as numbers, and sparse chunks as dense ones, first"
+            "X contains a chunk that is not a table of real numbers with the columns "
+            "of the others: encode text and categories as numbers, and convert sparse "
+            "chunks to dense ones"
         )
     counts = tuple(size for size, _, _ in found)
     if not sum(counts):
@@ -67,7 +68,8 @@ def check_chunks(
 ) -> TrainingData:
     """Validate features and labels in chunks without touching the estimator."""
     if classes is None and isinstance(y, np.ndarray) and y.dtype.kind in "biuU":
-        # Labels in one array are here, as they are for rows in memory: seen, and public then.
+        # Labels in a single array are in this process, so their set can be read from them, as for
+        # rows in memory; it is then treated as public.
         classes = np.unique(y)
     if y is None or classes is None:
         raise ValueError("X is in chunks: give y, and state the public label set: classes=[...]")
@@ -78,7 +80,7 @@ def check_chunks(
 
 
 def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]:
-    """Return rows as they were handed in, in chunks, and the class indices of their labels."""
+    """Return rows in chunks, unchanged, and the class indices of their labels."""
     given = as_chunks(X)
     found = list(given.each(_size_and_checksum).values())
     marks = type(given).of([mark for _, mark in found])
@@ -87,7 +89,7 @@ def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]
 
 
 def _encode_labels(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, NDArray[Any]]:
-    """Return the codes of labels, kept together with their rows, and the sorted label set."""
+    """Return the class indices in chunks, next to their rows, and the sorted label set."""
     label_set = class_indices(np.empty(0), classes)[1]
     codes = _labels_beside(rows, y).each(_label_indices, np.asarray(classes)).kept()
     found = list(codes.each(_report_labels).values())
@@ -100,14 +102,14 @@ def _encode_labels(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, ND
     return replace(codes.each(_check_unchanged, marks), counts=rows.counts), label_set
 
 
-# Keys of the words of a block of a checksum, pseudo-random and the same on all workers.
+# Pseudo-random keys of the words of a block of a checksum, the same on all workers.
 _KEYS = np.frombuffer(shake_256(b"chunks that stay the same").digest(4096), dtype="<u8")
 
-_SAME_CHUNKS = "X and y must have the same chunks: as many of them, with as many rows"
+_SAME_CHUNKS = "X and y must have the same number of chunks, with the same numbers of rows"
 
 
 def as_chunks(X: Any) -> Chunks:
-    """Return a table of dask as chunks, with a sample of what they hold."""
+    """Return a table of dask as chunks, with a sample of their type and columns."""
     if isinstance(X, Chunks):
         return X
     check_two_dimensional(X)
@@ -120,7 +122,7 @@ def as_chunks(X: Any) -> Chunks:
 
 
 def _labels_beside(rows: Chunks, y: Any) -> Chunks:
-    """Return labels in the chunks of their rows."""
+    """Return labels in chunks with the same rows."""
     if isinstance(y, Chunks):
         labels = y
     elif is_chunked(y):
@@ -140,7 +142,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
 
 
 def _to_floats(chunk: Any, dtype: Any) -> Any:
-    """Return a chunk as an array of floats; coded rows hold nothing else."""
+    """Return a chunk as an array of floats; coded rows consist of floats already."""
     if isinstance(chunk, CodedRows):
         return chunk
     if has_speaking_cells(chunk) or getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
@@ -153,7 +155,7 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
 def _inspect_chunk(
     chunk: Any, dtype: Any, n_columns: int, allow_missing: bool
 ) -> tuple[int, bytes, list[int]] | None:
-    """Return the number of rows, their mark, and which columns are refused; None if all are."""
+    """Return the number of rows, their checksum, and the refused columns, None for all."""
     try:
         refuse_foreign_arrays("X", chunk)
         rows = _to_floats(chunk, dtype)
@@ -167,7 +169,7 @@ def _inspect_chunk(
 
 
 def _checksum(rows: Any) -> bytes:
-    """Return a checksum of all rows, or labels, in their order: of every byte, and of types."""
+    """Return a checksum of rows or labels in their order, which covers all bytes and types."""
     is_frame = hasattr(rows, "iloc") and rows.ndim == 2
     columns = [rows.iloc[:, j] for j in range(rows.shape[1])] if is_frame else [rows]
     if isinstance(rows, CodedRows):
@@ -180,11 +182,12 @@ def _checksum(rows: Any) -> bytes:
 
 
 def _shorten_column(column: NDArray[Any]) -> bytes:
-    """Return few bytes that differ for two different columns of one type; ``certificate.md``.
+    """Return few bytes that differ for different columns of one type: ``certificate.md``.
 
-    Of each block of bytes it holds two sums of words times public keys. In the product of a word
-    and its key the upper half of the word meets fewer bits of the key: so words of the second sum
-    begin in the middle of those of the first. Objects and padded numbers are written out.
+    For each block of bytes there are two sums of words times public keys. In the product of a word
+    and its key, the upper half of the word is multiplied with fewer bits of the key. Therefore
+    words of the second sum begin in the middle of those of the first. Objects and padded numbers
+    are written as strings.
     """
     if column.dtype.char in "OVgG":
         return repr(column.tolist()).encode()
@@ -201,15 +204,16 @@ def _size_and_checksum(chunk: Any) -> tuple[int, bytes]:
 
 
 def _check_unchanged(chunk: Any, mark: bytes) -> Any:
-    """Return a chunk, and make sure that every row is the one that was checked.
+    """Return a chunk after a check that its rows are those that were validated.
 
-    The factor of a row, and its label, stay with its place: another row would not be bounded.
+    The factor and the label of a row belong to its position, so the norm of another row there would
+    not be bounded.
     """
     if _checksum(chunk) != mark:
         raise RuntimeError(
-            "this chunk has changed between two passes: rows and labels must come with the same "
-            "values in the same order whenever they are read. Persist, or write to a file, what a "
-            "shuffle or a random imputation has made"
+            "this chunk changed between two passes: every pass must read the same "
+            "rows and labels in the same order. Persist the result of a shuffle or of "
+            "a random imputation, or write it to a file"
         )
     return chunk
 
@@ -225,7 +229,7 @@ def _label_indices(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
 
 
 def _report_labels(codes: NDArray[Any] | str) -> tuple[int, bytes] | str:
-    """Return the number of labels and their mark, or an error message."""
+    """Return the number of labels and their checksum, or an error message."""
     return codes if isinstance(codes, str) else _size_and_checksum(codes)
 
 
@@ -233,10 +237,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by_chunks(method: Method) -> Method:
-    """Let a method that maps rows take chunks: lazily from dask, else one chunk after another.
+    """Extend a method that maps rows to chunks: lazily for dask, otherwise one by one.
 
-    Workers get a copy of the fitted estimator without its ledger and its seed. Flags of floating
-    point are ignored: a warning would show a row that overflows, of a step before a fit, too.
+    Workers get a copy of the fitted estimator without its ledger and its seed. Floating-point
+    warnings are disabled, because a warning would reveal a row that overflows, also in a step
+    before a fit.
     """
 
     @wraps(method)
@@ -250,7 +255,7 @@ def by_chunks(method: Method) -> Method:
 
 
 def without_ledger_and_seed(model: Any) -> Any:
-    """Return a copy of a fitted model, parts included, without what stays: ledger and seed."""
+    """Return a copy of a fitted model and its parts without ledger and seed."""
     if type(model) in {list, tuple}:
         return type(model)(map(without_ledger_and_seed, model))
     if not isinstance(model, BaseEstimator):
@@ -267,7 +272,7 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     """Call a method of a fitted estimator on every chunk; see `by_chunks`."""
     check_is_fitted(estimator)
     twin, given = without_ledger_and_seed(estimator), as_chunks(X)
-    # The result for the sample has the columns of all results, and the errors of wrong names.
+    # The result for the sample has the columns of all results, and wrong names raise here.
     like = np.asarray(method(twin, given.sample))
     images = given.each(_map_chunk, method, twin, like[:0])
     if not isinstance(given, DaskChunks):
@@ -286,5 +291,5 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
 def _map_chunk(
     chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
 ) -> NDArray[Any]:
-    """Map the rows of a chunk; there may be none."""
+    """Map the rows of a chunk, which may be empty."""
     return np.asarray(method(twin, chunk)) if len(chunk) else nothing

@@ -1,8 +1,8 @@
-"""Rows in chunks that stay where they are: on a disk, or on the workers of a cluster.
+"""Rows in chunks that stay on a disk or on the workers of a cluster.
 
-A fit asks for sums over rows of a function at a public or released point. The function and the
-point travel to the chunks; one sum of each chunk comes back, and the sums are added in the order
-of the chunks. How many rows each chunk has is public. Proof: ``docs/proofs/certificate.md``,
+A fit needs sums over rows of a function of public or released coefficients. The function and the
+coefficients are sent to the chunks, each chunk returns one sum, and the sums are added in the order
+of the chunks. The number of rows of each chunk is public. Proof: ``docs/proofs/certificate.md``,
 section 8.
 """
 
@@ -27,12 +27,12 @@ def _identity(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunks(ABC):
-    """Chunks of consecutive rows, or what belongs to them: labels, factors.
+    """Chunks of consecutive rows, or of labels or factors of these rows.
 
     Attributes
     ----------
     parts : tuple
-        How to get at each chunk.
+        How to read each chunk.
     sample : array, data frame or None
         A few public rows with the columns and types of the chunks, if these came from a user.
     counts : tuple of int
@@ -53,20 +53,20 @@ class Chunks(ABC):
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> Self:
-        """Return chunks of which these are the values."""
+        """Return chunks with these values."""
         return cls(tuple(cls._call(_identity, value) for value in values))
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Self:
-        """Return ``function(chunk, *arguments)`` for every chunk, computed when it is needed.
+        """Return ``function(chunk, *arguments)`` for every chunk, computed when needed.
 
-        Of arguments that are in chunks themselves, a call gets the chunk in the same place.
+        For an argument in chunks, a call gets the chunk at the same position.
         """
         columns = [a.parts if isinstance(a, Chunks) else (a,) * len(self.parts) for a in arguments]
         calls = zip(self.parts, *columns, strict=True)
         return replace(self, parts=tuple(self._call(function, *call) for call in calls))
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> NDArray[np.float64]:
-        """Return the sum of ``function(chunk, *arguments)`` over all chunks, brought here."""
+        """Return the sum of ``function(chunk, *arguments)`` over all chunks, in this process."""
         return add_compensated(self.each(function, *arguments).values())
 
     @staticmethod
@@ -76,11 +76,11 @@ class Chunks(ABC):
 
     @abstractmethod
     def kept(self) -> Self:
-        """Compute every chunk now, and keep it where it is."""
+        """Compute every chunk now, and keep it where it was computed."""
 
     @abstractmethod
     def values(self) -> Iterator[Any]:
-        """Bring the values of the chunks here, in their order."""
+        """Return the values of the chunks to this process, in their order."""
 
 
 class _DelayedCall:
@@ -117,10 +117,10 @@ class LocalChunks(Chunks):
 
 
 class DaskChunks(Chunks):
-    """Chunks of dask, computed by whatever scheduler is active.
+    """Chunks of dask, computed by the active scheduler.
 
-    A task that is lost with its worker is computed again: each is a pure function. None raises:
-    a worker would log what the function was given.
+    A task that is lost with its worker is computed again, which is possible because each is a pure
+    function. No task raises, because a worker would log the arguments of the function.
     """
 
     __slots__ = ()
@@ -132,13 +132,13 @@ class DaskChunks(Chunks):
         return delayed(_call_guarded, pure=False, traverse=False)(function, *arguments)
 
     def kept(self) -> Self:
-        """Compute every chunk now, and keep it where it is; see `Chunks`."""
+        """Compute every chunk now, and keep it on its worker; see `Chunks`."""
         import dask  # noqa: PLC0415
 
         return replace(self, parts=_compute_parts(dask.persist, self.parts))
 
     def values(self) -> Iterator[Any]:
-        """Compute all chunks at once and bring them here; see `Chunks`."""
+        """Compute all chunks at once and return them to this process; see `Chunks`."""
         import dask  # noqa: PLC0415
 
         values = _compute_parts(dask.compute, self.parts)
@@ -146,18 +146,21 @@ class DaskChunks(Chunks):
 
 
 def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Compute parts by dask; of an error of a foreign task the message has only the type."""
+    """Compute parts by dask; the message of an error in a foreign task states its type only."""
     try:
         return tuple(compute(*parts))
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         kind = type(error).__name__
-    # Raised outside of the handler, so that the error is not the context of this one.
-    raise RuntimeError(f"a chunk could not be computed: {kind}, of which no more is said here")
+    # The exception is raised outside the handler, so that the error is not its context.
+    raise RuntimeError(
+        f"a chunk could not be computed: {kind}, whose message is not shown because it may "
+        "quote data"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What went wrong with a chunk: an error of this library, which shows no data, or its kind."""
+    """A failure in a chunk: an error of this library, which shows no data, or a type of error."""
 
     kind: type[Exception]
     text: str
@@ -175,15 +178,18 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         if is_own(error):
             return _Failure(type(error), str(error))
-        return _Failure(RuntimeError, f"{type(error).__name__}, of which no more is said here")
+        return _Failure(
+            RuntimeError,
+            f"{type(error).__name__}, whose message is not shown because it may quote data",
+        )
 
 
 def is_own(error: Exception) -> bool:
-    """Tell whether a statement ``raise`` of this library made an error: its text shows no data.
+    """Return whether a ``raise`` statement of this library made an error, which then shows no data.
 
-    What C code raises has no frame of its own, so the innermost frame may be one of this library
-    that calls it: numpy quotes the entry that it cannot convert. There the last instruction is the
-    call.
+    Errors of C code have no frame of their own, so their innermost frame may be one of this library
+    that calls the code; numpy, for example, quotes an entry that it cannot convert. The last
+    instruction of such a frame is a call.
     """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -196,7 +202,7 @@ def is_own(error: Exception) -> bool:
 
 
 def unwrap_result(value: Any, number: int) -> Any:
-    """Return what was computed from a chunk, or raise what went wrong, without its rows."""
+    """Return the result of a chunk, or raise its failure without showing its rows."""
     if isinstance(value, _Failure):
         raise value.kind(f"chunk {number}: {value.text}")
     return value
@@ -208,17 +214,17 @@ def apply_to_chunks(function: Callable[..., Any], X: Any, *arguments: Any) -> An
 
 
 def sum_over_chunks(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
-    """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
+    """Return ``function(X, *arguments)``, a sum over rows, summed over chunks if `X` has any."""
     return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
 
 
 def kept(values: Any) -> Any:
-    """Compute values now if they are in chunks, where they stay."""
+    """Compute values in chunks now, and keep them there; return other values unchanged."""
     return values.kept() if isinstance(values, Chunks) else values
 
 
 def add_compensated(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Add arrays in their order by Kahan's rule, whose error does not grow with their number.
+    """Add arrays in their order by Kahan summation, whose error does not grow with their number.
 
     Examples
     --------

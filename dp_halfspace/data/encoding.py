@@ -1,8 +1,8 @@
-"""Rows of numbers made from a table, each independently, by public rules.
+"""Conversion of the rows of a table to numbers, each row independently, by public rules.
 
-Numbers keep their units. Categories become a column each, texts fall into columns by a public
-hash. Whatever is missing, unseen or of another type than its column becomes NaN or zeros.
-`CodedRows` keeps such rows with few numbers: a list of encoded categories, and places in it.
+Numbers keep their units. Each category becomes a column, and strings are assigned to columns by a
+public hash. A value that is missing, unseen or of another type than its column becomes NaN or
+zeros. `CodedRows` stores such rows compactly: as a list of encoded categories, and positions in it.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ from dp_halfspace.data.cells import (
 from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_column
 from dp_halfspace.data.schema import BOOLEAN, Column
 
-# Columns that one text falls into: two texts that share one of them still differ.
+# Number of columns of one string: two strings that share one of them still differ.
 _PLACES = 3
-# Columns that each of these is chosen from.
+# Number of columns from which each of these is chosen.
 _CHOICES = 10
-# Columns of all texts together, at most.
+# Largest number of columns of all strings together.
 _ALL_PLACES = 330
-# Entries of two categories in one column: as far from each other as with two columns.
+# Absolute entry of two categories in one column, whose distance is then that with two columns.
 _PAIR = math.sqrt(0.5)
-# Letters, digits and underscores of any alphabet in a row.
+# A word: consecutive letters, digits and underscores of any alphabet.
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Columns of a table in the order of the fit, and whether they had names."""
+    """The columns of a table in the order of the fit, and whether they had names."""
 
     columns: tuple[Column, ...]
     is_named: bool
 
     @property
     def numbers(self) -> tuple[Column, ...]:
-        """Columns of numbers."""
+        """The columns of numbers."""
         return tuple(column for column in self.columns if column.is_number)
 
     @property
     def n_hashes(self) -> int:
-        """Columns that a column of texts becomes: a function of their number."""
+        """Number of encoded columns of a column of strings, by the number of such columns."""
         n_texts = sum(column.kind == "text" for column in self.columns)
         return _PLACES * max(1, min(_CHOICES, _ALL_PLACES // (_PLACES * max(n_texts, 1))))
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns that each column becomes, in the order of encoded rows: numbers come first."""
+        """Number of encoded columns of each column, in the order of encoded rows: numbers first."""
         others = [c for c in self.columns if not (c.is_number or c.kind == "drop")]
         return (*(1 for _ in self.numbers), *map(self._width, others))
 
     def _width(self, column: Column) -> int:
-        """Return how many columns a column that is no number becomes."""
+        """Return the number of encoded columns of a column that is not numeric."""
         if column.kind == "text":
             return self.n_hashes
         if column.kind == "words":
@@ -77,20 +77,20 @@ class Encoding:
 
     @property
     def length(self) -> float:
-        """Root of the number of columns that are used: about the length of an encoded row."""
+        """Square root of the number of used columns: the approximate norm of an encoded row."""
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
 
     def to_coded_rows(self, frame: Frame) -> CodedRows:
-        """Return numbers within their ranges, NaN where missing, and lists of categories.
+        """Return numbers within their ranges, NaN for missing ones, and lists of categories.
 
-        Columns are found by name, or by position where this table or that of the fit has none.
+        Columns are found by name, or by position if this table or that of the fit has no names.
         """
         positions = self.positions(frame)
         with np.errstate(all="ignore"):
             return self._encode_columns(frame, positions)
 
     def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
-        """Encode column by column."""
+        """Encode the columns one by one."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks: list[Coded] = []
         n_numbers = 0
@@ -123,7 +123,7 @@ class Encoding:
         if missing:
             what, verb = ("column", "was") if len(missing) == 1 else ("columns", "were")
             names = ", ".join(map(repr, missing))
-            raise ValueError(f"X has no {what} {names}, which {verb} there at the fit")
+            raise ValueError(f"X has no {what} {names}, which {verb} in the table of the fit")
         return [place[column.name] for column in self.columns]
 
 
@@ -141,7 +141,7 @@ def read_numbers(cells: Stored, column: Column) -> FloatArray:
 
 
 def _encode_categories(cells: Stored, column: Column) -> Coded:
-    """Return a column for each category, or one of both signs for two of them."""
+    """Return a column for each category, or one column with both signs for two categories."""
     categories, decimal = column.categories, column.decimal
     if set(categories) == set(BOOLEAN):
         truth: dict[Any, int] = {text == BOOLEAN[1]: k for k, text in enumerate(categories)}
@@ -156,7 +156,7 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
 
 
 def _find_category(text: str | None, place: dict[str, int]) -> int:
-    """Return the position of a category, in any case for words of truth values, or -1."""
+    """Return the position of a category or -1; strings of booleans match in any case."""
     if text is None or text in place:
         return -1 if text is None else place[text]
     word = text.lower()
@@ -164,7 +164,7 @@ def _find_category(text: str | None, place: dict[str, int]) -> int:
 
 
 def _hash_column(cells: Stored, column: Column, size: int) -> Coded:
-    """Return rows of norm one with entries in columns that the text alone decides."""
+    """Return rows of norm one with entries in columns that depend on the string only."""
     raw, places = cells.distinct()
     choices = size // _PLACES
     codes = [_hash_text(hashed_text_of(cell, column.decimal), choices) for cell in raw]
@@ -172,7 +172,7 @@ def _hash_column(cells: Stored, column: Column, size: int) -> Coded:
 
 
 def _hash_text(text: str | None, choices: int) -> int:
-    """Return the number of the row of one text among `_hashed_rows`."""
+    """Return the index of the row of one string in `_hashed_rows`."""
     if text is None:
         return int(choices**_PLACES)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * _PLACES)
@@ -184,7 +184,7 @@ def _hash_text(text: str | None, choices: int) -> int:
 
 @functools.lru_cache(maxsize=_CHOICES)
 def _hashed_rows(choices: int) -> FloatArray:
-    """Return the rows of all hashes, and zeros for a missing text."""
+    """Return the rows of all hashes, and a row of zeros for a missing string."""
     n_rows = choices**_PLACES
     rows = np.zeros((n_rows + 1, _PLACES, choices))
     places = np.unravel_index(np.arange(n_rows), (choices,) * _PLACES)
@@ -194,20 +194,20 @@ def _hashed_rows(choices: int) -> FloatArray:
 
 
 def _count_words(cells: Stored, column: Column) -> Coded:
-    """Return counts of the words of each text, in columns that each word alone decides."""
+    """Return counts of the words of each string, in columns that depend on the word only."""
     raw, places = cells.distinct()
     rows = np.zeros((len(raw), column.n_columns))
     for i, cell in enumerate(raw):
         text = text_of(canonical(cell, column.decimal)) or ""
         for word in _WORD.findall(text.lower()):
             rows[i, _place_of_word(word, column.n_columns)] += 1.0
-        # At most as long as the row of a category, however long the text is.
+        # For a string of any length, the norm is at most that of a category.
         rows[i] /= max(1.0, math.sqrt(rows[i] @ rows[i]))
     return _code(rows, places)
 
 
 def _code(table: FloatArray, places: NDArray[Any]) -> Coded:
-    """Return a list of rows and places in it, of which negative ones count from its end."""
+    """Return a list of rows and positions in it; negative ones count from its end."""
     return table, np.where(places < 0, places + len(table), places).astype(np.int32)
 
 
@@ -223,14 +223,14 @@ Coded: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int32]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedRows:
-    """Rows of numbers, and for each column of categories or texts a list and places in it."""
+    """Rows of numbers, and for each column of categories or strings a list and positions in it."""
 
     numbers: NDArray[Any]
     blocks: tuple[Coded, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows, and of columns that the lists become."""
+        """Number of rows, and of columns including those of the lists."""
         return len(self.numbers), self.numbers.shape[1] + sum(t.shape[1] for t, _ in self.blocks)
 
     def __len__(self) -> int:
@@ -242,11 +242,11 @@ class CodedRows:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All that decides the rows."""
+        """All arrays that determine the rows."""
         return (self.numbers, *(array for block in self.blocks for array in block))
 
     def dense(self, kind: type) -> NDArray[Any]:
-        """Return all columns, written out."""
+        """Return the rows with all columns as an array."""
         rows: NDArray[Any] = np.empty(self.shape, kind)
         last = self.numbers.shape[1]
         rows[:, :last] = self.numbers
@@ -257,12 +257,12 @@ class CodedRows:
 
 
 def written_out(rows: Any) -> NDArray[Any]:
-    """Return rows that may be coded as an array of the type of their numbers."""
+    """Return rows, which may be coded, as an array of the type of their numbers."""
     return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
 
 
 def write_scaled(rows: Any, factor: float, out: NDArray[Any]) -> None:
-    """Write rows that may be coded, times a number; lists of codes are never written out first."""
+    """Write the multiple of rows, which may be coded, without an array of the rows themselves."""
     numbers = numbers_of(rows)
     last = numbers.shape[1]
     np.multiply(numbers, factor, out=out[:, :last])
@@ -272,5 +272,5 @@ def write_scaled(rows: Any, factor: float, out: NDArray[Any]) -> None:
 
 
 def numbers_of(rows: Any) -> NDArray[Any]:
-    """Return the numbers of rows that may be coded; of an array all columns."""
+    """Return the columns of numbers of coded rows, and all columns of an array."""
     return rows.numbers if isinstance(rows, CodedRows) else rows

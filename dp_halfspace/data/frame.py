@@ -1,4 +1,4 @@
-"""Tables of any library, column by column, without a conversion that looks at several cells."""
+"""Tables of any library, column by column, without conversions that depend on several cells."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dp_halfspace.data.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-# Larger numbers would overflow where they are brought to the scale of their column.
+# Larger numbers would overflow when they are divided by their column scale.
 LARGEST = 1e300
 _BY_DTYPE = {"b": "boolean", "i": "number", "u": "number", "f": "number", "m": "date", "M": "date"}
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Columns of a table; `names` are positions, and `is_named` false, where it has none.
+    """The columns of a table; without names, `names` are positions and `is_named` is false.
 
-    `has_dtypes` is false for rows in lists: there a column is nothing but its cells.
+    `has_dtypes` is false for rows in lists, whose columns have no types.
     """
 
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Cells of one column as they are stored: numbers, dates, or objects of any type.
+    """The cells of one column as they are stored: numbers, dates, or objects of any type.
 
     With `codes`, which are -1 for missing cells, the array holds each distinct cell once.
     """
@@ -56,7 +56,7 @@ class Stored:
         return self.codes is None and self.array.dtype.kind in "mM"
 
     def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
-        """Return cells such that every row holds one of them, and which."""
+        """Return distinct cells, and the position of the cell of every row among them."""
         if self.codes is not None:
             return [*self.array.tolist(), None], self.codes
         if self.array.dtype.kind not in "biufmM":
@@ -69,15 +69,15 @@ class Stored:
         return [*cells, None], places
 
     def read(self, reading: Callable[[Any], Any], dtype: Any = np.float64) -> NDArray[Any]:
-        """Return the values of a function of each cell, called once for equal cells."""
+        """Return the values of a function of each cell, which is called once for equal cells."""
         cells, places = self.distinct()
         return np.asarray(np.array([reading(cell) for cell in cells], dtype=dtype)[places])
 
     def numbers(self, decimal: str | None = None) -> FloatArray:
-        """Return the numbers of all cells, dates in days, NaN for what is neither or missing."""
+        """Return the numbers of all cells, dates in days, and NaN for other and missing cells."""
         kind = "O" if self.codes is not None else self.array.dtype.kind
         if kind in "biuf":
-            # Adding zero removes the sign of a zero: a text may spell either.
+            # Adding zero removes the sign of a zero, because a string may have either sign.
             numbers = self.array.astype(np.float64) + 0.0
         elif kind in "mM":
             numbers = days_of_array(self.array)
@@ -93,7 +93,7 @@ _PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
 
 
 def _distinct_objects(cells: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """List objects once if they are of a plain type, and return the place of each cell."""
+    """Return the distinct objects if all are of plain types, and the position of each cell."""
     found: list[Any] = []
     known: dict[Any, int] = {}
     places = np.empty(len(cells), dtype=np.intp)
@@ -113,9 +113,9 @@ def _distinct_objects(cells: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]
 
 
 def read_frame(X: Any) -> Frame:
-    """Take a table apart: pandas, polars, Arrow, what converts to them, or rows of an array.
+    """Return the columns of a table of pandas, polars or Arrow, or of rows in an array or lists.
 
-    Errors say what is wrong with names and shape, which are public.
+    Errors describe names and shapes only, which are public.
     """
     if sparse.issparse(X):
         raise ValueError(
@@ -135,7 +135,7 @@ def read_frame(X: Any) -> Frame:
         frame = _from_pandas(X) if hasattr(X, "iloc") else _from_array(np.asarray(X))
     twice = sorted(name for name, count in Counter(frame.names).items() if count > 1)
     if twice:
-        raise ValueError(f"X has several columns {twice[0]!r}: names tell columns apart")
+        raise ValueError(f"X has several columns {twice[0]!r}: column names must be unique")
     for name, column in zip(frame.names, frame.columns, strict=True):
         dtype = getattr(column, "dtype", None)
         stored = getattr(getattr(dtype, "categories", None), "dtype", dtype)
@@ -145,7 +145,7 @@ def read_frame(X: Any) -> Frame:
 
 
 def _as_known_table(X: Any) -> Any:
-    """Return a table of pandas or Arrow, or `X` itself if it is neither nor converts to them."""
+    """Return `X` as a table of pandas or Arrow, or unchanged if it does not convert to one."""
     if hasattr(X, "iloc") or hasattr(X, "column_names"):
         return X
     if hasattr(X, "to_arrow"):
@@ -163,12 +163,12 @@ def _as_known_table(X: Any) -> Any:
     return X
 
 
-# Types of polars that Arrow does not have; of objects it would get the addresses.
+# Types of polars that Arrow does not support; from objects it would read the addresses.
 _BEYOND_ARROW = ("Int128", "UInt128", "Object")
 
 
 def _columns_beyond_arrow(X: Any) -> dict[str, NDArray[Any]]:
-    """Return the cells of those columns of polars that Arrow cannot hold, as objects."""
+    """Return as objects the cells of those columns of polars that Arrow does not support."""
     if not (hasattr(X, "to_arrow") and hasattr(X, "get_columns")):
         return {}
     columns = X.get_columns()
@@ -176,7 +176,7 @@ def _columns_beyond_arrow(X: Any) -> dict[str, NDArray[Any]]:
 
 
 def _from_polars(X: Any, listed: dict[str, NDArray[Any]]) -> Frame:
-    """Take a table of polars apart, of which some columns are listed as objects."""
+    """Return the columns of a table of polars, some of which are given as objects."""
     table = X.drop(list(listed)).to_arrow()
     columns = [listed[name] if name in listed else table.column(name) for name in X.columns]
     return Frame(tuple(X.columns), True, tuple(columns), len(X))
@@ -193,9 +193,9 @@ def _from_array(array: NDArray[Any]) -> Frame:
 
 
 def _is_row(row: Any) -> bool:
-    """Tell whether an object is a row of cells, in whatever it is stored.
+    """Return whether an object is a row of cells in any container.
 
-    One row that is an array among lists must not decide how the others are read.
+    One row in an array among rows in lists must not change how the others are read.
     """
     has_cells = hasattr(row, "__len__") and hasattr(row, "__iter__")
     is_other = isinstance(row, str | bytes | bytearray | Mapping | Set)
@@ -203,9 +203,9 @@ def _is_row(row: Any) -> bool:
 
 
 def _from_lists(rows: Sequence[Any]) -> Frame:
-    """Take rows in lists apart, cell by cell: numpy would choose one type for all of them."""
+    """Return the columns of rows in lists; numpy would choose one type for all of them."""
     if not all(map(_is_row, rows)):
-        raise ValueError("X must be two-dimensional: one of its rows is no list of cells")
+        raise ValueError("X must be two-dimensional: one of its rows is not a list of cells")
     rows = [row if isinstance(row, list | tuple) else list(row) for row in rows]
     width = len(rows[0])
     if any(len(row) != width for row in rows):
@@ -215,7 +215,7 @@ def _from_lists(rows: Sequence[Any]) -> Frame:
 
 
 def kind_of(column: Any) -> str:
-    """Return what a column holds by its dtype: number, boolean, date or text."""
+    """Return the kind of a column by its dtype: number, boolean, date or text."""
     arrow = _arrow_type(column)
     if arrow is not None:
         return _kind_of_arrow(arrow)
@@ -223,7 +223,7 @@ def kind_of(column: Any) -> str:
 
 
 def _arrow_type(column: Any) -> Any:
-    """Return the type of a column that Arrow stores, in a table of its own or in pandas."""
+    """Return the type of a column that Arrow stores, in its own table or in one of pandas."""
     if hasattr(column, "dtype"):
         return getattr(column.dtype, "pyarrow_dtype", None)
     return column.type
@@ -250,7 +250,7 @@ def read_column(column: Any) -> Stored:
 
 
 def _read_series(series: Any) -> Stored:
-    """Read a column of pandas that is not stored by Arrow."""
+    """Return the cells of a column of pandas that Arrow does not store."""
     dtype = series.dtype
     if hasattr(dtype, "categories"):
         return Stored(as_cells(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
@@ -267,7 +267,7 @@ def _read_series(series: Any) -> Stored:
 
 
 def _read_arrow(column: Any) -> Stored:
-    """Read a column of Arrow; numbers and dates by what is stored, never through other types."""
+    """Return the cells of a column of Arrow, without conversions through other types."""
     from pyarrow import types  # noqa: PLC0415 (optional dependency)
 
     column = with_readable_texts(column)
@@ -295,12 +295,12 @@ def _read_arrow(column: Any) -> Stored:
     return Stored(as_cells(cells))
 
 
-# Nanoseconds in the units of Arrow.
+# Number of nanoseconds in the units of Arrow.
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 
 
 def _clock(nanoseconds: int) -> str | None:
-    """Write a time of day to the nanosecond; None if no day has it: Python's type has neither."""
+    """Write a time of day with its nanoseconds, or None for an impossible time."""
     if not 0 <= nanoseconds < 86_400 * 10**9:
         return None
     seconds, part = divmod(nanoseconds, 10**9)
@@ -308,7 +308,7 @@ def _clock(nanoseconds: int) -> str | None:
 
 
 def as_cells(values: Sequence[Any]) -> NDArray[Any]:
-    """Return an array of objects as they are; numpy would take lists among them for rows."""
+    """Return an array of the objects; numpy itself would read lists among them as rows."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         array[i] = value

@@ -1,9 +1,9 @@
 """People who own rows of a table: the unit of privacy of a fit with groups.
 
-A row weighs one over the number of rows of its person, so a person with all rows counts like a
-record. How many rows there are is private: what is computed for a row by itself is computed in a
-block of public shape, at a place that follows from that of its person and from its number among
-the rows of this person. Proofs: ``docs/proofs/persons.md``.
+The weight of a row is one over the number of rows of its person, so all rows of a person together
+count like one record. The number of rows is private. Therefore everything that is computed for a
+single row is computed in a block of public shape, at a place that depends on its person and on its
+number among the rows of this person. Proofs: ``docs/proofs/persons.md``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-# Weights are multiples of 2^-30 at most: sums of them are exact in any order.
+# Bits of a weight: weights are multiples of 2^-30 or of a larger power of two, so that their sums
+# are exact in any order.
 _GRID_BITS = 30
-# Bits of a sum of weights, at most.
+# Largest number of bits of a sum of weights.
 _EXACT_BITS = 52
-# Rows of a block of later rows, a power of two.
+# Number of rows of a block of later rows, a power of two.
 _TILE = 128
 
 
@@ -31,7 +32,7 @@ class People:
     Attributes
     ----------
     counts : ndarray of shape (n_people,)
-        Number of rows of each, at least one; private.
+        Number of rows of each person, at least one; private.
     """
 
     counts: NDArray[np.intp]
@@ -41,7 +42,7 @@ class People:
 
     @property
     def starts(self) -> NDArray[np.intp]:
-        """Number of the first row of each."""
+        """Index of the first row of each person."""
         return np.cumsum(self.counts) - self.counts
 
     @property
@@ -56,9 +57,9 @@ class People:
         return np.repeat((one // self.counts) / one, self.counts)
 
     def places(self, block_rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int]]:
-        """Yield numbers of rows, their places in a block, and the size of the block.
+        """Yield the indices of rows, their places in a block, and the size of the block.
 
-        First the first rows of all people, in blocks of people, then the rows of `_tiles`.
+        The first rows of all people come first, in blocks of people, then the rows of `_tiles`.
         """
         starts = self.starts
         for lo in range(0, len(self), block_rows):
@@ -68,10 +69,10 @@ class People:
             yield index[is_there], np.flatnonzero(is_there), len(index)
 
     def row_by_row(self, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-        """Return for every row what a function of a list of rows makes of it.
+        """Return for every row the result of a function that is called with a list of rows.
 
-        Each row stands at its place among all first rows or in a block of later ones; where a
-        person has no such row, the last one fills the place.
+        Each row has its place among all first rows or in a block of later ones. If a person has no
+        such row, the last row of the person fills the place.
         """
         first = function(self.starts)
         out = np.empty((self.counts.sum(), *first.shape[1:]), dtype=first.dtype)
@@ -81,7 +82,7 @@ class People:
         return out
 
     def gather_blocks(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-        """Return for every row what a function of `places` computes at its place."""
+        """Return for every row the result of a function of `places` at its place."""
         places = list(self.places(block_rows))
         found = np.concatenate([function(*where)[where[1]] for where in places])
         out = np.empty_like(found)
@@ -89,12 +90,13 @@ class People:
         return out
 
     def _tiles(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
-        """Yield blocks of later rows: their numbers, and which places have a row of their own.
+        """Yield blocks of later rows: their indices, and which places have a row of their own.
 
-        Shape of a block and place of a row follow from the number of the row among those of its
-        person and the public place of the person: a block has the second rows of so many people,
-        or the third and fourth ones of half as many, and so on, then so many rows of one person.
-        Blocks that would be empty are left out, so the work is in proportion to the rows.
+        The shape of a block and the place of a row depend on the number of the row among those of
+        its person and on the public place of the person. A block contains the second rows of a
+        fixed number of people, or the third and fourth rows of half as many people, and so on, up
+        to rows of a single person. Empty blocks are left out, so the work is proportional to the
+        number of rows.
         """
         starts, width = self.starts, 1
 
@@ -114,13 +116,13 @@ class People:
 
 
 def place_rows(X: Any, index: NDArray[np.intp], place: NDArray[np.intp], size: int) -> Any:
-    """Return `size` rows like those of an array or CSR matrix: some at their places, else zero."""
+    """Return `size` rows like those of an array or CSR matrix, with zeros at the other places."""
     if sparse.issparse(X):
         rows, indptr = X[index], np.zeros(size + 1, dtype=X.indptr.dtype)
         indptr[place + 1] = np.diff(rows.indptr)
         arrays = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
         return sparse.csr_array(arrays, shape=(size, X.shape[1]))
-    # The result has the order of X, in which lengths of rows are summed.
+    # The result has the memory order of X, which determines how norms of rows are summed.
     is_fortran = X.ndim == 2 and X.strides[0] < X.strides[1]
     out = np.zeros((size, *X.shape[1:]), dtype=X.dtype, order="F" if is_fortran else "C")
     out[place] = X[index]

@@ -1,6 +1,6 @@
-"""Private weights of records in [0, 1]: checked, and rounded down to where sums are exact.
+"""Private weights of records in [0, 1], validated and rounded down so that sums are exact.
 
-A weight belongs to its record: who replaces the record replaces the weight. Proofs:
+A weight belongs to its record: replacing the record replaces the weight. Proofs:
 ``docs/proofs/weights.md``.
 """
 
@@ -24,15 +24,15 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 # Weights are multiples of 2^-30.
 _GRID_BITS = 30
-# Bits of their sum, which is exact: with many records weights have fewer bits.
+# Bits of their sum, which is exact, because weights of many records have fewer bits.
 _EXACT_BITS = 52
-# Fewest records that may have weights; their number is public.
+# Smallest public number of records for which weights are accepted.
 _FEWEST = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordWeights:
-    """Weights of records, each times that of its class; indexed by the classes of all records.
+    """Weights of records times those of their classes, indexed by the classes of all records.
 
     `classes` of shape (n_classes,) are public or released, `records` of shape (n_samples,) are
     private and in [0, 1].
@@ -45,13 +45,13 @@ class RecordWeights:
         return np.asarray(self.classes[class_indices] * self.records)
 
 
-# Weights of the classes alone, or also of each record: both are indexed by the classes of all
+# Weights of the classes only, or of the classes and records; both are indexed by the classes of all
 # records.
 Weights: TypeAlias = FloatArray | RecordWeights
 
 
 def weights_of(classes: FloatArray, data: TrainingData) -> Weights:
-    """Return the weights of the classes, with those of the records if these have any."""
+    """Return the weights of the classes, combined with those of the records if there are any."""
     return classes if data.weights is None else RecordWeights(classes, data.weights)
 
 
@@ -63,11 +63,12 @@ def with_class_weights(weights: Weights, classes: FloatArray) -> Weights:
 
 
 def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> TrainingData:
-    """Return a training set whose records have weights; an error never shows one of them."""
+    """Return a training set with weights of the records; errors never show a weight."""
     if data.people is not None:
         raise ValueError(
-            "sample_weight is not supported beside groups: rows of a person weigh one over their "
-            "number. Give one of the two"
+            "sample_weight is not supported together with groups, where the weight of "
+            "a row is one over the number of rows of its person. Give only one of the "
+            "two"
         )
     if isinstance(data.X, Chunks):
         raise ValueError(
@@ -81,8 +82,9 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
     """Return weights, rounded down to multiples of a public power of two."""
     if n_samples < _FEWEST:
         raise ValueError(
-            f"sample_weight needs at least {_FEWEST} records, got {n_samples}: of so few, weighed "
-            "down, a private fit learns nothing. Leave out sample_weight"
+            f"sample_weight needs at least {_FEWEST} records, got {n_samples}: a "
+            "private fit learns nothing from fewer weighted records. Leave out "
+            "sample_weight"
         )
     refuse_foreign_arrays("sample_weight", sample_weight)
     weights = _numbers(sample_weight)
@@ -97,16 +99,16 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
         )
     if not ((weights >= 0.0) & (weights <= 1.0)).all():
         raise ValueError(
-            "sample_weight contains a missing value or a number outside [0, 1]: divide by a PUBLIC "
-            "bound on the weights, and replace what is missing with a rule that does not depend on "
-            "the private data"
+            "sample_weight contains a missing value or a number outside [0, 1]: "
+            "divide by a PUBLIC bound on the weights, and replace missing weights by "
+            "a rule that does not depend on the private data"
         )
     bits = min(_GRID_BITS, _EXACT_BITS - n_samples.bit_length())
     return np.asarray(np.ldexp(np.floor(np.ldexp(weights, bits)), -bits))
 
 
 def _numbers(values: ArrayLike) -> FloatArray | None:
-    """Return values as floats, missing ones as NaN, or None where they are no numbers."""
+    """Return values as floats with NaN for missing ones, or None if they are not numbers."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":

@@ -1,4 +1,4 @@
-"""What is public about the columns of a table, as a user states it."""
+"""The public facts about the columns of a table, as stated by a user."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import Frame, kind_of
 from dp_halfspace.data.validation import array_or_none, is_chunked
 
-# Kinds of a column that a user may state instead of a range or categories.
+# Kinds of columns that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
-# Facts of a column that a user may state in a mapping.
+# Keys of a mapping that states facts about a column.
 _FACTS = ("kind", "range", "categories", "decimal", "format", "columns", "stated")
 BOOLEAN = (FALSE, TRUE)
-# Columns that the words of a column of texts fall into, unless stated, and at most.
+# Default and largest number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
 _MOST_WORD_COLUMNS = 2**12
 _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
     f"some of {', '.join(_FACTS)}"
 )
-# Parts of a name which indicate that a column identifies rows or persons.
+# Parts of names of columns that identify rows or persons.
 _KEYS = frozenset(
     ("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed")
 )
-# Ends of words: signs that are no letters or digits, and capitals after small letters.
+# Boundaries of words: characters other than letters and digits, and capitals after small letters.
 _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
 _BY_DTYPE = "by the dtype of the column"
 _BY_CATEGORIES = "by the dtype of the column, whose categories are private until they are stated"
@@ -46,7 +46,7 @@ _AS_FOUND = "as found in the file"
 
 @dataclass(frozen=True)
 class Column:
-    """What is public about one column; `source` says where that is from, unless it was stated."""
+    """Public facts about one column; `source` is their origin if the user did not state them."""
 
     name: str
     kind: str
@@ -60,26 +60,26 @@ class Column:
 
     @property
     def is_stated(self) -> bool:
-        """Whether a user stated the content of the column."""
+        """Whether the user stated the kind of the column."""
         return not self.source
 
     @property
     def is_number(self) -> bool:
-        """Whether its entries are numbers, which have a scale."""
+        """Whether the entries are numbers, which have a scale."""
         return self.kind in ("number", "date")
 
     @property
     def has_range(self) -> bool:
-        """Whether its ends are public."""
+        """Whether the range of the column is public."""
         return math.isfinite(self.low)
 
     def describe(self) -> str:
-        """Describe in a record the public facts of the column."""
+        """Return the public facts of the column for the record."""
         if self.has_range:
             return f"{self.kind} in [{self.low:g}, {self.high:g}]"
         known = f"{len(self.categories)} categories" if self.categories else self.kind
         if self.categories == BOOLEAN:
-            known = "truth value"
+            known = "boolean"
         if self.kind == "words":
             known = f"words in {self.n_columns} columns"
         return known if self.is_stated else f"{known}, {self.source}"
@@ -88,8 +88,8 @@ class Column:
 def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     """Return the rules of a schema for the columns, and its label set or None.
 
-    A schema is a mapping of columns, such a mapping under ``"columns"`` together with a
-    ``"target"`` and whatever else, or the path of a JSON file with either.
+    A schema is a mapping of columns; or a mapping with such a mapping under ``"columns"``, a
+    ``"target"`` and further keys; or the path of a JSON file with either.
     """
     if schema is None:
         return {}, None
@@ -105,9 +105,10 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
 
 
 def label_set(target: Any, y: Any) -> NDArray[Any] | None:
-    """Return the labels of a schema, as numbers where the labels of the records are numbers.
+    """Return the labels of a schema, as numbers if the labels of the records are numbers.
 
-    Which type of numbers they are, a dtype says. A list has none: there the schema decides.
+    The type of these numbers is decided by the dtype of the labels or, if they are a list without a
+    dtype, by the schema.
     """
     if target is None:
         return None
@@ -119,7 +120,7 @@ def label_set(target: Any, y: Any) -> NDArray[Any] | None:
         try:
             numbers = labels.astype(np.float64)
         except ValueError:
-            raise ValueError("target of schema lists texts, but y holds numbers") from None
+            raise ValueError("target of schema lists strings, but y contains numbers") from None
         if is_list:
             dtype = np.dtype(np.int64 if (numbers == np.rint(numbers)).all() else np.float64)
         return numbers.astype(dtype)
@@ -127,9 +128,9 @@ def label_set(target: Any, y: Any) -> NDArray[Any] | None:
 
 
 def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ...]:
-    """Decide what every column is: by the schema, else by its dtype, which is public then.
+    """Decide the kind of every column by the schema, otherwise by its dtype, which is then public.
 
-    A column in lists, which have no dtypes, is one of numbers.
+    A column in lists, which have no dtypes, is numeric.
     """
     unknown = sorted(set(rules) - set(frame.names))
     if unknown:
@@ -141,20 +142,16 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
         if rules.get(name) is not None:
             columns.append(_read_rule(name, rules[name]))
         elif frame.has_dtypes:
-            columns.append(_column(name, kind_of(values), source=_source_of(values)))
+            has_categories = hasattr(getattr(values, "dtype", None), "categories")
+            source = _BY_CATEGORIES if has_categories else _BY_DTYPE
+            columns.append(_column(name, kind_of(values), source=source))
         else:
             columns.append(_column(name, "number", source=_BY_LIST))
     return tuple(columns)
 
 
-def _source_of(values: Any) -> str:
-    """Return where the kind of a column that is not stated is from."""
-    has_categories = hasattr(getattr(values, "dtype", None), "categories")
-    return _BY_CATEGORIES if has_categories else _BY_DTYPE
-
-
 def unstated_kinds(columns: Sequence[Column]) -> str:
-    """Describe what was taken from the dtypes of a table; empty if nothing was."""
+    """Describe the facts that were taken from the dtypes of a table; empty if there are none."""
     unstated = [column for column in columns if not column.is_stated]
     if not unstated:
         return ""
@@ -169,17 +166,19 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     listed = [column.name for column in unstated if column.source == _BY_CATEGORIES]
     if listed:
         origin += (
-            f". The categories of the dtype of {', '.join(map(repr, listed[:5]))} may be what a "
-            "reader found, so they count as private and the column is read as text: list them in "
-            f"the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
+            f". The categories of the dtype of {', '.join(map(repr, listed[:5]))} may "
+            "have been found by a reader, so they are treated as private and the "
+            "column is read as text: list them in the schema if they are public, "
+            f"schema={{{listed[0]!r}: ['A', 'B']}}"
         )
     keys = [column.name for column in unstated if looks_like_key(column.name)]
     hint = ""
     if keys:
         are = "is a feature" if len(keys) == 1 else "are features"
         hint = (
-            f". By name {', '.join(map(repr, keys[:5]))} may tell rows or persons apart, and {are} "
-            "unless the schema says 'drop'; fit(groups=...) protects persons"
+            f". Judging by the name, {', '.join(map(repr, keys[:5]))} may identify "
+            f"rows or persons, and {are} unless the schema says 'drop'; "
+            "fit(groups=...) protects persons"
         )
     return (
         f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}{more}):"
@@ -189,17 +188,17 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
 
 
 def looks_like_key(name: str) -> bool:
-    """Whether a column may identify rows or persons, by its name alone."""
+    """Return whether a column may identify rows or persons, by its name alone."""
     return any(part.lower() in _KEYS for part in _BORDER.split(name))
 
 
 def word_of(column: Column) -> str:
-    """Return the word of a schema for a column that it does not name."""
+    """Return the word of a schema for the kind of a column that the schema does not name."""
     return "boolean" if column.categories == BOOLEAN else column.kind
 
 
 def _column(name: str, kind: str, **facts: Any) -> Column:
-    """Return a column; a boolean is two categories."""
+    """Return a column of a kind; a boolean column has two categories."""
     if kind == "boolean":
         return Column(name, "categories", categories=BOOLEAN, **facts)
     if kind == "words":
@@ -208,7 +207,7 @@ def _column(name: str, kind: str, **facts: Any) -> Column:
 
 
 def _read_rule(name: str, rule: Any) -> Column:
-    """Read the rule of a schema for one column."""
+    """Return a column by its rule in the schema."""
     refusal = f"schema of the column {name!r} {_RULES_OF_COLUMNS}"
     if isinstance(rule, Mapping):
         return _read_facts(name, dict(rule), refusal)
@@ -224,7 +223,7 @@ def _read_rule(name: str, rule: Any) -> Column:
 
 
 def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
-    """Read a mapping of facts, such as ``{"kind": "date", "format": "%d/%m/%Y"}``."""
+    """Return a column by a mapping of facts, such as ``{"kind": "date", "format": "%d/%m/%Y"}``."""
     odd = sorted(set(map(str, facts)) - set(_FACTS))
     if odd:
         raise ValueError(f"{refusal}; it has {odd[0]!r}")
@@ -261,7 +260,7 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
 
 
 def _to_list(values: Any, refusal: str) -> list[Any]:
-    """Return values as a list of Python's own objects."""
+    """Return values as a list of Python objects."""
     try:
         if not isinstance(values, str):
             return [plain(value) for value in values]
@@ -271,7 +270,7 @@ def _to_list(values: Any, refusal: str) -> list[Any]:
 
 
 def _range_column(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
-    """Return a column of numbers, or of dates, between public ends."""
+    """Return a column of numbers or dates within a public range."""
     if len(ends) != 2:
         raise ValueError(f"{refusal}; a range has two ends")
     low, high = (date_of(canonical(end)) if kind == "date" else _number(end) for end in ends)
@@ -281,7 +280,7 @@ def _range_column(name: str, kind: str, ends: list[Any], refusal: str) -> Column
 
 
 def _number(end: Any) -> float:
-    """Return an end of a range, NaN if it is no number."""
+    """Return a limit of a range, NaN if it is not a number."""
     return float(end) if isinstance(end, int | float) and not isinstance(end, bool) else math.nan
 
 

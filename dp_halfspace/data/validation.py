@@ -1,7 +1,7 @@
-"""Checks of data that users hand in: an error names the column or the rule, never a data value.
+"""Validation of input data: an error names the column or the rule, never a data value.
 
-An exception is an output. The schema of a table (column names, types, shape, label set) is
-public, its values are not, and neither is who owns which rows.
+An exception is an output. The schema of a table (column names, types, shape, label set) is public.
+Its values are private, and so is the assignment of rows to persons.
 """
 
 from __future__ import annotations
@@ -28,36 +28,38 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
 
-# Rows that are checked for finite values at a time.
+# Number of rows that are checked for finite values at a time.
 _ROWS_PER_BLOCK = 4096
-# Texts of scikit-learn and numpy that quote the array or the entry they refuse.
+# Parts of messages of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
-# From here on two whole numbers can be the same float.
+# From this number on, two whole numbers can be the same float.
 _FIRST_ROUNDED = 2.0**53
-# Stands for an object that may not be converted.
+# Placeholder for an object that must not be converted.
 _NO_NUMBER = object()
 _ENDLESS = ("inf", "-inf")
 _MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
-# Of types alone: those of y as a whole, and of the public labels.
+# Errors that depend on types only: on that of y as a whole and those of the public labels.
 _NUMBERS_FOR_TEXTS = (
-    ": y holds numbers, and classes texts. cross_val_predict of scikit-learn replaces labels by "
-    "their positions, but for method='predict': state classes=[0, 1, ...] there"
+    ": y contains numbers, and classes contains strings. cross_val_predict of "
+    "scikit-learn replaces labels by their positions unless method='predict': state "
+    "classes=[0, 1, ...] there"
 )
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
 _RULE = "with a rule that does not depend on the private data"
 LABEL_SET = (
-    "classes=None takes the label set from y and declares it public: a single record with a rare "
-    "label then changes the shape of the model or makes the fit fail, which the guarantee does not "
-    "cover. State the label set, which may hold labels that do not occur: classes=[...]"
+    "classes=None takes the label set from y and declares it public: a single record "
+    "with a rare label then changes the shape of the model or makes the fit fail, "
+    "which the guarantee does not cover. State the label set, which may contain "
+    "labels that do not occur: classes=[...]"
 )
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A validated training set; `class_indices` are places in the sorted public `classes`.
+    """A validated training set; `class_indices` are positions in the sorted public `classes`.
 
     Rows that `people` own are sorted by person. `X` and `class_indices` may be in chunks.
     `weights` in [0, 1] are private and belong to the records.
@@ -72,7 +74,7 @@ class TrainingData:
 
     @property
     def n_privacy_units(self) -> int:
-        """Public number of people, or of records."""
+        """Public number of people or of records."""
         return int(self.X.shape[0]) if self.people is None else len(self.people)
 
 
@@ -85,7 +87,7 @@ def check_training_data(
     allow_missing: bool = False,
     hides_rows: bool = False,
 ) -> TrainingData:
-    """Validate features and labels without touching the estimator, nor counting rows if hidden."""
+    """Validate features and labels without changing the estimator."""
     if y is None:
         owner = type(estimator).__name__
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
@@ -94,16 +96,16 @@ def check_training_data(
     indices, label_set = class_indices(y, classes)
     check_lengths(X, indices, hides_rows=hides_rows)
     if classes is None:
-        # The check whether labels look like classes is needed without a public label set only. It
-        # warns where half of the labels differ, which would show a private number of rows.
+        # The check whether labels look like classes is needed only without a public label set. It
+        # warns if half of the labels differ, which would reveal a private number of rows.
         check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[indices])
-        # The levels are this function, the preparation, `fit`, its wrapper and the caller.
+        # The stack levels are this function, the validation, `fit`, its wrapper and the caller.
         warnings.warn(LABEL_SET, PrivacyWarning, stacklevel=5)
     return TrainingData(X, indices, label_set, getattr(probe, "feature_names_in_", None))
 
 
 def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
-    """Refuse tables of different length; without the number of rows if it is hidden."""
+    """Refuse tables of different length; the error states no number of rows if it is hidden."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_rows != len(y):
         found = "" if hides_rows else f", got {n_rows} and {len(y)}"
@@ -115,12 +117,12 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
     refuse_foreign_arrays("y", y)
     array = array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
-        # The message of a library would show the shape, and the number of rows may be private.
+        # The message of a library would show the shape, in which the number of rows may be private.
         raise ValueError("y must be one-dimensional: one label for each record")
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
     labels: NDArray[Any] = column_or_1d(y, warn=True)
-    # numpy turns a missing label among texts in a list into a text.
+    # numpy turns a missing label among strings in a list into a string.
     entries = list(y) if isinstance(y, list | tuple) else []
     has_text_in_list = len({isinstance(entry, str | bytes) for entry in entries}) > 1
     if labels.dtype.kind in "OT":
@@ -130,13 +132,13 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
         rule = "every record needs a label"
         raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
     if has_text_in_list:
-        # One text in a list makes texts of all numbers.
+        # One string in a list turns all numbers into strings.
         raise ValueError(_MIXED)
     return labels
 
 
 def array_or_none(values: Any) -> NDArray[Any] | None:
-    """Return an array, or None where it would be ragged; without the messages of a library."""
+    """Return an array, or None if it would be ragged, without messages of a library."""
     try:
         return np.asarray(values)
     except Exception:  # noqa: BLE001 - the message may quote a cell, or show the number of rows
@@ -144,9 +146,10 @@ def array_or_none(values: Any) -> NDArray[Any] | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether an object stands for a missing value.
+    """Return whether an object means a missing value.
 
-    None, NaN, infinity, NaT, pd.NA, an entry of a masked array or a null of Arrow.
+    Such objects are None, NaN, infinity, NaT, pd.NA, an entry of a masked array and a null of
+    Arrow.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return True
@@ -161,19 +164,20 @@ def is_missing(value: Any) -> bool:
 
 
 def is_arrow_scalar(value: Any) -> bool:
-    """Tell whether a value is a scalar of Arrow, which is not imported."""
+    """Return whether a value is a scalar of Arrow, without importing Arrow."""
     return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py")
 
 
 def is_arrow_table(X: Any) -> bool:
-    """Tell whether a table is one of Arrow; a frame may have a column of any name as attribute."""
+    """Return whether a table is one of Arrow; frames with a column of that name are not."""
     return hasattr(X, "column_names") and not hasattr(X, "iloc")
 
 
 def with_readable_texts(column: Any) -> Any:
-    """Return a column of Arrow whose texts are UTF-8, each by itself.
+    """Return a column of Arrow with strings that are valid UTF-8, each by itself.
 
-    Arrow reads a file without a look at its texts, and later quotes one that it cannot decode.
+    Arrow reads a file without decoding its strings, and later quotes a string that it cannot
+    decode.
     """
     import pyarrow  # noqa: PLC0415 (optional dependency)
 
@@ -195,7 +199,7 @@ def with_readable_texts(column: Any) -> Any:
 
 def _kind_of(X: Any) -> str:
     """Return the kind of numbers of an array, and that of objects for any other table."""
-    # The attribute `dtype` of a frame would be its column of that name.
+    # The attribute `dtype` of a frame would be a column with this name.
     return str(getattr(None if hasattr(X, "iloc") else getattr(X, "dtype", None), "kind", "O"))
 
 
@@ -207,17 +211,17 @@ def check_features(
     allow_missing: bool = False,
     hides_rows: bool = False,
 ) -> Any:
-    """Return `X` as floats, dense or CSR: finite, but for NaN in dense ones where allowed.
+    """Return `X` as dense or CSR floats: finite, except for NaN in dense ones if allowed.
 
-    No error tells the number of rows if it is hidden.
+    No error states the number of rows if it is hidden.
     """
     refuse_foreign_arrays("X", X)
-    if is_arrow_table(X):
+    # Most inputs are an array of numbers, which need not be read cell by cell.
+    is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
+    if not is_array_of_numbers and is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
     table = check_two_dimensional(X)
-    # Most rows are an array of numbers.
-    is_array_of_numbers = _kind_of(X) in "biufc"
     speaks = not is_array_of_numbers and has_speaking_cells(X)
     if speaks and isinstance(X, list | tuple):
         X, speaks = with_nan(X), False
@@ -232,13 +236,13 @@ def check_features(
     if checked is None:
         raise _not_numeric_error(X)
     names = getattr(estimator, "feature_names_in_", None)
-    # A missing entry is filled in units of its column, which sparse columns do not have.
+    # A missing entry is filled by the scale of its column, and sparse columns have no scale.
     _check_finite(checked, names, allow_missing=allow_missing and not sparse.issparse(checked))
     return checked
 
 
 def has_speaking_cells(X: Any) -> bool:
-    """Tell whether a table holds objects whose conversion may warn."""
+    """Return whether a table contains objects whose conversion may warn."""
     columns: Iterable[Any] = ()
     if isinstance(X, list | tuple):
         columns = (row if isinstance(row, list | tuple) else np.atleast_1d(row) for row in X)
@@ -258,46 +262,47 @@ def has_speaking_cells(X: Any) -> bool:
 def _convert_features(
     estimator: BaseEstimator, X: Any, *, reset: bool, read: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Return `X`, or what is read of it, as floats; None if a library's message would quote it.
+    """Return `X`, or the array read from it, as floats; None if a library's message would quote it.
 
-    The caller raises: an exception raised here would carry that message as its context.
+    The caller raises, because an exception raised here would have that message as its context.
     """
     kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
-    is_opaque = _kind_of(X) not in "biufc"
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": kinds, "ensure_all_finite": False}
     try:
         if read is None:
             checked = validate_data(estimator, X, reset=reset, **how)
         else:
-            # What is read may have no names: those of `X` are checked.
+            # The array may have no column names, so those of `X` are checked.
             validate_data(estimator, X, reset=reset, skip_check_array=True)
             checked = check_array(read(X), input_name="X", estimator=estimator, **how)
     except MemoryError:
         raise
     except Exception as error:
-        # The error of an object that is converted may quote it; only messages on shapes pass.
+        # The error of a conversion may quote an object, so only messages about shapes are passed
+        # on.
+        is_opaque = _kind_of(X) not in "biufc"
         if (is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error)):
             return None
         raise
-    # One missing cell decides in which order polars writes down a table of whole numbers.
+    # One missing cell changes the memory order in which polars exports a table of whole numbers.
     has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
     return np.asfortranarray(checked) if has_no_order else checked
 
 
 def _may_be_single(X: Any) -> bool:
-    """Tell whether rows may be read in float32: a frame if all its columns are floats.
+    """Return whether rows may be read in float32, for a frame only if all columns are floats.
 
-    In a frame with float32, whole numbers and truth values become float32, but one missing cell
-    makes float64 of such a column, and would change how all rows are read.
+    In a frame with float32, whole numbers and booleans become float32. One missing cell turns such
+    a column into float64, which would change how all rows are read.
     """
     return all(getattr(dtype, "kind", "") == "f" for dtype in getattr(X, "dtypes", ()))
 
 
 def with_nan(X: Any) -> Any:
-    """Return objects with NaN for missing entries, each entry independently; infinity is kept.
+    """Return objects with NaN for missing entries, each entry independently; infinity remains.
 
-    What may warn when it is converted becomes an object that is no number. The result has the order
-    of `X`, in which lengths of rows are summed.
+    A value whose conversion may warn is replaced by an object that is not a number. The result has
+    the memory order of `X`, which determines how norms of rows are summed.
     """
     objects = np.array(X, dtype=object, order="K" if isinstance(X, np.ndarray) else "C")
     flat = objects.reshape(-1, order="A")
@@ -313,20 +318,20 @@ def with_nan(X: Any) -> Any:
 
 
 def is_chunked(X: Any) -> bool:
-    """Tell whether rows are in chunks: of this library, or of dask, which is not imported."""
+    """Return whether rows are in chunks of this library or of dask, without importing dask."""
     is_dask = type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
     return is_dask or isinstance(X, Chunks)
 
 
 def refuse_foreign_arrays(name: str, values: Any) -> None:
-    """Refuse chunks where they would have to be read as a whole, and masked arrays by their type.
+    """Refuse chunks that would have to be read as a whole, and masked arrays by their type.
 
-    Which entries are masked is private.
+    The mask is private.
     """
     if is_chunked(values):
         raise ValueError(
-            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
-            f"as an array, for example {name}.compute()"
+            f"{name} is in chunks, which is not supported here, or not together with "
+            f"an array: give it as an array, for example {name}.compute()"
         )
 
     rows = values if isinstance(values, list | tuple) else ()
@@ -338,9 +343,9 @@ def refuse_foreign_arrays(name: str, values: Any) -> None:
 
 
 def _refuse_dates(X: Any, table: Any) -> None:
-    """Refuse columns of dates and durations, whose unit would decide what they mean."""
+    """Refuse columns of dates and durations, because their numbers depend on their unit."""
     if hasattr(X, "dtypes"):
-        # Types of polars have no kind, and a method for this.
+        # Types of polars have a method for this, and no `kind`.
         kinds = [
             getattr(t, "kind", "M" if getattr(t, "is_temporal", bool)() else "") for t in X.dtypes
         ]
@@ -350,12 +355,12 @@ def _refuse_dates(X: Any, table: Any) -> None:
     if bad:
         raise ValueError(
             f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: "
-            "turn them into numbers first, for example days since a fixed date"
+            "convert them to numbers first, for example days since a fixed date"
         )
 
 
 def _check_sparse_structure(X: Any) -> None:
-    """Refuse a compressed matrix whose indices point outside: reading it would be a crash."""
+    """Refuse a compressed matrix with invalid indices, because reading it would crash."""
     if X.format not in {"csr", "csc", "bsr"}:
         return
     try:
@@ -363,21 +368,21 @@ def _check_sparse_structure(X: Any) -> None:
         is_valid = X.format != "csr" or _has_valid_indices(X)
     except ValueError:
         is_valid = False
-    if not is_valid:  # outside, so that the library's message is not the context of this one
+    if not is_valid:  # raised outside the handler, so that the library's message is not its context
         raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
 
 
 def _has_valid_indices(X: Any) -> bool:
-    """Tell whether all indices of a CSR matrix are columns, and no row ends before it starts."""
-    # Negative numbers are large ones without a sign, so one pass checks both ends.
+    """Return whether all indices of a CSR matrix are columns, and no row ends before it starts."""
+    # Negative numbers are large unsigned ones, so one pass checks both limits.
     columns = X.indices.view(f"u{X.indices.itemsize}")
     return bool((np.diff(X.indptr) >= 0).all() and (X.nnz == 0 or columns.max() < X.shape[1]))
 
 
 def check_two_dimensional(X: Any) -> Any:
-    """Return what has the shape of a table: `X` itself, or its rows in an array.
+    """Return `X` if it has the shape of a table, otherwise its rows in an array.
 
-    Anything else is refused, before a library quotes it in its own message.
+    Anything else is refused before a library quotes it in its message.
     """
     table = X
     if not hasattr(X, "ndim") or isinstance(X, memoryview):
@@ -400,21 +405,21 @@ def check_two_dimensional(X: Any) -> Any:
 
 
 def _name_columns(names: Any, columns: Iterable[int]) -> str:
-    """Name up to five columns, by their names or numbers."""
+    """Return the names or numbers of up to five columns."""
     labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
     more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
 
 
 def _names_of(X: Any) -> Any:
-    """Return the names of columns, if any; what Arrow calls `columns` are their cells."""
+    """Return the names of columns, if any; `columns` of an Arrow table are the cells."""
     return X.column_names if is_arrow_table(X) else getattr(X, "columns", None)
 
 
 def _columns_of(X: Any) -> list[NDArray[Any] | None]:
-    """Return columns of objects, None for one that cannot be read, which its library would quote.
+    """Return columns of objects, with None for a column that cannot be read without quoting it.
 
-    What may warn when it is converted is no number.
+    A value whose conversion may warn is not a number.
     """
     if not hasattr(X, "iloc"):
         objects = X if isinstance(X, list | tuple) else array_or_none(X)
@@ -424,7 +429,7 @@ def _columns_of(X: Any) -> list[NDArray[Any] | None]:
 
 
 def _not_numeric_error(X: Any) -> ValueError | TypeError:
-    """Say which columns cannot be read as real numbers."""
+    """Return an error that names the columns that cannot be read as real numbers."""
     if _kind_of(X) == "c":
         return ValueError("Complex data not supported: X must hold real numbers")
     names, columns = _names_of(X), _columns_of(X)
@@ -444,7 +449,7 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
 
 
 def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
-    """Return why a column does not convert to float, but for what is missing in it."""
+    """Return why a column does not convert to float, missing values aside."""
     column = column[[not is_missing(value) for value in column]]
     try:
         column.astype(np.float64)
@@ -462,7 +467,8 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
         return np.asarray(np.isinf(part) if allow_missing else ~np.isfinite(part))
 
     values = X.data if sparse.issparse(X) else X
-    # One fast pass: a sum that is finite has no other terms. An overflow is looked at again.
+    # The first pass is fast: if a sum is finite, so are its terms. If it overflows, the entries are
+    # checked.
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = np.isfinite(values.sum())
     if is_finite:
@@ -478,7 +484,7 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
 
 
 def not_finite(names: Any, columns: list[int]) -> ValueError:
-    """Say which columns hold missing or infinite values."""
+    """Return an error that names the columns with missing or infinite values."""
     where = _name_columns(names, columns) if columns else "some column"
     return ValueError(
         f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
@@ -487,18 +493,18 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
 
 
 def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Translate labels into positions in the sorted public label set; return both."""
+    """Return the positions of labels in the sorted public label set, and this set."""
     labels = _check_labels(y)
     if classes is not None and labels.dtype.kind in "iu":
         label_set = _check_classes(classes)
         if label_set.dtype.kind == labels.dtype.kind:
-            # Looked up without a sort of the labels, of which there are as many as records.
+            # Labels are found without sorting them, because there are as many as records.
             codes = np.minimum(np.searchsorted(label_set, labels), len(label_set) - 1)
             if (label_set[codes] != labels).any():
                 raise ValueError(_OTHER_LABEL)
             return codes, label_set
     found = _distinct_labels(labels)
-    if found is None:  # outside, so that no other message is the context of this one
+    if found is None:  # raised outside the handler, so that no other message is its context
         raise ValueError(_MIXED)
     seen, inverse = found
     if classes is None:
@@ -520,7 +526,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
 
 
 def _look_up(label: Any, position: Mapping[Any, int]) -> int:
-    """Return the position of a label, or -1 for what is none, which may have no hash."""
+    """Return the position of a label, or -1 for another object, which may not be hashable."""
     try:
         return position.get(label, -1)
     except Exception:  # noqa: BLE001 - how an object fails to compare is private
@@ -528,7 +534,7 @@ def _look_up(label: Any, position: Mapping[Any, int]) -> int:
 
 
 def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
-    """Return different labels and the place of each label among them; None if types are mixed."""
+    """Return distinct labels and the position of each label; None if types are mixed."""
     try:
         return np.unique(labels, return_inverse=True)
     except Exception:  # noqa: BLE001 - how an object fails to compare is private
@@ -536,19 +542,20 @@ def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
 
 
 def _refuse_rounded(label_set: NDArray[Any]) -> None:
-    """Refuse float labels if the label set has whole numbers that floats cannot distinguish.
+    """Refuse float labels if the label set contains whole numbers that floats cannot distinguish.
 
-    One float among whole numbers in a list makes floats of all of them.
+    One float among whole numbers in a list turns all of them into floats.
     """
     if (np.abs(label_set.astype(np.float64)) >= _FIRST_ROUNDED).any():
         raise ValueError(
-            "classes has whole numbers from 2^53 on, and y holds floats, which cannot tell them "
-            "apart: give such labels as whole numbers of one type, or as text"
+            "classes contains whole numbers from 2^53 on, and y contains floats, "
+            "which cannot distinguish them: give such labels as whole numbers of one "
+            "type, or as text"
         )
 
 
 def _check_classes(classes: ArrayLike) -> NDArray[Any]:
-    """Sort the public label set, and refuse what is not one."""
+    """Return the sorted public label set, or refuse an invalid one."""
     given = np.asarray(classes)
     rule = "classes must be None or a one-dimensional list of at least two distinct labels"
     if given.ndim != 1 or (given.dtype.kind == "f" and np.isnan(given).any()):
@@ -563,9 +570,9 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
 
 
 def stand_in(estimator: Any) -> BaseEstimator:
-    """Return a bare estimator of the same name, to take the attributes that validation sets.
+    """Return an empty estimator of the same name, which gets the attributes that validation sets.
 
-    If something is refused, the estimator is left exactly as it was.
+    The estimator itself is then unchanged if the data are refused.
     """
     bare: BaseEstimator = type(type(estimator).__name__, (BaseEstimator,), {})()
     return bare
@@ -578,7 +585,7 @@ def sort_training_data(groups: Any, data: TrainingData) -> TrainingData:
 
 
 def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People | None, Any]:
-    """Sort rows and codes by person, people in order of their first rows, if there are groups."""
+    """Sort rows and class indices by person, in the order of first rows, if there are groups."""
     if groups is None:
         return X, None, codes
     if isinstance(X, Chunks):
@@ -588,22 +595,25 @@ def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People 
     if sparse.issparse(X):
         rows = X[order]
     else:
-        rows = np.empty_like(X)  # in the order of X, which lengths of rows are summed in
+        rows = np.empty_like(X)  # in the memory order of X, in which norms are summed
         np.take(X, order, axis=0, out=rows)
     return rows, People(np.bincount(owner)), None if codes is None else codes[order]
 
 
 def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
-    """Return the person of each row, numbered by first rows; no error shows or counts any."""
+    """Return the person of each row, numbered by first rows; errors name and count nobody."""
     refuse_foreign_arrays("groups", groups)
-    rule = "groups must be one-dimensional: one hashable value, who it belongs to, for each row"
+    rule = (
+        "groups must be one-dimensional: one hashable value for each row, the person that "
+        "it belongs to"
+    )
     if isinstance(groups, str | bytes) or getattr(groups, "ndim", 1) != 1:
         raise ValueError(rule)
     number: dict[Any, int] = {}
     try:
         values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-        # Plain numbers are one person where they are equal, as their names are, so these are
-        # written for other values alone: True equals 1, and has another name.
+        # Equal plain numbers have equal names and belong to one person, so names are computed for
+        # other values only: True equals 1 and has another name.
         plain = (int, float, str)
         keys = (value if type(value) in plain else _name_of(value) for value in values)
         owners = [number.setdefault(key, len(number)) for key in keys]
@@ -614,28 +624,29 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         same = [person.setdefault(name, len(person)) for name in names]
     except Exception:  # noqa: BLE001 - how an object fails to be an id is private
         values, has_missing, is_rounded, same = None, False, False, []
-    # Outside, so that no other message is a context.
+    # The error is raised outside the handler, so that no other message is its context.
     if values is None:
         raise ValueError(rule)
     if len(values) != n_rows:
         raise ValueError(
-            "groups and X must have the same number of rows. The numbers are not said, since how "
-            "many rows people have is private: compare len(groups) with len(X)"
+            "groups and X must have the same number of rows. The numbers are not "
+            "shown, because the number of rows of a person is private: compare "
+            "len(groups) with len(X)"
         )
     if has_missing:
         raise ValueError("groups contains a missing value: every row needs a person")
     if is_rounded:
         raise ValueError(
-            "groups contains floats from 2^53 on, which cannot tell whole numbers apart: read such "
-            "ids as text"
+            "groups contains floats from 2^53 on, which cannot distinguish whole "
+            "numbers: read such identifiers as text"
         )
     return np.array(same, dtype=np.intp)[owners]
 
 
 def _name_of(owner: Any) -> Any:
-    """Return the one text of all ways to write who a row belongs to: 7, 7.0, "7" and "007".
+    """Return the same name for all ways to write a person: 7, 7.0, "7" and "007".
 
-    One name with a letter turns a column of numbers into texts, zeros in front of them included.
+    One name with a letter turns a column of numbers into strings, with their leading zeros.
     """
     from dp_halfspace.data.cells import category_of  # noqa: PLC0415 (for persons alone)
 
@@ -645,12 +656,13 @@ def _name_of(owner: Any) -> Any:
         return _name_of_scalar(owner)
     is_cell = isinstance(owner, str | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
-    # Numbers too long to be written out would all have one name, so they are compared as numbers.
+    # Numbers with too many digits to be written would all have the same name, so they are compared
+    # as numbers.
     return owner if text is None or text in _ENDLESS else text
 
 
 def _name_of_scalar(owner: Any) -> Any:
-    """Return the name of what a scalar of Arrow holds; itself where that is nested or no object."""
+    """Return the name of the value of a scalar of Arrow, or the scalar if the value is nested."""
     try:
         value = owner.as_py()
     except (ValueError, OverflowError):
@@ -659,7 +671,7 @@ def _name_of_scalar(owner: Any) -> Any:
 
 
 def _has_missing_part(owner: Any) -> bool:
-    """Tell whether a value, or a part of a tuple or of what Arrow nests, is missing."""
+    """Return whether a value, or a part of a tuple or of a nested value of Arrow, is missing."""
     parts = [owner]
     while parts:
         part = parts.pop()

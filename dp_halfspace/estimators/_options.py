@@ -1,7 +1,7 @@
 """Options that several estimators have.
 
-Tilts and adversaries are checked, projections explained, and released curves of an additive model
-made monotone.
+The functions validate tilts and adversaries, warn about projections, and make the released curves
+of an additive model monotone.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.projection import PROJECTIONS, AdditiveMap, jl_dimension
 
-# Part of the weight of all others that a single record may have without a warning.
+# Largest weight of a single record without a warning, relative to the weight of all others.
 _SHARE = 0.1
-# Noise, relative to that without a tilt, up to which there is no warning.
+# Largest noise without a warning, relative to that without a tilt.
 _FACTOR = 10.0
 
 
 def checked_tilt(tilt: float) -> float:
-    """Return the tilt, or say why there can be none: the tilted risk would not be convex."""
+    """Return the tilt, or raise if the tilted risk is not convex."""
     if tilt != 0.0 and not is_public_number(tilt):
         raise ValueError(
-            "tilt must be 0, or between 1e-50 and 1e50. A negative tilt, which plays the largest "
-            "losses down, is not a convex problem, and an infinite one has no bounded "
-            "sensitivity: use tilt=0 for the mean loss, a larger tilt for larger weights of the "
-            "largest losses"
+            "tilt must be 0, or between 1e-50 and 1e50. A negative tilt, which "
+            "reduces the weight of the largest losses, is not a convex problem, and "
+            "an infinite one has no bounded sensitivity: use tilt=0 for the mean "
+            "loss, a larger tilt for larger weights of the largest losses"
         )
     return float(tilt)
 
@@ -61,12 +61,12 @@ def planned_attack(
             "scale of a row in these units, too"
         )
     if radius != 0.0 and not (is_public_number(radius) and radius < data_norm):
-        # A row can have all its length in one column, so the limit is the same for both norms.
+        # The whole norm of a row can be in one column, so the limit is the same for both norms.
         raise ValueError(
-            "adversary_radius must be 0, or at least 1e-50 and less than data_norm: an adversary "
-            "who moves rows by their largest norm leaves nothing of them, and the coefficients of "
-            "every data set are zero. Use a smaller adversary_radius, in the units of the "
-            "columns, or 0 for no adversary"
+            "adversary_radius must be 0, or at least 1e-50 and less than data_norm: "
+            "an adversary who moves rows by their largest norm can move every row to "
+            "zero, so that all coefficients are zero. Use a smaller adversary_radius, "
+            "in the units of the columns, or 0 for no adversary"
         )
     if radius == 0.0:
         return None
@@ -80,9 +80,9 @@ def planned_attack(
 
 
 def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
-    """Warn if single records can weigh so much that the noise exceeds all of them.
+    """Warn if single records can have so much weight that the noise exceeds the sum of all.
 
-    Regulariser and risk are public, so the warning says nothing about the data.
+    Regulariser and risk are public, so the warning reveals nothing about the data.
     """
     factor = risk.influence(ridge)
     share = factor / risk.n_samples
@@ -94,7 +94,8 @@ def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
         )
 
 
-# A projected score errs by about one over the root of the components: by half of the margin here.
+# The error of a projected score is about one over the square root of the number of components: half
+# of the margin at this value.
 _PER_SQUARE = 4.0
 
 
@@ -106,9 +107,9 @@ def warn_of_projection(
     n_samples: int,
     margin: float | None,
 ) -> None:
-    """Warn where a projection by name is none, or leaves nothing of a known margin.
+    """Warn if a requested projection is not applied, or destroys a known margin.
 
-    `n_drawn` is the number of components, None where no map was drawn for rows of `n_columns`.
+    `n_drawn` is the number of components, or None if no map was drawn for rows of `n_columns`.
     """
     if kind not in PROJECTIONS:
         return
@@ -127,16 +128,16 @@ def warn_of_projection(
 
 
 FloatArray: TypeAlias = NDArray[np.float64]
-# Position of a column, its values in column scales, and the effect at each of them.
+# Position of a column, its values in column scales, and the effect at each value.
 Curve: TypeAlias = tuple[int, FloatArray, FloatArray]
 
 DIRECTIONS = ("increasing", "decreasing")
-# Values of a curve.
+# Number of values of a curve.
 _POINTS = 1025
 
 
 def read_directions(monotone: Any, names: Sequence[str]) -> dict[int, bool]:
-    """Return which columns, by position, are to be increasing, and which decreasing."""
+    """Return the positions of columns with an increasing and with a decreasing effect."""
     if not isinstance(monotone, Mapping) or not monotone:
         raise ValueError(
             'monotone must map names of columns to "increasing" or "decreasing", for example '
@@ -146,7 +147,7 @@ def read_directions(monotone: Any, names: Sequence[str]) -> dict[int, bool]:
     found = {}
     for name, direction in monotone.items():
         if str(name) not in place:
-            raise ValueError(f"monotone names {name!r}, which is no column of numbers or dates")
+            raise ValueError(f"monotone names {name!r}, which is not a column of numbers or dates")
         if direction not in DIRECTIONS:
             raise ValueError(
                 f'monotone[{name!r}] must be "increasing" or "decreasing", got {direction!r}'
@@ -164,8 +165,9 @@ def monotone_curves(
 ) -> tuple[Curve, ...]:
     """Return the monotone curves nearest to those of an additive model.
 
-    `margins` are the scores of rows in column scales. Nearest by squares that are weighted as
-    entries of a normal column would be, by the algorithm of pool adjacent violators.
+    `margins` are the scores of rows in column scales. The curves minimise squared differences,
+    weighted like the entries of a normally distributed column, and are found by the
+    pool-adjacent-violators algorithm.
     """
     from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 (loads slowly)
 
@@ -194,7 +196,7 @@ def monotone_curves(
 def split_rows(X: Any, curves: Sequence[Curve]) -> tuple[FloatArray, FloatArray]:
     """Return rows without the columns of curves, and the sum of the effects of these columns.
 
-    A column that is left out is zero, which a missing entry is, too.
+    A column that is left out is set to zero, like a missing entry.
     """
     rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     total = np.zeros(len(rows))

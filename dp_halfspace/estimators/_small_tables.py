@@ -1,7 +1,7 @@
-"""Fits that are one selection among listed classifiers, and fits that end in one.
+"""Fits that select one of a list of classifiers, or that end with such a selection.
 
-A table of few rows buys one classifier of a public list. A public prior, a model that a user
-states, is a candidate: a fit ends in a choice between it and what was learnt.
+For a table of few rows, one classifier of a public list is selected. If a user states a public
+model as a prior, a fit ends with a choice between this model and the fitted one.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 @dataclass(frozen=True, slots=True)
 class SmallTableFit(WrappedPlan):
-    """A selection for rows as they are, and the fitted attributes that it leaves.
+    """A selection for unscaled rows, and the fitted attributes that it sets.
 
-    `counts` tells whether the errors of what is chosen are counted.
+    `counts` states whether the errors of the chosen classifier are counted.
     """
 
     plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
@@ -71,11 +71,11 @@ class SmallTableFit(WrappedPlan):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         return {**self.plan.public, **_said_of_prior(self.facts)}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Choose a classifier, and write it for rows as they were given."""
+        """Choose a classifier, and express it for unscaled rows."""
         norm, weights = self.facts.data_norm, relative_weights(self.facts.class_weights)
         X = np.asarray(data.X, dtype=np.float64) / norm
         model = self.plan.run(X, data.class_indices, weights, permit)
@@ -104,7 +104,7 @@ class SmallTableFit(WrappedPlan):
 
 @dataclass(frozen=True, slots=True)
 class ColumnRankingFit(WrappedPlan):
-    """A choice of a column that ranks the rarer of two classes, which was counted before.
+    """A choice of a column to rank the rarer of two classes, after a count of the classes.
 
     `noisy` is the released number of records of the second class.
     """
@@ -114,7 +114,7 @@ class ColumnRankingFit(WrappedPlan):
     noisy: float = 0.0
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Choose a column; the probability of an error is the share of the rarer class."""
+        """Choose a column; the share of the rarer class is the probability of an error."""
         n_samples = len(data.X)
         is_second_common = self.noisy > 0.5 * n_samples
         X = np.asarray(data.X, dtype=np.float64)
@@ -143,9 +143,10 @@ def plan_small_fit(
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
-    The fit leaves these `attributes`, too. A part of the budget counts the errors of what was
-    chosen if `counts`; `has_features` tells whether steps would use features of columns. Rows in
-    chunks, sparse rows, rows that people own and rows with weights are left to the engine.
+    The fit also sets these `attributes`. If `counts`, a part of the budget is spent on counting the
+    errors of the chosen classifier. `has_features` states whether gradient steps would use features
+    of columns. Rows in chunks, sparse rows, rows of people and rows with weights are left to the
+    engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
@@ -163,7 +164,7 @@ def plan_small_fit(
     sizes = facts.n_privacy_units, facts.n_features
     is_staged = facts.n_classes > 2 and pays_for_stages(sizes[0], facts.n_classes, budget.epsilon)
     if is_staged and facts.prior is not None:
-        # The engine can choose between its result and the public model, two selections cannot.
+        # The engine can choose between its result and the public model, but two selections cannot.
         return None
     prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
     how: dict[str, Any] = {"seed": seed, "counts": counts}
@@ -179,16 +180,17 @@ def plan_small_fit(
 
 FloatArray = NDArray[np.float64]
 
-# n epsilon with which a choice between two classifiers is reliable.
+# Value of n epsilon at which a choice between two classifiers is reliable.
 _ENOUGH = 100.0
-# Least and largest part of epsilon for it.
+# Smallest and largest fraction of epsilon for this choice.
 _LEAST = 0.03
 _MOST = 0.3
-# Parts of the epsilon of the choice that the fit has to do without: the first that proves enough.
+# Multiples of the epsilon of the choice that are subtracted from that of the fit; the first one is
+# used for which the total is proved.
 _PARTS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.01)
 _WANTED = (
-    "prior must be a fitted linear model with coef_ and intercept_, behind a StandardScaler or "
-    "not, or a pair (coefficients, intercepts)"
+    "prior must be a fitted linear model with coef_ and intercept_, with or without a "
+    "StandardScaler before it, or a pair (coefficients, intercepts)"
 )
 
 
@@ -206,11 +208,11 @@ def read_prior(prior: Any, data: TrainingData) -> LinearPrior:
     if isinstance(getattr(last, "scaler_", None), ColumnScaler):
         steps = [*steps[:-1], last.scaler_, last]
     elif getattr(last, "scaler_", None) is not None:
-        raise ValueError("prior reads columns on a scale of their logarithm: it is not linear")
+        raise ValueError("prior uses logarithms of the columns, so it is not linear")
     names = getattr(steps[0], "feature_names_in_", None)
     seen = data.feature_names
     if names is not None and seen is not None and list(names) != list(seen):
-        raise ValueError("prior was fitted to other columns, or in another order, than X has")
+        raise ValueError("prior was fitted to other columns than those of X, or in another order")
     found = _checked(last.coef_, last.intercept_, data, last.classes_)
     coefficients, intercepts, fill = found.coefficients, found.intercepts, found.fill
     for step in reversed(steps[:-1]):
@@ -236,7 +238,7 @@ def _scales(step: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _checked(
     coefficients: Any, intercepts: Any, data: TrainingData, classes: Any = None
 ) -> LinearPrior:
-    """Check shapes, numbers and labels, and bring the labels into the order of the fit."""
+    """Validate shapes, numbers and labels, and sort the labels in the order of the fit."""
     n_features, n_classes = data.X.shape[1], len(data.classes)
     fill = np.zeros(n_features)
     size = 1 if n_classes == 2 else n_classes
@@ -250,12 +252,14 @@ def _checked(
             "for two classes, else one for each class; one column for each column of X"
         ) from None
     if not (np.abs(np.column_stack([found, offsets])) <= NUMBER_RANGE[1]).all():
-        raise ValueError(f"prior holds a number that is not finite or beyond {NUMBER_RANGE[1]:g}")
+        raise ValueError(
+            f"prior contains a number that is not finite or beyond {NUMBER_RANGE[1]:g}"
+        )
     if classes is None:
         return LinearPrior(found, offsets, fill)
     own, wanted = list(np.asarray(classes).tolist()), data.classes.tolist()
     if sorted(map(str, own)) != sorted(map(str, wanted)) or set(own) != set(wanted):
-        raise ValueError("prior was fitted to other labels than classes states")
+        raise ValueError("prior was fitted to other labels than those of classes")
     if own == wanted:
         return LinearPrior(found, offsets, fill)
     if size == 1:
@@ -265,7 +269,7 @@ def _checked(
 
 
 def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted:
-    """Return the public model of `facts` as what a fit released; it fills in as it does itself."""
+    """Return the public model of `facts` like a fitted one; it fills in missing values itself."""
     prior = facts.prior
     assert prior is not None
     intercepts, scaler = prior.intercepts, None
@@ -280,13 +284,13 @@ def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted
 
 
 def _said_of_prior(facts: PublicFacts) -> dict[str, Any]:
-    """Return what a record says about the public model of `facts`, if there is one."""
+    """Return the facts for the record about the public model of `facts`, if there is one."""
     return {} if facts.prior is None else {"prior": facts.prior.text}
 
 
 @dataclass(frozen=True, slots=True)
 class PriorPlan(FitPlan):
-    """Run the inner plan, then choose between what it fitted and the public model of `facts`."""
+    """Run the inner plan, then choose between its model and the public model of `facts`."""
 
     inner: FitPlan
     facts: PublicFacts
@@ -294,17 +298,17 @@ class PriorPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (*self.inner.events, self.choice.event)
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         return {**self.inner.public, **_said_of_prior(self.facts)}
 
     @property
     def takes(self) -> frozenset[str]:
-        """What the inner plan takes but weights: errors are sums over rows, or over people."""
+        """The inputs of the inner plan except for weights: errors are sums over rows or people."""
         return self.inner.takes & {"chunks", "groups"}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
@@ -315,9 +319,9 @@ class PriorPlan(FitPlan):
         **Guarantee.**
 
         - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: which of two released or public models is kept, behind what the inner fit
-          releases.
-        - Sensitivity: 1 of the weighted number of errors of each, an integer.
+        - Released: which of two released or public models is kept, after the releases of the inner
+          fit.
+        - Sensitivity: 1 for the weighted number of errors of each, which is an integer.
         - Proof: ``docs/proofs/prior.md``, Lemma 2 and Theorem 3.
         """
         fitted, prior = self.inner.run(data, permit), self.facts.prior
@@ -333,7 +337,7 @@ class PriorPlan(FitPlan):
         return fitted if is_fitted else kept_prior(self.facts, data.feature_names)
 
     def _errors(self, data: TrainingData, *model: FloatArray) -> int:
-        """Return the weighted number of errors, rounded down; a record moves it by one at most."""
+        """Return the weighted number of errors, which a record changes by one at most."""
         shares = None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)
         factors = class_factors(relative_weights(self.facts.class_weights))
         given = data.class_indices, (shares, factors), *model
@@ -349,7 +353,7 @@ def weighed_errors(
 ) -> FloatArray:
     """Return the weighted number of errors of a model, a sum that is exact in any order.
 
-    `weights` are shares of people that rows are, None for one, and a factor for every class.
+    `weights` are the shares of the rows in their persons, or None, and a factor for every class.
     """
     shares, factors = weights
     counted = factors.astype(np.float64)[codes] * (1.0 if shares is None else shares)
@@ -361,7 +365,7 @@ def plan_with_prior(
 ) -> PriorPlan:
     """Divide a budget between a fit and the choice between it and the public model of `facts`.
 
-    `plan` is that of the fit, a function of its part of the budget.
+    `plan` returns the plan of the fit for its part of the budget.
     """
     if budget.is_infinite:
         return PriorPlan(plan(budget), facts, NoNoise())
@@ -371,7 +375,7 @@ def plan_with_prior(
     for part in _PARTS:
         rest = Budget.of((1.0 - part * share) * epsilon, delta)
         found = PriorPlan(plan(rest), facts, choice)
-        # Epsilons add up, so that the last part proves enough.
+        # Epsilons add up, so the total is proved for the last multiple.
         if accounting.delta(found.events, epsilon) <= delta:
             break
     return found

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
 
-# Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
+# Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
+# depend on it.
 _SMOOTHING = 1e-3
-# Share of the last steps whose iterates are averaged, None for that of the algorithm.
+# Fraction of the last steps whose iterates are averaged, None for that of the algorithm.
 _TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
-# Parameters at these values leave it to public sizes how a small table is fitted.
+# With these values of the parameters, public sizes decide how a small table is fitted.
 _OF_SMALL_TABLES = {
     "margin": "auto",
     "solver": "auto",
@@ -243,7 +244,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return self.solver in {"phased_prox", "noisy_sgd"} or bool(self.adversary_radius)
 
     def __sklearn_clone__(self) -> Any:
-        # A clone of the prior would forget what it has learnt: it is a public fact, and shared.
+        # A clone of the prior would lose its fitted attributes, so the prior, a public fact, is
+        # shared.
         bare = copy(self)
         bare.prior = None
         twin = super(AdaptiveMarginClassifier, bare).__sklearn_clone__()
@@ -253,7 +255,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         is_open = not facts.balances_classes
         for name, value in _OF_SMALL_TABLES.items():
-            # An array is at no value.
+            # An array never equals a default.
             given = getattr(self, name)
             is_open = is_open and isinstance(given, type(value) | int) and given == value
         plan: FitPlan | None = None
@@ -341,7 +343,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return replace(plan, public={**plan.public, **parameters})
 
     def _warn_of_projection(self, plans: Sequence[LinearPlan], facts: PublicFacts) -> None:
-        """Say where the map that was asked for is none, or too small for the smallest margin."""
+        """Warn if the requested map is not applied, or is too small for the smallest margin."""
         from dp_halfspace.estimators._options import warn_of_projection  # noqa: PLC0415
 
         worst = min(plans, key=lambda plan: plan.margin or 1.0)
@@ -360,7 +362,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         radius, norm = self.adversary_radius, self.adversary_norm
         attack = planned_attack(radius, norm, _SMOOTHING, loss=LOGISTIC, facts=facts)
-        assert attack is not None  # the radius is not 0
+        assert attack is not None  # because the radius is not 0
         if facts.n_classes > 2:
             raise ValueError(
                 "Only binary classification is supported with adversary_radius: for more classes "

@@ -220,7 +220,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             counts = np.empty(0)
         if counts.shape != (2,) or not (np.isfinite(counts) & (counts > 0)).all():
             raise ValueError("class_counts must be 'private' or two positive public numbers")
-        # A class of less than a record means nothing, and would divide by zero.
+        # A class of less than one record has no meaning, and would cause a division by zero.
         with np.errstate(over="ignore"):
             share = float(1.0 / (1.0 + counts[1] / counts[0]))
         least = 1.0 / (n_samples + 1)

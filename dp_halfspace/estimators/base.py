@@ -1,4 +1,4 @@
-"""What the estimators of the suite share: the order of a fit, parameters, prediction, tags."""
+"""The base classes of all estimators: the order of a fit, parameters, prediction, tags."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
-# Methods load what planning, paying and running need: who only predicts needs none of it.
+# Methods import the modules for planning, charging and running, which prediction does not need.
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     """A classifier whose fit is planned from public numbers, then charged, and only then run.
 
-    A parameter is a field of a dataclass: stated once with its type and its default, it becomes
-    an argument of ``__init__``, which does nothing but keep it.
+    A parameter is a field of a dataclass, stated once with its type and its default. It becomes an
+    argument of ``__init__``, which only stores it.
     """
 
     epsilon: float = 1.0
@@ -68,12 +68,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     ledger: Any = None
     verbose: int = 0
 
-    # Metadata routing reads signatures, in which `fit` does not show its private weights.
+    # Metadata routing reads signatures, and the signature of `fit` does not show the private
+    # weights.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
-    # Whether a fit releases the share of the rarer of two classes; what the last fit has counted of
-    # it, and the warning on its ranking that follows.
+    # Whether a fit releases the share of the rarer of two classes; the share that the last fit has
+    # counted, and the resulting warning about its ranking.
     _releases_rarity: ClassVar[bool] = False
     _rarer_share = cast("float | None", None)
     _said_of_rarer = ""
@@ -187,18 +188,18 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     @abstractmethod
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
-        """Check what is handed in, and gather the rows of each person."""
+        """Validate the data, and sort the rows by person."""
 
     @abstractmethod
     def _fit_plan(self, data: TrainingData) -> FitPlan:
-        """Fix every public number of a fit; of the rows, only shape and storage matter."""
+        """Fix every public number of a fit, by the shape and the type of the rows only."""
 
     @abstractmethod
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         """Set the fitted attributes, all at once."""
 
     def _record(self, plan: FitPlan, data: TrainingData) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
+        """Return the record of the planned releases and of the facts assumed to be public."""
         from dp_halfspace.privacy.randomness import noise_kind  # noqa: PLC0415
         from dp_halfspace.privacy.record import PrivacyRecord  # noqa: PLC0415
 
@@ -212,7 +213,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         )
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
-        """List what the guarantee treats as public in every fit."""
+        """List the facts that the guarantee treats as public in every fit."""
         from dp_halfspace.privacy.record import LABELS_SEEN  # noqa: PLC0415
 
         is_stated = self.classes is not None
@@ -227,10 +228,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _warn_of_a_poor_outlook(
         self, data: TrainingData, *, rarity_is_released_later: bool = False
     ) -> bool:
-        """Warn, by public numbers alone, where little better than the majority class is likely.
+        """Warn, by public numbers alone, if hardly more than the majority class is likely.
 
-        Of a class of 5 % nothing is said where counts will tell how rare it is. Return whether a
-        warning was given.
+        There is no warning about a class of 5 % if counts will show how rare the class is. Return
+        whether a warning was given.
         """
         outlook = self._outlook(data)
         is_rare = outlook is not None and outlook.cannot_rank_rare and not rarity_is_released_later
@@ -242,12 +243,12 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _count_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
     ) -> tuple[float | None, str]:
-        """Return the share of the rarer of two classes, if it was counted, and what follows.
+        """Return the share of the rarer of two classes, if it was counted, and a warning.
 
-        By public and released numbers alone; the text is empty if the class can be ranked. What was
-        released is that class's number, or how many records are misclassified: a model that is no
-        better than the majority class misses as many as are in the other one. Where nothing was
-        counted, it is said of a class of 5 %.
+        Both depend on public and released numbers only; the text is empty if the class can be
+        ranked. The released number is the size of the class or the number of misclassified records:
+        a model that is no better than the majority class misclassifies as many as the other class
+        has. If nothing was counted, the warning is about a class of 5 %.
         """
         unit = "records" if data.people is None else "persons"
         share, found = None, f"if one class has 5% of the {unit}"
@@ -265,11 +266,12 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         return share, outlook.after_counts(found) if outlook and is_rare else ""
 
     def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
-        """Return what to expect by public numbers, and by the released `share` of the rarer class.
+        """Return the expected quality by public numbers and a released `share` of the rarer class.
 
-        None where nothing is known.
+        The result is None if nothing is known.
         """
-        # With groups the number of rows is private, and labels without stated classes may show it.
+        # With groups, the number of rows is private, and may be revealed by labels if classes are
+        # not stated.
         tells_rows = self.classes is None and data.people is not None
         n_samples = data.n_privacy_units
         judged = None if tells_rows else self._judged_as(n_samples, data)
@@ -289,16 +291,16 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Ranking | Table | None] | None:
-        """Return the public facts that an outlook needs, None where there is none.
+        """Return the public facts that an outlook needs, None if there is no outlook.
 
-        The number of columns, of `data` or else of the fitted model; whether the scale of rows is
-        stated; and the kind of fit, None for that of the default classifier.
+        These are the number of columns, of `data` or otherwise of the fitted model; whether the
+        scale of rows is stated; and the kind of fit, None for that of the default classifier.
         """
         del n_samples, data
         return None
 
     def _forget(self) -> None:
-        """Remove what an earlier fit has set."""
+        """Remove the attributes of an earlier fit."""
         for name in list(vars(self)):
             if name.endswith("_") and name[0] != "_":
                 delattr(self, name)
@@ -328,15 +330,15 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearClassifier(PrivateClassifier):
-    """Planning, and prediction from released coefficients: neither costs anything."""
+    """Base of linear classifiers: planning, and prediction from released coefficients."""
 
     data_norm: Any = None
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
 
-    # A public model that a fit may keep: a parameter of the classes that take one.
+    # A public model that a fit may keep; a parameter of those classes that support it.
     prior = None
-    # Whether column scales are learnt where `data_norm` is not stated.
+    # Whether column scales are learnt if `data_norm` is not stated.
     _learns_scales: ClassVar[bool] = True
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
@@ -366,7 +368,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         return sort_training_data(groups, data)
 
     def _facts(self, data: TrainingData) -> PublicFacts:
-        """Collect what planning may know of a table."""
+        """Collect the public facts about a table that planning may use."""
         from dp_halfspace.algorithms.fit_plan import PublicFacts  # noqa: PLC0415
 
         prior: LinearPrior | None = None
@@ -400,7 +402,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Ranking | Table | None] | None:
-        # A fit that may keep a public model can be better than the curves of an outlook say.
+        # A fit that may keep a public model can be better than the curves of an outlook predict.
         if self.prior is not None:
             return None
         n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
@@ -414,29 +416,35 @@ class PrivateLinearClassifier(PrivateClassifier):
         budget = Budget.of(float(self.epsilon), delta)
         plan = self._special_plan(facts, budget)
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
-        if plan is None and (facts.is_scale_stated or not self._learns_scales):
+        if plan is None and not self._learns_scales_of(facts, budget):
             plan = plan_fit(facts, budget)
         elif plan is None:
             from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
 
             plan = scaled = plan_scaled(plan_fit, facts, budget)
-            if scaled.scales is None and facts.is_sparse:
+            is_missed = scaled.scales is None and not facts.is_scale_stated
+            if is_missed and facts.is_sparse:
                 warn_of_sparse_columns()
-            elif scaled.scales is None:
+            elif is_missed:
                 warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
         facts.refuse_unsupported(plan.takes)
         return plan
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        """Plan a selection for a table of few rows, or a fit with a public prior, if there is one.
+    def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
+        """Return whether column scales are to be learnt, as far as the budget allows."""
+        del budget
+        return self._learns_scales and not facts.is_scale_stated
 
-        None leaves it to `_plan`.
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        """Plan a selection for a small table or a fit with a public prior, None for other fits.
+
+        Other fits are planned by `_plan`.
         """
         del facts, budget
         return None
 
     def _plan_balanced(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        """Plan noisy counts of the classes, and a fit with weights that follow them."""
+        """Plan noisy counts of the classes, and a fit with weights computed from them."""
         from dp_halfspace.algorithms.wrapped_plans import plan_balanced  # noqa: PLC0415
 
         return plan_balanced(self._plan, facts, budget)
@@ -464,28 +472,28 @@ class PrivateLinearClassifier(PrivateClassifier):
             Scores; with two classes, positive means ``classes_[1]``.
         """
         X = self._checked_rows(X)
-        # Of a model that was chosen for a small table.
+        # This exponent belongs to a model that was chosen for a small table.
         lengths = self.row_lengths_.of(X)[:, None] if hasattr(self, "row_lengths_") else 1.0
         scores = np.asarray((self._margins(self._scaled_rows(X)) + self.intercept_) / lengths)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _rows_in_scales(self, X: Any) -> Any:
-        """Check rows to be scored, and bring them to the scales that the coefficients are for."""
+        """Validate rows to be scored, and convert them to the column scales of the coefficients."""
         return self._scaled_rows(self._checked_rows(X))
 
     def _checked_rows(self, X: Any) -> Any:
-        """Check rows to be scored."""
+        """Validate rows to be scored."""
         check_is_fitted(self)
         return check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
 
     def _scaled_rows(self, X: Any) -> Any:
-        """Bring checked rows to the scales that the coefficients are for."""
+        """Convert validated rows to the column scales of the coefficients."""
         if self.scaler_ is not None:
             return self.scaler_.in_column_scales(X)
         return X if self.fill_value_ is None else np.nan_to_num(X, nan=self.fill_value_)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        """Multiply rows by the coefficients; no parameter of today has a say."""
+        """Multiply rows by the coefficients, independently of the current parameters."""
         if math.isinf(self.data_norm_):
             return np.asarray(X @ self.coef_.T)
         from dp_halfspace.rows.rows import clipped_rows  # noqa: PLC0415
@@ -494,7 +502,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     @staticmethod
     def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn log odds of the second class, or scores of all classes, into probabilities."""
+        """Convert log odds of the second class, or scores of all classes, to probabilities."""
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
@@ -522,15 +530,18 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.fill_value_ = 0.0 if learns else None
         self.scaler_ = None
         if fitted.scales is not None:
-            from dp_halfspace.preprocessing.scalers import scaler_of  # noqa: PLC0415
+            from dp_halfspace.preprocessing.scalers import ReleasedScaler  # noqa: PLC0415
 
-            self.scaler_ = scaler_of(fitted.scales, data.feature_names)
+            self.scaler_ = ReleasedScaler(fitted.scales.center, fitted.scales.scale)
+            self.scaler_.n_features_in_ = self.n_features_in_
+            if data.feature_names is not None:
+                self.scaler_.feature_names_in_ = data.feature_names
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
 
     @property
     def _is_binary(self) -> bool:
-        """Whether there can be no more than two classes."""
+        """Return whether there can be no more than two classes."""
         return False
 
     def __sklearn_tags__(self) -> Tags:
@@ -542,5 +553,5 @@ class PrivateLinearClassifier(PrivateClassifier):
 
 
 def _share_of_rarer(noisy: float) -> float:
-    """Return a share of records, of two classes that of the rarer one, in [0.001, 1/2]."""
+    """Return the share of the rarer of two classes, limited to [0.001, 1/2]."""
     return max(min(noisy, 1.0 - noisy), 0.001)

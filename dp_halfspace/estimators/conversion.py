@@ -1,4 +1,4 @@
-"""From an estimator of scikit-learn to the private one that stands in its place."""
+"""Conversion of an estimator of scikit-learn to the private one that replaces it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dp_halfspace._params import NOISE_INSTEAD, WITHOUT_COUNTERPART, checked_size
 
-# Steps in front that read the records at their fit; what the estimator does itself.
+# Earlier steps that read the records when they are fitted, and how the estimator replaces them.
 _OWN_STEPS = {
     "StandardScaler": "centres and widths of the columns are learnt within the budget",
     "RobustScaler": "centres and widths of the columns are learnt within the budget",
@@ -27,7 +27,7 @@ _SGD_LOSSES = {"hinge": "hinge", "squared_hinge": "squared_hinge", "log_loss": "
 
 @dataclass(frozen=True, slots=True)
 class KeptParameter:
-    """What became of a parameter of scikit-learn: what it was, what it is now, and why."""
+    """A parameter of scikit-learn: its original value, its new value, and the reason."""
 
     name: str
     value: Any
@@ -36,13 +36,13 @@ class KeptParameter:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether nothing of it is left."""
+        """Whether the parameter was dropped."""
         return not self.becomes
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionReport:
-    """What became of every parameter of an estimator of scikit-learn.
+    """The conversion of every parameter of an estimator of scikit-learn.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ def from_sklearn(
 
 
 def _without_steps(estimator: Any, data_norm: float | None) -> tuple[list[KeptParameter], Any]:
-    """Return the last step of a pipeline, and what becomes of those in front."""
+    """Return the last step of a pipeline, and the conversion of the earlier steps."""
     if not hasattr(estimator, "steps"):
         return [], estimator
     *front, (_, model) = estimator.steps
@@ -187,12 +187,13 @@ def _without_steps(estimator: Any, data_norm: float | None) -> tuple[list[KeptPa
             continue
         if kind not in _OWN_STEPS:
             raise ValueError(
-                f"step {name!r} ({kind}) has no counterpart: convert the last step alone and keep "
-                "the step in front if inspection.check_pipeline finds nothing in it, or take "
-                "PrivateTableClassifier for columns of texts"
+                f"step {name!r} ({kind}) has no counterpart: convert only the last "
+                "step, and keep this step if inspection.check_pipeline reports "
+                "nothing about it, or use PrivateTableClassifier for columns of "
+                "strings"
             )
         if data_norm is not None:
-            reason = "rows are scaled down to data_norm; leave it out to learn the columns"
+            reason = "rows are scaled down to data_norm; leave it out to learn the column scales"
             steps.append(KeptParameter(name, step, f"data_norm={data_norm!r}", reason))
         else:
             steps.append(KeptParameter(name, step, "data_norm=None", _OWN_STEPS[kind]))
@@ -202,7 +203,7 @@ def _without_steps(estimator: Any, data_norm: float | None) -> tuple[list[KeptPa
 def _keep_shared_parameters(
     given: dict[str, Any],
 ) -> tuple[dict[str, tuple[str, str]], dict[str, Any]]:
-    """Return what is kept of parameters that all models have, and the class weights."""
+    """Return the conversion of the parameters that all models have, and the class weights."""
     kept = {}
     if "fit_intercept" in given:
         kept["fit_intercept"] = (f"fit_intercept={given['fit_intercept']!r}", "")
@@ -236,14 +237,14 @@ def _linear(parameter: str, loss: str | None, alpha: float | None) -> _Made:
         return OutputPerturbationClassifier(**own, **common)
 
     kept = {
-        parameter: (f"alpha={alpha:g}", "the weight of the squared norm beside a mean of losses"),
+        parameter: (f"alpha={alpha:g}", "the weight of the squared norm relative to the mean loss"),
         "loss": (f"loss={loss!r}", ""),
     }
     return made, kept
 
 
 def _over(n_samples: int | None, weight: float) -> float | None:
-    """Return a weight over the public number of records."""
+    """Return a weight divided by the public number of records."""
     return None if n_samples is None else weight / n_samples
 
 
@@ -303,5 +304,5 @@ _MAKERS: dict[str, Callable[[dict[str, Any], int | None], _Made]] = {
 
 
 def _is_same(value: Any, usual: Any) -> bool:
-    """Tell whether a parameter has its default value."""
+    """Return whether a parameter has its default value."""
     return type(value) is type(usual) and bool(value == usual)

@@ -1,4 +1,4 @@
-"""A private halfspace in the space of random features: kernel classification."""
+"""Private kernel classification: a linear classifier of random features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE
+from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE, scales_pay
 from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
@@ -123,7 +123,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
         the columns keep their original units and may have missing values (NaN): a part of the
         budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
-        scales do not help (sparse rows, few records) the bound is 1.
+        scales do not help (sparse rows, few records) the bound is 1. With many records (``n mu`` at
+        least 900) and ``kernel="auto"``, scales are estimated also if a bound is given, because
+        they then cost little; the bound has no effect in this case.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
     intercept_scaling : float, default=1.0
@@ -314,7 +316,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return self._with_curves(read_directions(monotone, list(map(str, column_names(self)))))
 
     def _with_curves(self, directions: Mapping[int, bool]) -> Self:
-        """Return a copy with monotone effects of columns, by their positions."""
+        """Return a copy with monotone effects of the columns at these positions."""
         curves = monotone_curves(
             self._released_margins,
             self.feature_map_,
@@ -375,12 +377,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     def _plan_whitened(
         self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
     ) -> tuple[AdditiveMap, WhiteningPlan, Budget] | None:
-        """Plan Fourier features in whitened columns, and what they leave of a budget.
+        """Plan Fourier features in whitened columns, and return the remaining budget.
 
-        None where they do not help, or the fit is not that of the default steps.
+        The result is None if they do not help, or the fit does not use the default steps.
         """
-        is_default = self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
-        if self.kernel != "auto" or self.projection is not None or not is_default:
+        if not self._is_default(budget):
             return None
         drawn = self._draw_whitened(problem, facts, budget.mu, seed)
         if drawn is None:
@@ -389,17 +390,28 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
         return None if whitening is None else (drawn, whitening, rest)
 
+    def _is_default(self, budget: Budget) -> bool:
+        """Return whether a fit is that of the default kernel, by the default steps."""
+        is_kernel = self.kernel == "auto" and self.margin == "auto" and self.projection is None
+        return is_kernel and self.solver == "noisy_gd" and not budget.is_pure
+
+    def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
+        """Return whether column scales are learnt: with many records also if a norm is stated."""
+        pays = self._is_default(budget) and not facts.is_sparse
+        pays = pays and scales_pay(facts.n_privacy_units, budget.mu)
+        return pays or super()._learns_scales_of(facts, budget)
+
     def _draw_whitened(
         self, problem: Problem, facts: PublicFacts, mu: float, seed: int
     ) -> AdditiveMap | None:
-        """Draw the features whose frequencies follow a release, None where they do not help."""
+        """Draw features with frequencies that depend on a release, None if they do not help."""
         if not facts.in_column_scales:
             return None
         size = None if isinstance(self.n_components, str) else int(self.n_components)
         return draw_whitened_features(problem, size, mu, seed)
 
     def _margin(self) -> float | None:
-        """Return the margin that is known, if one is."""
+        """Return the known margin, if there is one."""
         return None if isinstance(self.margin, str) else float(self.margin)
 
     def _plan_training(

@@ -42,9 +42,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 # Number of records from which bandwidth and moments are computed.
 _FITTED_ROWS = 5000
-# Pairs of records for the bandwidth.
+# Number of pairs of records for the bandwidth.
 _PAIRS = 2000
-# Above this number of linear features they are randomly projected first.
+# Linear features above this number are randomly projected first.
 _MOST_COLUMNS = 1024
 _BLOCK_ROWS = 2048
 _SMALLEST = 1e-300
@@ -55,7 +55,7 @@ _RANK = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class FeatureOptions:
-    """What is asked for; see `LabelPrivateClassifier`."""
+    """The requested features; see `LabelPrivateClassifier`."""
 
     kernel: str
     length_scale: float | None
@@ -70,9 +70,10 @@ class FeatureOptions:
 class LabelFeatures:
     """The fitted map from rows to normalised rows.
 
-    Rows are clipped to `data_norm` and divided by `scale`. The `matrix`, (d, p), holds frequencies
-    in turns or a random projection, None leaves the columns; the `transform`, (p, k), scaled
-    principal directions; `constant` is the value of a constant column.
+    Rows are clipped to `data_norm` and divided by `scale`. The `matrix` of shape (d, p) contains
+    frequencies or a random projection, and None stands for the columns themselves. The `transform`
+    of shape (p, k) contains scaled principal directions, and `constant` is the value of a constant
+    column.
     """
 
     data_norm: float | None
@@ -104,7 +105,8 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
     """Fit the map to features, which are PUBLIC, with public randomness."""
     sample = X
     if X.shape[0] > _FITTED_ROWS:
-        # At random: evenly spaced rows of a series may all be at the same phase of a period.
+        # Rows are drawn at random, because evenly spaced rows of a series may all be at the same
+        # phase.
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
     scale = _largest_entry(_clip_rows(sample, options.data_norm))
     d = X.shape[1]
@@ -188,7 +190,7 @@ def _principal(
     mean = sum(part.sum(axis=0) for part in made) / X.shape[0]
     keep = len(mean) if options.n_components is None else options.n_components
     values, vectors = _eigenvectors([part - mean for part in made], min(keep, len(mean)))
-    # A sign that does not depend on the library.
+    # The sign is fixed, because it depends on the library otherwise.
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     known = values > max(_RANK * float(values[0]), _SMALLEST)
     powers = np.where(known, np.where(known, values, 1.0) ** (-options.whitening / 2.0), 0.0)
@@ -198,7 +200,7 @@ def _principal(
 
 
 def _eigenvectors(blocks: list[FloatArray], keep: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest variances of centred rows, falling, and their directions."""
+    """Return the largest variances of centred rows in decreasing order, and their directions."""
     n_rows, size = sum(map(len, blocks)), blocks[0].shape[1]
     if n_rows >= size:
         moment = np.zeros((size, size))
@@ -206,7 +208,7 @@ def _eigenvectors(blocks: list[FloatArray], keep: int) -> tuple[FloatArray, Floa
             moment += part.T @ part
         values, vectors = eigh(moment / n_rows, subset_by_index=[size - keep, size - 1])
         return values[::-1], vectors[:, ::-1]
-    # Fewer rows than columns: the smaller matrix has the same variances.
+    # With fewer rows than columns, the smaller matrix has the same variances.
     rows = np.vstack(blocks)
     keep = min(keep, n_rows)
     values, images = eigh(rows @ rows.T / n_rows, subset_by_index=[n_rows - keep, n_rows - 1])
@@ -215,26 +217,27 @@ def _eigenvectors(blocks: list[FloatArray], keep: int) -> tuple[FloatArray, Floa
     return values, vectors / np.where(lengths > 0, lengths, 1.0)
 
 
-# Constant column, relative to the root mean square of the public rows; and that of the net.
+# Value of the constant column relative to the root mean square of the public rows, for steps and
+# for the net.
 _CONSTANT = 0.3
 _NET_CONSTANT = 1.0
-# Components for each root of n epsilon.
+# Number of components for each unit of the square root of n epsilon.
 _PER_ROOT = 0.85
-# Fewest and most of them.
+# Smallest and largest number of components.
 _FEWEST = 8
 _MOST = 150
-# Most of the net: random candidates cover few dimensions.
+# Largest number of components for the net, because random candidates cover few dimensions only.
 _NET_MOST = 12
 
 
 def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
-    """Tell whether scores are log odds."""
+    """Return whether scores are log odds."""
     return estimator.mechanism != "net"
 
 
 @dataclass(frozen=True, slots=True)
 class _LabelFit(WrappedPlan):
-    """A fit of labels, which are private, to rows made of features, which are public."""
+    """A fit of private labels to rows that are computed from public features."""
 
     plan: StatisticPlan | CoverPlan
     mechanism: str
@@ -243,7 +246,7 @@ class _LabelFit(WrappedPlan):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         return {"mechanism": self.mechanism, **self.plan.public}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
@@ -420,7 +423,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         return replace(super()._facts(data), data_norm=norm, features=data.X)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> _LabelFit:
-        """Make the public features and fix every number of a fit."""
+        """Compute the public features and fix every number of a fit."""
         facts.refuse_unsupported(())
         rng = public_generator(self.random_state, "features")
         seed = int(rng.integers(2**63))
@@ -440,14 +443,14 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         return _LabelFit(facts, plan, self.mechanism, features, rows)
 
     def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
-        """Return nothing: no curve says what to expect."""
+        """Return None: there is no outlook for this class."""
 
     @property
     def _is_binary(self) -> bool:
         return self.margin is not None
 
     def _net_margin(self, n_classes: int) -> float | None:
-        """Return the margin that is asked of records; refuse it where it has no meaning."""
+        """Return the margin that records must have, or refuse it if it has no meaning."""
         if self.margin is None:
             return None
         if self.mechanism != "net":
@@ -479,7 +482,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         return self._probabilities(self.decision_function(X))
 
     def _feature_options(self, n_samples: int, budget: Budget) -> FeatureOptions:
-        """Collect what is asked of the features."""
+        """Collect the options of the features."""
         size = self.n_components
         if size == "auto":
             root = math.sqrt(n_samples * min(budget.epsilon, 1e6))
@@ -499,7 +502,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         )
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
-        """List what the guarantee treats as public: all features."""
+        """List the facts that the guarantee treats as public: all features."""
         features = "all of them: only labels are protected"
         return {"features": features, **PrivateClassifier._public_parameters(self, data)}
 

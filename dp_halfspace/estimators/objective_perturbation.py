@@ -37,14 +37,14 @@ from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import clipped_rows, normalised_rows
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
-# With clipped rows: a good separator is guessed to need coefficients of this norm in units of
-# 1 / data_norm, and an intercept of this size.
+# Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
+# size of the intercept.
 _SCORE_GUESS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class _ObjectiveFit(WrappedPlan):
-    """A perturbed objective, of rows of norm one or of rows `is_clipped` to a public norm.
+    """A perturbed objective of rows with norm one or, if `is_clipped`, with a bounded norm.
 
     `constant_column` is the value of the constant column for these rows.
     """
@@ -58,14 +58,14 @@ class _ObjectiveFit(WrappedPlan):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         projection = None if self.linear_map is None else type(self.linear_map).__name__
         more = {"relative_constant_column": self.constant_column, "projection": projection}
         return {**self.plan.public, **more, **self.parameters}
 
     @property
     def takes(self) -> frozenset[str]:
-        """Weights of records, which leave all it costs as it is."""
+        """Weights of records, which do not change the cost."""
         return frozenset({"sample_weight"})
 
     def with_class_weights(self, weights: NDArray[np.float64]) -> _ObjectiveFit:
@@ -91,7 +91,7 @@ class _ObjectiveFit(WrappedPlan):
 
 
 def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
-    """Tell whether scores are log odds: rows must be those of the logistic model."""
+    """Return whether scores are log odds, which requires the rows of the logistic model."""
     return estimator.loss == "logistic" and estimator.rows == "clipped"
 
 
@@ -262,7 +262,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """Fix the public numbers of a fit."""
         n_samples, n_features = facts.n_privacy_units, facts.n_features
         intercept = self._constant_column()
-        # By the number of columns of the data, because the rules account for the effect of a
+        # The rules use the number of columns of the data, because they account for the effect of a
         # projection.
         columns = n_features + (intercept is not None)
         defaults = objective_defaults(
@@ -308,7 +308,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     def _ridge(
         self, risk: MarginRisk | SoftmaxRisk, facts: PublicFacts, budget: Budget
     ) -> float | None:
-        """Return the wanted regulariser; None leaves it to the rule for normalised rows."""
+        """Return the requested regulariser; with None, the rule for normalised rows decides."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
         if self.rows == "normalised":

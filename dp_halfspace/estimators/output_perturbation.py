@@ -42,12 +42,12 @@ _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge"
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
-# Typical rows are at most this long, in units of the public scale.
+# Largest norm of typical rows, in units of the public scale.
 _LONGEST = 4.0
 
 
 def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
-    """Tell whether scores are log odds."""
+    """Return whether scores are log odds."""
     return estimator.loss == "logistic"
 
 
@@ -55,9 +55,9 @@ def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
 class _OutputFit(WrappedPlan):
     """One noisy minimiser of the risk of rows that are scaled down to a public norm.
 
-    Or a released preconditioner, and one noisy minimiser for preconditioned rows of norm one: there
-    `constant_column` is the value of the constant column next to rows divided by their public
-    scale.
+    Alternatively, the fit releases a preconditioner and one noisy minimiser for preconditioned rows
+    of norm one. In this case `constant_column` is the value of the constant column next to rows
+    divided by their public scale.
     """
 
     plan: OutputPlan | PreconditionedOutputPlan
@@ -67,7 +67,7 @@ class _OutputFit(WrappedPlan):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         is_mapped = isinstance(self.plan, PreconditionedOutputPlan)
         more = {
             "private_preconditioner": is_mapped,
@@ -77,7 +77,7 @@ class _OutputFit(WrappedPlan):
 
     @property
     def takes(self) -> frozenset[str]:
-        """Weights of records, and chunks where all is a sum over rows: a tilted risk is not."""
+        """Weights of records, and chunks unless the risk is tilted, which is no sum over rows."""
         if isinstance(self.plan, PreconditionedOutputPlan):
             return frozenset({"sample_weight"})
         risk = self.plan.risk
@@ -89,7 +89,7 @@ class _OutputFit(WrappedPlan):
         return replace(self, facts=self.facts.with_class_weights(weights))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the certified minimiser, and the map, both for rows as they were given."""
+        """Release the certified minimiser, and the map, both for unscaled rows."""
         norm, classes, constant = self.facts.data_norm, data.class_indices, self.constant_column
         weights = weights_of(np.array(self.facts.class_weights), data)
         if isinstance(self.plan, OutputPlan):
@@ -98,7 +98,7 @@ class _OutputFit(WrappedPlan):
             back, clips = (self.intercept, self.intercept, 1.0), True
             output, kept, scale = self.plan, None, 1.0
         else:
-            # In longer rows the constant column would be negligible.
+            # In longer rows, the constant column would be negligible.
             clips = self.facts.is_scale_stated
             rows = normalised_rows(data.X, norm, constant, clips=clips)
             released, transform = self.plan.run(rows, classes, weights, permit)
@@ -113,7 +113,7 @@ class _OutputFit(WrappedPlan):
             attributes={
                 "alpha_": output.ridge,
                 "one_vs_rest_": output.risk.n_stacked > 1,
-                # The matrix is for rows with a one appended.
+                # The matrix applies to rows with a one appended.
                 "preconditioner_": kept,
                 "probability_scale_": scale,
             },
@@ -123,11 +123,11 @@ class _OutputFit(WrappedPlan):
 def _usual_scale(
     transform: NDArray[np.float64], power: float, constant_column: float | None
 ) -> float:
-    """One over the usual length of the image of a row, from what was released."""
+    """Return one over the usual norm of the image of a row, by released numbers."""
     image, constant = mean_squares(transform, power)
     length = 1.0
     if constant_column is not None:
-        # The constant is this share of a normalised row; far shorter and longer rows are noise.
+        # The constant is this fraction of a normalised row; much shorter and longer rows are noise.
         longest = _LONGEST * (1.0 + constant_column)
         length = max(constant_column / math.sqrt(max(constant, 1e-9)), constant_column)
         length = min(length, longest)
@@ -332,7 +332,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     }
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
-        """Fix the public numbers of a fit, behind a preconditioner where one is worth its price."""
+        """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
         mapped = self._plan_mapped(facts, budget) if self._is_mapped(budget) else None
         plan = self._plan_clipped(facts, budget) if mapped is None else mapped
         parameters = {
@@ -345,14 +345,14 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         return replace(plan, parameters=parameters)
 
     def _is_mapped(self, budget: Budget) -> bool:
-        """Tell whether there is to be a preconditioner; refuse one where nothing is proved."""
+        """Return whether to use a preconditioner; refuse one without a proof."""
         is_robust = self.tilt != 0.0 or self.adversary_radius != 0.0
         if self.tilt and isinstance(self.optimizer, str) and self.optimizer in STOCHASTIC:
             raise ValueError(
                 f"optimizer={self.optimizer!r} needs tilt=0, a mean over records: use 'auto'"
             )
         if isinstance(self.preconditioner, str):
-            # All else is in the units of the columns: a number for alpha, an adversary.
+            # A number for alpha and an adversary are in the units of the columns.
             is_default = self.loss == "logistic" and isinstance(self.alpha, str)
             return is_default and budget.delta > 0 and not is_robust
         if self.preconditioner and (is_robust or budget.delta == 0):
@@ -363,7 +363,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         return bool(self.preconditioner)
 
     def _plan_mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
-        """Plan a fit of mapped rows of norm one, or return None where it is not worth it."""
+        """Plan a fit of mapped rows of norm one, or return None if it is not worth its cost."""
         is_shifted = self.loss == "logistic" and facts.n_classes == 2
         loss = shifted_logistic(OUTPUT_MARGIN_OFFSET) if is_shifted else get_loss(self.loss)
         settings = output_defaults(facts.n_features, in_column_scales=facts.in_column_scales)
@@ -384,9 +384,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             return None
         if facts.is_chunked:
             raise ValueError(
-                "rows in chunks are not supported behind a preconditioner: use "
-                "preconditioner=False for rows clipped to data_norm, or give the rows as an "
-                "array, for example X.compute()"
+                "rows in chunks are not supported with a preconditioner: use "
+                "preconditioner=False for rows clipped to data_norm, or give the rows "
+                "as an array, for example X.compute()"
             )
         intercept = self._constant_column()
         constant = None if intercept is None else settings.constant_column * intercept
@@ -433,7 +433,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             row_norm=row_norm,
             block_rows=block_size(*sizes, is_sparse=facts.is_sparse),
             max_weight=max(facts.class_weights),
-            # Weights that counts will give, or that records have, can be any in [0, 1].
+            # Weights from noisy counts, and weights of records, can be any number in [0, 1].
             min_weight=0.0
             if facts.balances_classes or facts.has_weights
             else min(facts.class_weights),
@@ -461,11 +461,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         if self.preconditioner_ is not None:
             scores = scores * self.probability_scale_
             if scores.ndim == 1:
-                # The shifted loss is least where the log odds of the second class are these.
+                # The shifted loss has its minimum at these log odds of the second class.
                 scores = log_expit(OUTPUT_MARGIN_OFFSET + scores) - log_expit(
                     OUTPUT_MARGIN_OFFSET - scores
                 )
             return self._probabilities(scores)
-        # The softmax of logarithms divides by the sum, and never divides by zero.
+        # The softmax of logarithms divides by the sum without dividing by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_
         return self._probabilities(log_expit(scores) if is_stacked else scores)

@@ -176,7 +176,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     @property
     def _may_select(self) -> bool:
-        """Whether the parameters leave it to public sizes how a small table is fitted."""
+        """Whether the parameters let public sizes decide how a small table is fitted."""
         automatic = (self.n_directions, self.n_stages, self.projection, self.n_components)
         return (
             all(isinstance(value, str) and value == "auto" for value in automatic)
@@ -190,8 +190,9 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         """Fix the public numbers of a fit."""
         if facts.n_classes != 2:
             raise ValueError(
-                "Only binary classification is supported: a halfspace has two sides. For more "
-                "classes and pure epsilon use ObjectivePerturbationClassifier(delta=0)"
+                "Only binary classification is supported: a halfspace has two sides. "
+                "For more classes with pure DP use "
+                "ObjectivePerturbationClassifier(delta=0)"
             )
         problem = Problem(
             n_samples=facts.n_privacy_units,
@@ -233,5 +234,5 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
-        # Errors are counted, and no margin is asked for.
+        # Misclassified records are counted, and no margin is required.
         self.__dict__.pop("margin_", None)

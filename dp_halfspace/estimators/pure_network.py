@@ -29,17 +29,17 @@ from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
-# More columns than this are projected to so many.
+# Largest number of columns; more columns are projected to this number.
 _MOST_INPUTS = 12
-# More parameters are out of reach of a million candidates, however they are refined.
+# Largest number of parameters; a million candidates in stages cannot search more dimensions.
 _MOST_PARAMETERS = 256
-# Rounding errors of all records may weigh as much as one record, not more.
+# Rounding errors of all records together must not exceed the influence of one record.
 _MOST_SENSITIVITY = 2.0
-# Evaluations of one network on one record, for one stage.
+# Number of evaluations of one network on one record in one stage.
 _EVALUATIONS = 8e6
-# Fewest and most candidates.
+# Smallest and largest number of candidates.
 _CANDIDATES = (500, 4000)
-# Records times epsilon for one stage.
+# Product of the number of records and epsilon for one stage.
 _PER_STAGE = 250.0
 _MOST_STAGES = 8
 # Radius of the second stage.
@@ -50,14 +50,14 @@ _SHRINK = 0.6
 
 @dataclass(frozen=True, slots=True)
 class _NetworkFit(WrappedPlan):
-    """A search among networks of projected rows; `is_one` is the number of hidden layers stated."""
+    """A search among networks of projected rows; `is_one` if the number of hidden layers is 1."""
 
     plan: NetworkPlan
     linear_map: LinearMap | None
     is_one: bool
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Search among networks, and cut the parameters of the winner into layers."""
+        """Search among networks, and split the chosen parameters into layers."""
         rows = Rows(_points(data.X, self.facts.data_norm, self.linear_map))
         weights = relative_weights(self.facts.class_weights)
         found = self.plan.run(rows, data.class_indices, weights, permit)
@@ -242,7 +242,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         return np.asarray(hidden @ self.coef_.T)
 
     def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
-        """Return nothing: no curve says what to expect."""
+        """Return None: there is no outlook for this class."""
 
     @property
     def _is_binary(self) -> bool:
@@ -261,14 +261,15 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     def _shape(
         self, facts: PublicFacts, linear_map: LinearMap | None, budget: Budget
     ) -> NetworkShape:
-        """Fix the public sizes, and refuse those that cannot work."""
+        """Fix the public sizes, or refuse impossible ones."""
         n_samples = facts.n_privacy_units
         strength = n_samples * budget.epsilon
         if strength < smallest_budget():
             raise ValueError(
-                f"n_samples * epsilon = {strength:.3g} is too small: a choice among networks needs "
-                f"at least {smallest_budget():.3g}, and about 1000 to learn what no halfspace "
-                "can. Use PureHalfspaceClassifier, more records or a larger epsilon"
+                f"n_samples * epsilon = {strength:.3g} is too small: a choice among "
+                f"networks needs at least {smallest_budget():.3g}, and about 1000 to "
+                "learn more than a linear boundary. Use PureHalfspaceClassifier, more "
+                "records or a larger epsilon"
             )
         shape = NetworkShape(
             facts.n_features if linear_map is None else linear_map.n_components,
@@ -279,14 +280,16 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         if shape.size > _MOST_PARAMETERS:
             raise ValueError(
                 f"n_hidden={shown} units of {shape.n_inputs} inputs have {shape.size} "
-                f"parameters: a cover has over 10^{int(shape.size * math.log10(3.0))} networks, "
-                f"and more than {_MOST_PARAMETERS} parameters are out of reach of any search. "
-                "Lower n_hidden or n_components, or use PrivateKernelClassifier"
+                f"parameters: a cover has over 10^{int(shape.size * math.log10(3.0))} "
+                f"networks, and more than {_MOST_PARAMETERS} parameters cannot be "
+                "searched. Lower n_hidden or n_components, or use "
+                "PrivateKernelClassifier"
             )
         if network_sensitivity(n_samples, shape) > _MOST_SENSITIVITY:
             raise ValueError(
-                f"n_hidden has {len(shape.widths)} hidden layers: with {n_samples} records their "
-                "rounding errors would need more noise than a record does. Take fewer layers"
+                f"n_hidden has {len(shape.widths)} hidden layers: with {n_samples} "
+                "records their rounding errors could exceed the influence of a "
+                "record. Use fewer layers"
             )
         return shape
 
@@ -319,7 +322,7 @@ def _widths(n_hidden: Any) -> tuple[int, ...]:
 
 
 def _points(X: Any, data_norm: float, linear_map: LinearMap | None) -> NDArray[np.float64]:
-    """Return the inputs of the hidden layer: rows of norm at most one, each by itself."""
+    """Return the inputs of the hidden layer: rows of norm at most one, each independently."""
     scale = clip_scales(X, data_norm) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
     points = Rows(features, scale).dense(np.arange(X.shape[0]))

@@ -28,6 +28,7 @@ from dp_halfspace.algorithms.engine.calibration import (
     operating_point,
     uncounted_curve,
 )
+from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.column_scales import (
     ColumnScales,
     ColumnScalesPlan,
@@ -85,20 +86,30 @@ from dp_halfspace.rows.single_rows import single_feature_rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Bytes of encoded rows in chunks that are kept between passes: encoding takes longer than a step.
+# Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
+# longer than a step.
 _KEPT = 2**28
-# Half the range of a column on the scale for which its cosines are made.
+# What the record calls the share of a class up to which a column ranks it.
+_LIMIT = "ranked_by_a_column_up_to"
+# Half of the range of a column on the scale of its cosine features.
 _HALF_RANGE = 1.5
-# From this n mu / sqrt(columns) on, column scales are also learned within stated ranges.
+# Number of generated rows that show where scores lie, and number of standard deviations of these
+# scores from their mean within which a rare class is looked for.
+_N_MADE_UP = 500
+_BEYOND = 4.0
+# Margin by which the largest score of a selected classifier is assumed to exceed one.
+_SURER = 0.1
+# From this value of n mu / sqrt(columns) on, column scales are also learnt within stated ranges.
 _RANGES_LEARN = 150.0
 
 
 @dataclass(eq=False, repr=False)
 class _Engine(PrivateKernelClassifier):
-    """The engine of encoded rows: their first `n_curved` columns have more than two values.
+    """The default engine for encoded rows; the first `n_curved` columns have more than two values.
 
-    `is_ranged` says that these columns have public ranges: values may be concentrated near an end.
-    `count` is the noise of a count of the second class that is released before the fit.
+    `is_ranged` states that these columns have public ranges, so that values may be concentrated
+    near a limit. `count` is the noise of a count of the second class that is released before the
+    fit.
     """
 
     n_curved: int = 0
@@ -107,7 +118,7 @@ class _Engine(PrivateKernelClassifier):
     count: DiscreteLaplaceNoise | None = None
 
     def _facts(self, data: TrainingData) -> PublicFacts:
-        # Columns with stated ranges are brought to the same scale as columns with learnt ones.
+        # Columns with stated ranges get the same scale as columns with learnt ones.
         facts = super()._facts(data)
         return replace(
             facts,
@@ -138,7 +149,7 @@ class _Engine(PrivateKernelClassifier):
         return None if drawn is None else self._with_others(drawn, problem, facts)
 
     def _with_others(self, drawn: AdditiveMap, problem: Problem, facts: PublicFacts) -> AdditiveMap:
-        """Return the map of all columns, of which the last ones have no features."""
+        """Return the feature map of all columns; the last columns have no features."""
         n_features, length = problem.n_features, facts.data_norm
         n_plain = n_features - self.n_curved
         powers = self.is_ranged and problem.n_classes == 2
@@ -148,7 +159,7 @@ class _Engine(PrivateKernelClassifier):
 
 @dataclass(frozen=True)
 class _EncodedTable(TrainingData):
-    """Rows as numbers, those that have scales first, and the public rules that made them."""
+    """Encoded rows, with columns that have scales first, and the public rules of the encoding."""
 
     encoding: Encoding = field(kw_only=True)
     stated_classes: Any = field(kw_only=True)
@@ -158,8 +169,8 @@ class _EncodedTable(TrainingData):
 class _TableFit(FitPlan):
     """Learn column scales, run the inner plan on encoded rows, and calibrate the scores.
 
-    `learnt` marks the numeric columns whose scales are estimated. The inner plan is that of the
-    `model`; the record shows `parameters`. `threshold` is a target and its value.
+    `learnt` marks the numeric columns whose scales are estimated. The inner plan is that of
+    `model`, and the record shows `parameters`. `threshold` is a target and its value.
     """
 
     encoding: Encoding
@@ -173,13 +184,13 @@ class _TableFit(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         parts = (self.scales, self.inner, self.calibration)
         return tuple(event for part in parts if part is not None for event in part.events)
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         names = np.array([column.name for column in self.encoding.numbers])
         counts = isinstance(self.inner, SmallTableFit) and self.inner.counts
         return {
@@ -193,7 +204,7 @@ class _TableFit(FitPlan):
 
     @property
     def takes(self) -> frozenset[str]:
-        """What the inner plan takes, but for weights counted with noise of integers."""
+        """The inputs of the inner plan, without weights if a count has integer noise."""
         counts = self.calibration is not None and self.calibration.is_of_integers
         return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
 
@@ -209,15 +220,20 @@ class _TableFit(FitPlan):
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
             share = fitted.error_share
-            curve = line(math.log((1.0 - share) * n_others / share))
+            odds = math.log((1.0 - share) * n_others / share)
+            # Scores of a column that ranks are all far from zero.
+            is_ranked = isinstance(self.inner, ColumnRankingFit)
+            curve = line(odds / (1.0 + _SURER) if is_ranked else odds)
         if self.calibration is not None:
-            # Of pure epsilon nothing was counted, and the weights are the public ones.
+            # A pure DP fit has no counts, and its weights are public.
             stated = model._facts(rows).class_weights
             weights = relative_weights(fitted.population or stated)
             scores = _scores_of_all(model, rows, self.inner.is_single)
             seen = (data.class_indices, weights, permit, data.people)
-            rarity, own = fitted.rarity, data.weights
-            curve = self.calibration.run(scores, *seen, rarity=rarity, record_weights=own)
+            how: dict[str, Any] = {"rarity": fitted.rarity, "record_weights": data.weights}
+            if fitted.rarity is not None and len(data.classes) == 2:
+                how["centre"] = _centre_of_scores(self.encoding, model, fitted.rarity)
+            curve = self.calibration.run(scores, *seen, **how)
         found = {
             "encoding_": self.encoding,
             "column_scales_": scales,
@@ -230,9 +246,9 @@ class _TableFit(FitPlan):
         return replace(fitted, attributes=found)
 
     def _in_scales(self, X: Any, scales: ColumnScales, as_is: NDArray[np.bool_]) -> Any:
-        """Bring rows to scales, in the precision that the inner plan counted.
+        """Scale rows in the precision that the inner plan assumes.
 
-        In float32 they are few numbers compared with their features, and are not copied.
+        In float32, they are few numbers compared with their features, and are not copied.
         """
         if not self.inner.is_single:
             return apply_to_chunks(_rows_in_scales, X, scales, as_is)
@@ -243,7 +259,7 @@ class _TableFit(FitPlan):
         return rows.kept() if is_kept else rows
 
     def _released_scales(self, data: TrainingData, permit: Permit) -> ColumnScales:
-        """Learn the scales that are to be learnt; ranges are those of the other columns."""
+        """Learn the unknown column scales, and take the ranges as scales of the other columns."""
         columns = self.encoding.numbers
         ends = np.array(
             [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
@@ -259,9 +275,9 @@ class _TableFit(FitPlan):
 
 @dataclass(frozen=True, slots=True)
 class _RareTableFit(FitPlan):
-    """Count the classes, then let a column rank if one of them is rare, else run the steps.
+    """Count the classes; if one is rare, rank by a single column, otherwise run the steps.
 
-    A column ranks where the released share of the rarer class is at most `limit`.
+    A single column is used if the released share of the rarer class is at most `limit`.
     """
 
     count: DiscreteLaplaceNoise
@@ -272,14 +288,14 @@ class _RareTableFit(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases: the count, and one of two kinds of releases that it decides."""
+        """The events of a run: the count, and one of two kinds of releases, chosen by the count."""
         return (self.count.event, self.either)
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """Public facts for the record."""
         listed = self.ranking.inner.public
-        return {**self.steps.public, **listed, "ranked_by_a_column_up_to": self.limit}
+        return {**self.steps.public, **listed, _LIMIT: self.limit}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table.
@@ -289,8 +305,8 @@ class _RareTableFit(FitPlan):
         **Guarantee.**
 
         - Adjacency: replace-one.
-        - Released: a noisy count of the second class, and what the one or the other plan releases.
-        - Sensitivity: 1 of the count, an integer.
+        - Released: a noisy count of the second class, and the releases of one of two plans.
+        - Sensitivity: 1 for the count, which is an integer.
         - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
         """
         exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
@@ -431,7 +447,7 @@ class PrivateTableClassifier(PrivateClassifier):
     probability: bool = True
     threshold: dict[str, float] | None = None
 
-    # Classes, or errors of a selection, are counted.
+    # The table class counts classes, or errors of a selection.
     _releases_rarity: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
@@ -442,7 +458,7 @@ class PrivateTableClassifier(PrivateClassifier):
     }
 
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
-        """Encode the table and check the labels."""
+        """Encode the table and validate the labels."""
         table = as_chunks(X) if is_chunked(X) else None
         frame = _with_rows(X) if table is None else read_frame(table.sample)
         rules, target = read_schema(self.schema)
@@ -470,17 +486,56 @@ class PrivateTableClassifier(PrivateClassifier):
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Ranking | Table | None] | None:
-        """Count columns before they are encoded: codes of one column are one fact of a record."""
+        """Count columns before encoding: the codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
+            limit = dict(self.privacy_.public).get(_LIMIT, 0.0)
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
+            limit = self._column_limit(data) or 0.0
         facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        return max(len(facts), 1), False, Table(n_encoded, n_facts=max(sum(facts), 1))
+        known = {"n_facts": max(sum(facts), 1), "column_limit": limit}
+        return max(len(facts), 1), False, Table(n_encoded, **known)
+
+    def _count_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say what a fit released of the rarer class, and if the model is one column."""
+        column = self._column_that_ranks if _LIMIT in dict(record.public) else None
+        if column is None:
+            return super()._count_rarer(fitted, data, record)
+        assert fitted.error_share is not None
+        share = min(fitted.error_share, dict(record.public)[_LIMIT])
+        outlook = self._outlook(data, share)
+        found = (
+            f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
+            f"model is one column, {column!r}, selected to rank that class: every predicted label "
+            "is the other one, and every row has nearly the same probability. Of this ranking"
+        )
+        return share, outlook.after_counts(found) if outlook else ""
+
+    @property
+    def _column_that_ranks(self) -> str | None:
+        """The name of the column of the table that was selected to rank a rare class, if any."""
+        if isinstance(self.model_, PrivateKernelClassifier) or _LIMIT not in dict(
+            self.privacy_.public
+        ):
+            return None
+        encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
+        others = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
+        ends = np.cumsum(encoding.widths)
+        return str([*encoding.numbers, *others][int(np.searchsorted(ends, place, "right"))].name)
+
+    @property
+    def _columns_in_learnt_scales(self) -> frozenset[str]:
+        """Names of the columns whose scales the fit has released."""
+        if self._column_that_ranks is not None:
+            return frozenset()
+        return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
-        """Plan one selection for a table of few rows, else scales, model and calibration."""
+        """Plan one selection for a small table, otherwise scales, model and calibration."""
         assert isinstance(data, _EncodedTable)
         delta = resolved_delta(self.delta, data.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
@@ -491,13 +546,14 @@ class PrivateTableClassifier(PrivateClassifier):
         plan = self._small_fit(data, budget) or self._engine_fit(data, budget)
         if threshold is not None and plan.calibration is None:
             raise ValueError(
-                "threshold needs counts of scores, for which so few rows and so small an epsilon "
-                "leave nothing: give more of either, or threshold=None"
+                "threshold needs noisy counts of scores, for which the number of rows "
+                "and epsilon are too small: use more rows, a larger epsilon, or "
+                "threshold=None"
             )
         return replace(plan, threshold=threshold)
 
     def _checked_threshold(self, data: _EncodedTable) -> tuple[str, float] | None:
-        """Return the target of the threshold, if there is one; refuse what cannot be done."""
+        """Return the target of the threshold, if there is one, or refuse an impossible one."""
         if self.threshold is None:
             return None
         if len(data.classes) != 2 or not self.probability:
@@ -505,7 +561,7 @@ class PrivateTableClassifier(PrivateClassifier):
         return _target(self.threshold)
 
     def _selected_model(self, data: _EncodedTable) -> AdaptiveMarginClassifier:
-        """Return the model, not fitted, that holds what is selected from a list."""
+        """Return the unfitted model for the result of a selection."""
         return AdaptiveMarginClassifier(
             delta=self.delta,
             classes=data.stated_classes,
@@ -514,12 +570,12 @@ class PrivateTableClassifier(PrivateClassifier):
         )
 
     def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
-        """Plan one selection for a table of few rows; by what is public alone."""
+        """Plan one selection for a table of few rows, by public facts only."""
         model = self._selected_model(data)
-        # Of a population with other weights nothing is counted.
+        # Errors are not counted for a population with other weights.
         counts = self.probability and self.class_weight is None
         facts, seed = model._facts(data), self.random_state
-        # Features and probabilities of single rows make the engine the better choice earlier.
+        # With features and probabilities of single rows, the engine is better from fewer rows on.
         given: dict[str, Any] = {"counts": counts, "has_features": True}
         inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
         if self.features != "auto" or facts.balances_classes or inner is None:
@@ -527,17 +583,24 @@ class PrivateTableClassifier(PrivateClassifier):
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
         return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
 
-    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
-        """Plan a count of two classes, and what follows it; by what is public alone."""
-        limit, epsilon = rare_class_limit(data.n_privacy_units, budget.epsilon), budget.epsilon
+    def _column_limit(self, data: _EncodedTable) -> float | None:
+        """Return the share of a class up to which a column ranks it, if any; by what is public."""
+        limit = rare_class_limit(data.n_privacy_units, float(self.epsilon))
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
-        if limit is None or asks_for_steps or budget.is_pure or len(data.classes) != 2:
+        is_pure = resolved_delta(self.delta, data.n_privacy_units) == 0.0
+        if limit is None or asks_for_steps or is_pure or len(data.classes) != 2:
+            return None
+        facts = self._selected_model(data)._facts(data)
+        return None if facts.is_chunked or facts.has_people or facts.has_weights else limit
+
+    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
+        """Plan a count of two classes, and the two possible continuations, by public facts only."""
+        limit, epsilon = self._column_limit(data), budget.epsilon
+        if limit is None:
             return None
         model = self._selected_model(data)
         facts = model._facts(data)
-        if facts.is_chunked or facts.has_people or facts.has_weights:
-            return None
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
         mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
@@ -686,8 +749,9 @@ class PrivateTableClassifier(PrivateClassifier):
         directions = read_directions(monotone, numbers)
         if not isinstance(self.model_, PrivateKernelClassifier):
             raise ValueError(
-                "with_monotone needs a score that is a sum of curves, and a table of few rows or "
-                'of a rare class has one selected classifier: features="additive" or "linear"'
+                "with_monotone needs a score that is a sum of curves, and the model "
+                "of a small table or of a rare class is one selected classifier: use "
+                'features="additive" or "linear"'
             )
         changed = copy(self)
         changed.model_ = self.model_._with_curves(directions)
@@ -731,7 +795,7 @@ def _target(threshold: dict[str, Any]) -> tuple[str, float]:
 
 
 def _with_rows(X: Any) -> Frame:
-    """Read a table that has rows, before its columns are counted as they are encoded."""
+    """Return the columns of a table, which must have rows, before they are encoded."""
     frame = read_frame(X)
     if not frame.n_rows:
         raise ValueError("X has no rows")
@@ -739,7 +803,7 @@ def _with_rows(X: Any) -> Frame:
 
 
 def _encode_table(table: Any, encoding: Encoding) -> NDArray[np.float64]:
-    """Return rows of numbers, columns of numbers first."""
+    """Return encoded rows, with the numeric columns first."""
     return _encode_rows(table, encoding).dense(np.float64)
 
 
@@ -748,9 +812,9 @@ def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
 
 
 def _bytes_of(X: Any, encoding: Encoding, size: int) -> int:
-    """Return how much memory coded rows take at most, with numbers of so many bytes.
+    """Return the largest memory of coded rows, for numbers of the given size in bytes.
 
-    By public sizes. A list of words may be as long as there are rows, in float64.
+    The bound depends on public sizes. A list of words, in float64, may be as long as the rows.
     """
     kinds = [column.kind for column in encoding.columns]
     n_words = sum(column.n_columns for column in encoding.columns if column.kind == "words")
@@ -763,13 +827,13 @@ def _columns(rows: Any, columns: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def _coded_in_scales(rows: CodedRows, scales: ColumnScales, kind: type) -> CodedRows:
-    """Bring the numbers of coded rows to their column scales."""
+    """Scale the numbers of coded rows."""
     blocks: Any = tuple((table.astype(kind), places) for table, places in rows.blocks)
     return CodedRows(in_column_scales(rows.numbers, scales, kind=kind), blocks)
 
 
 def _as_they_are(encoding: Encoding, model: Any) -> NDArray[np.bool_]:
-    """Tell which columns of numbers are not scaled: those of small tables without a range."""
+    """Return which numeric columns are not scaled: those of small tables without a range."""
     is_small = isinstance(model, AdaptiveMarginClassifier)
     return np.array([is_small and not c.has_range for c in encoding.numbers], dtype=bool)
 
@@ -780,7 +844,7 @@ def _rows_in_scales(
     as_is: NDArray[np.bool_],
     kind: type = np.float64,
 ) -> NDArray[Any]:
-    """Bring the numbers of encoded rows to their column scales, but for those of `as_is`."""
+    """Scale the numbers of encoded rows, except for the columns `as_is`."""
     numbers, others = np.hsplit(written_out(rows), [len(scales.center)])
     scaled = in_column_scales(numbers, scales, kind=kind)
     scaled[:, as_is] = np.nan_to_num(numbers[:, as_is])
@@ -788,14 +852,14 @@ def _rows_in_scales(
 
 
 def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers of size about one, in the order of scores of any size and of their signs.
+    """Map scores of any size to numbers of size about one, with the same order and signs.
 
-    Of several classes the largest score becomes one, the others zero.
+    With several classes, the largest score becomes one and the others zero.
     """
     if scores.ndim == 2:
         return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
     size = np.abs(scores)
-    return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
+    return np.asarray(np.sign(scores) * (1.0 + _SURER * size / (1.0 + size)))
 
 
 def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArray[np.float64]:
@@ -809,7 +873,7 @@ def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArr
 
 
 def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single: bool) -> Any:
-    """Score the rows that were fitted, each at its place."""
+    """Score the rows of the fit, each at its place."""
     if data.people is None:
         return apply_to_chunks(_scores, data.X, without_ledger_and_seed(model), in_single)
     return data.people.gather_blocks(
@@ -817,10 +881,26 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
     )
 
 
+def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
+    """Return a score that few records of the common one of two classes reach, on its side of zero.
+
+    While a class is rare and noise is large, all scores lie far on the side of the common class. By
+    scores of made-up rows, with independent columns: a function of the released model.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((_N_MADE_UP, len(encoding.numbers)))
+    for width in encoding.widths[len(encoding.numbers) :]:
+        chosen = rng.integers(max(width, 2), size=(_N_MADE_UP, 1))
+        rows = np.hstack([rows, chosen == np.arange(max(width, 2))[-width:]])
+    side = -1.0 if rarity.common == 0 else 1.0
+    sizes = side * _scores(rows, model, in_single=False)
+    return side * rarity.degree * max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
+
+
 def _learnt_columns(
     columns: tuple[Column, ...], n_samples: int, budget: Budget
 ) -> NDArray[np.bool_]:
-    """Tell which columns have scales that are learnt: those without a range, or all of them."""
+    """Return which columns have learnt scales: those without a range, or all of them."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
     strength = 0.0 if budget.is_pure else n_samples * budget.mu
     return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))

@@ -45,7 +45,7 @@ _ROWS_PER_COLUMN = 40
 # Number of rows on which an accuracy is measured, and largest number of simulated columns.
 _TEST_ROWS = 4000
 _MOST_COLUMNS = 3000
-# Range and accuracy of the logarithm of the distance between the means of the classes.
+# Range and accuracy of the search for the logarithm of the distance between the class means.
 _LOG_DISTANCES = -6.0, 8.0
 _LOG_DISTANCE_TOLERANCE = 0.01
 
@@ -60,7 +60,7 @@ class AccuracyPlan:
         Budgets, mean accuracies, and standard deviations of the accuracy of one fit on one table,
         including the error of the simulation.
     delta : float
-        Of every fit.
+        Delta of every fit.
     reference : float or None
         Accuracy without privacy that was assumed; None for data of the user, and beside
         `reference_area`.
@@ -98,13 +98,13 @@ class AccuracyPlan:
 
     @property
     def title(self) -> str:
-        """The size of the table."""
+        """Title of the plan: the size of the table."""
         return f"{self.n_samples} rows, {self.n_features} columns, {self.n_classes} classes"
 
     def plot(
         self, ax: Axes | None = None, *, figure: Figure | None = None
     ) -> EpsilonAccuracyDisplay:
-        """Draw accuracy and spread against epsilon; `ax` and `figure` as of the display."""
+        """Draw accuracy and spread against epsilon; `ax` and `figure` are those of the display."""
         curve = np.column_stack([self.epsilons, self.accuracy, self.spread])
         known = {} if self.reference is None else {"no privacy (assumed)": self.reference}
         panel = AccuracyPanel(self.title, {"to expect": curve[np.argsort(curve[:, 0])]}, known)
@@ -270,7 +270,10 @@ def plan_accuracy(
         rows, labels = check_X_y(X, y, ensure_all_finite="allow-nan", dtype=np.float64)
         sizes = rows.shape[1], len(np.unique(labels))
         if (n_features or sizes[0], n_classes or sizes[1]) != sizes:
-            raise ValueError(f"X and y have {sizes[0]} columns and {sizes[1]} classes: say so")
+            raise ValueError(
+                f"X and y have {sizes[0]} columns and {sizes[1]} classes, which n_features "
+                "and n_classes must state"
+            )
         tables = (_split(n_samples, rows, labels, rng) for _ in range(n_repeats))
     model = clone(AdaptiveMarginClassifier() if estimator is None else estimator)
     seeds = None if random_state is None else rng
@@ -298,7 +301,7 @@ def plan_accuracy(
 
 @dataclass(frozen=True, slots=True)
 class _TableDistribution:
-    """The distribution of simulated tables, as difficult as one of the two references says."""
+    """The distribution of simulated tables, with the difficulty given by one of two references."""
 
     n_features: int
     n_classes: int
@@ -342,7 +345,7 @@ def _checked_distribution(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Rows to train on, and rows to score."""
+    """Rows for training, and rows for scoring."""
 
     X: NDArray[np.float64]
     y: NDArray[Any]
@@ -351,7 +354,7 @@ class _Table:
 
 
 def _split(n: int, X: NDArray[np.float64], y: NDArray[Any], rng: np.random.Generator) -> _Table:
-    """Split public data, and train on no more rows than are planned."""
+    """Split public data, with at most the planned number of rows for training."""
     order = rng.permutation(len(y))
     train = order[: min(n, math.ceil(0.7 * len(y)))]
     test = order[len(train) :]
@@ -380,7 +383,7 @@ def _simulate(n_samples: int, of: _TableDistribution, rng: np.random.Generator) 
 def _distance(
     noise: NDArray[np.float64], inner: NDArray[np.float64], y: NDArray[Any], of: _TableDistribution
 ) -> float:
-    """Find the factor of the means of the classes for linear scores that are as good as stated."""
+    """Find the factor of the class means for which linear scores are as good as stated."""
     least, most = _LOG_DISTANCES
     apart = inner[y] - 0.5 * np.diag(inner)
     while most - least > _LOG_DISTANCE_TOLERANCE:
@@ -398,7 +401,7 @@ def _distance(
 def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     model: Any, table: _Table, n_samples: int, epsilon: float, delta: float, seeds: Any
 ) -> tuple[float, float]:
-    """Fit once, with the noise relative to this table that a fit to `n_samples` rows has.
+    """Fit once, with the relative noise of a fit to `n_samples` rows.
 
     Returns accuracy and area.
     """
@@ -424,9 +427,9 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
 
 
 def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) -> float:
-    """Return the area under the ROC curve, of more than two classes the mean over one against all.
+    """Return the area under the ROC curve; with several classes, the mean of one against the rest.
 
-    Classes that no row has, or every row, are left out; without any other it is not a number.
+    Classes of no row or of every row are left out; if no others remain, the result is NaN.
     """
     columns = scores.reshape(len(codes), -1)
     classes = [1] if n_classes == 2 else range(n_classes)
@@ -439,7 +442,7 @@ def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) 
 
 
 def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:
-    """Whether the planned fit is one exponential mechanism: see `small_table_rule`."""
+    """Return whether the planned fit is one exponential mechanism: see `small_table_rule`."""
     return getattr(model, "solver", None) == "auto" and small_table_rule(
         n_samples=n_samples,
         n_features=table.X.shape[1],

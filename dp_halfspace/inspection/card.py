@@ -158,7 +158,7 @@ def card_page(
 
 
 def outlook_for(model: Any) -> Outlook | None:
-    """Return the expected quality of a fitted model by public numbers, None if nothing is known."""
+    """Return the expected quality of a fitted model by public numbers, None if it is unknown."""
     record = model.privacy_
     n_samples = int(dict(record.public)["n_samples"])
     judged = model._judged_as(n_samples) if isinstance(model, PrivateClassifier) else None
@@ -171,7 +171,7 @@ def outlook_for(model: Any) -> Outlook | None:
 
 
 def _about(texts: CardTexts) -> str:
-    """Show what the author states."""
+    """Show the statements of the author."""
     stated = (
         ("Purpose", texts.purpose),
         ("Population", texts.population),
@@ -188,7 +188,7 @@ def _paragraphs(texts: Sequence[str]) -> str:
 
 
 def _promise(model: Any, groups: str | None) -> str:
-    """State the guarantee, the unit of privacy and what an attack can gain, in plain words."""
+    """State the guarantee, the unit of privacy and the largest success of an attack."""
     record, part = model.privacy_, getattr(model, "learnt_part", "model")
     unit = {
         "replace-one": "one row of the table, its features and its label",
@@ -223,7 +223,7 @@ def _promise(model: Any, groups: str | None) -> str:
 
 
 def _expectation(model: Any) -> str:
-    """State the quality that public numbers let expect."""
+    """State the quality to be expected by public numbers."""
     found = outlook_for(model)
     if found is None:
         return ""
@@ -240,32 +240,32 @@ def _expectation(model: Any) -> str:
     if getattr(model, "_rarer_share", None) is None or not said:
         return text
     return (
-        f'{text}\n<p class="claim">{escape(said)}.</p>\n<p>Computed from noisy counts '
+        f'{text}\n<p class="claim">{escape(printable(said))}.</p>\n<p>Computed from noisy counts '
         "that the fit released within its budget.</p>"
     )
 
 
 def _operating_point(model: Any) -> str:
-    """Say which threshold a target has led to, and what the released counts expect of it."""
+    """State the threshold that was chosen for a target, and its rates by released counts."""
     point = getattr(model, "threshold_", None)
     if not isinstance(point, OperatingPoint):
         return ""
     name, label = point.target.replace("_", " "), escape(printable(model.classes_[1]))
     low, high = point.interval
     return (
-        f"\n<p>The label {label} is predicted where its log odds are above {point.log_odds:.2f}. "
-        f"Asked for was a {name} of {point.wanted:g}; the released counts expect "
-        f"{point.estimate:.2f}, from {low:.2f} to {high:.2f} with a confidence of 90 %.</p>"
+        f"\n<p>The label {label} is predicted if its log odds are above "
+        f"{point.log_odds:.2f}. The target was a {name} of {point.wanted:g}; by the "
+        f"released counts it is {point.estimate:.2f}, from {low:.2f} to {high:.2f} "
+        "with a confidence of 90 %.</p>"
     )
 
 
 def _public(model: Any, groups: str | None) -> str:
-    """List what the guarantee does not cover."""
+    """List the facts and steps that the guarantee does not cover."""
     facts = dict(model.privacy_.public)
     is_seen = "seen" in str(facts.get("classes_source", ""))
     source = "found in the table and declared public" if is_seen else "stated"
-    scaled = facts.get("private_column_scales", ())
-    learnt = set(scaled) if isinstance(scaled, tuple) else set()
+    learnt: frozenset[str] = getattr(model, "_columns_in_learnt_scales", frozenset())
     kinds = list(facts.get("columns", ()))
     columns = [
         (name, kind, "scale estimated within the budget" if name in learnt else "")
@@ -288,7 +288,7 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
     """State the cost of the fit and the rest of the ledger, all at one delta."""
     pure = []
     if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
-        pure = [("Of that δ", "nothing is spent: the guarantee of this fit is pure ε")]
+        pure = [("Of that δ", "nothing is spent: the guarantee of this fit is pure ε-DP")]
     if ledger is None:
         fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
         return (
@@ -301,7 +301,7 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
         *pure,
         ("Spent by all releases so far", f"ε = {rounded_text(ledger.spent(), 3)}"),
         ("Left for one more fit", f"ε = {rounded_text(ledger.remaining(), 3, up=False)}"),
-        ("Cap of the ledger", f"ε = {ledger.epsilon:g}"),
+        ("Total budget of the ledger", f"ε = {ledger.epsilon:g}"),
     )
 
 
@@ -345,7 +345,7 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
         from matplotlib import rc_context  # noqa: PLC0415 (optional dependency)
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
-        return "<p>Not drawn: matplotlib was not installed where this page was made.</p>"
+        return "<p>Not drawn: matplotlib was not installed when this page was made.</p>"
     n_columns = len(display.columns)
     if not n_columns:
         return "<p>No column has a known range or known categories to draw.</p>"
@@ -365,33 +365,36 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     of = f" of {escape(printable(model.classes_[1]))}" if len(model.classes_) == 2 else ""
     odds = "log odds" if getattr(model, "probability", False) else "score"
     return (
-        f"<p>{left}What the value of one column adds to the {odds}{of}, beside a row in which "
-        f"everything else is missing. {_noise_note(display.columns)} {_explained_note(display)} "
-        "Drawn from released numbers, "
-        "over stated ranges or round the released scales, so it shows no row. Texts without a list "
-        f"of categories are left out.</p>\n<figure>{drawing}</figure>"
+        f"<p>{left}What the value of one column adds to the {odds}{of}, compared with "
+        f"an empty row. {_noise_note(display.columns)} {_explained_note(display)} "
+        "Drawn from released numbers, over stated ranges or around the released "
+        "centres, so it shows no row. Columns of strings without a list of categories "
+        f"are left out.</p>\n<figure>{drawing}</figure>"
     )
 
 
 def _noise_note(columns: Sequence[ColumnEffect]) -> str:
     """Describe the band, or state that there is none."""
     if columns[0].deviations is None:
-        return "How much of it is noise is not known."
+        return "The amount of noise in it is not known."
     hidden = [column.name for column in columns if column.is_noise.all()]
-    names = f" Nowhere beyond the noise: {', '.join(map(printable, hidden))}." if hidden else ""
+    names = (
+        f" Not distinguishable from noise: {', '.join(map(printable, hidden))}." if hidden else ""
+    )
     return (
-        "Grey is what the noise alone may have made: the band has two standard deviations on both "
-        f"sides.{escape(names)}"
+        "Grey effects may be due to noise alone: the band has two standard deviations "
+        f"on both sides.{escape(names)}"
     )
 
 
 def _explained_note(display: AdditiveDisplay) -> str:
-    """Say how much of the scores the curves are."""
+    """State how much of the variance of the scores the curves explain."""
     shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
     return (
-        f"The sum of the effects of all columns has a squared correlation of {', '.join(shares)} "
-        "with the score over made-up rows, in which columns are independent and take all values "
-        "that are shown equally often; what is missing to 1 are interactions."
+        "The sum of the effects of all columns has a squared correlation of "
+        f"{', '.join(shares)} with the score on simulated rows, in which columns are "
+        "independent and take all displayed values equally often; the difference to 1 "
+        "is due to interactions."
     )
 
 
@@ -406,8 +409,8 @@ def _made_by() -> str:
     return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))
 
 
-# A reader who knows the seed can subtract the noise, and the ledger is internal to the data
-# curator.
+# Parameters that are not shown: a reader who knows the seed can subtract the noise, and the ledger
+# is internal to the data curator.
 _WITHHELD = frozenset({"ledger", "random_state"})
 # Parameters of the estimator in a search that are not used: the search has its own budget.
 _UNUSED = frozenset({"epsilon", "delta", *_WITHHELD})
@@ -460,7 +463,7 @@ def privacy_report(estimator: BaseEstimator) -> str:
 
 
 def _parameter_text(value: Any) -> str:
-    """Write a parameter; for an estimator, what a search uses of it."""
+    """Write a parameter; of an estimator in a search, only the parameters that the search uses."""
     if not hasattr(value, "get_params"):
         return repr(value)
     params = {
@@ -481,8 +484,8 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
         if steps:
             uncovered.append(
-                f"Not covered: {', '.join(steps)}. What these steps learnt from private rows, if "
-                "anything, has no protection."
+                f"Not covered: {', '.join(steps)}. Anything that these steps learnt "
+                "from private rows is not protected."
             )
         return inner, uncovered
     if hasattr(estimator, "best_estimator_"):
@@ -494,7 +497,7 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         return inner, uncovered
     check_is_fitted(estimator)
     raise ValueError(
-        f"{type(estimator).__name__} has no record of what it spent: privacy_report needs an "
+        f"{type(estimator).__name__} has no privacy record: privacy_report needs an "
         "estimator of this package, or a pipeline or a search around one"
     )
 

@@ -133,9 +133,9 @@ class LinearParts:
 
 
 def linear_parts(model: Any, asked: str) -> LinearParts:
-    """Decompose a fitted linear model, or a pipeline of scalers that ends in one.
+    """Decompose a fitted linear model, or a pipeline of scalers and such a model.
 
-    Refusals name the function that was `asked` for it.
+    Error messages name the function `asked`.
     """
     check_is_fitted(model)
     if hasattr(model, "learnt_part"):
@@ -146,7 +146,10 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     scalers = [step for step in steps[:-1] if step != "passthrough"]
     if not all(isinstance(scaler, ColumnScaler) for scaler in scalers):
-        raise ValueError(f"{asked} needs scalers of dp_halfspace.preprocessing in front of a model")
+        raise ValueError(
+            f"{asked} needs a model, or a pipeline of scalers of "
+            "dp_halfspace.preprocessing and a model"
+        )
     coefficients, intercepts = _linear_scores(steps[-1])
     if steps[-1].scaler_ is not None:
         scalers = [*scalers, steps[-1].scaler_]
@@ -159,21 +162,21 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
     kind = type(model).__name__
     if hasattr(model, "encoding_"):
         raise ValueError(
-            f"{kind} makes numbers of a table first and has no linear score of its columns: "
-            "TableEffectsDisplay shows their effects"
+            f"{kind} encodes the table first, so its score is not linear in the "
+            "columns: use TableEffectsDisplay, which shows their effects"
         )
     others = ("row_lengths_", "hidden_coef_", "monotone_")
     if any(hasattr(model, name) for name in others) or not hasattr(model, "coef_"):
         raise ValueError(
-            f"this {kind} has no linear score of the columns: take AdditiveDisplay, which shows "
-            "effects of any model"
+            f"this {kind} has no linear score of the columns: use AdditiveDisplay, "
+            "which shows effects of any model"
         )
     coefficients = np.atleast_2d(model.coef_)
     feature_map = getattr(model, "feature_map_", None)
     if feature_map is not None:
         if not getattr(feature_map, "is_linear", False):
             raise ValueError(
-                f"this {kind} is linear in features and not in columns: take AdditiveDisplay"
+                f"this {kind} is linear in features and not in columns: use AdditiveDisplay"
             )
         coefficients = coefficients / model.data_norm_
     return np.asarray(coefficients, dtype=np.float64), np.atleast_1d(model.intercept_)
@@ -317,15 +320,15 @@ def _size(known: FloatArray) -> float:
     return float(np.quantile(np.abs(known), _SIZE))
 
 
-# Names, values, limits of a plausible median, and sizes (NaN if none was learnt).
+# Names, values, limits of a plausible median, and sizes (NaN if no size was learnt).
 _Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray, FloatArray]
 
 
 def _of_table(model: Any, X: Any) -> _Columns:
-    """Return names, values and plausible ends of the columns of numbers of a table."""
+    """Return names, values and limits of the medians of the numeric columns of a table."""
     encoding, scales, frame = model.encoding_, model.column_scales_, read_frame(X)
     columns = encoding.numbers
-    learnt = set(map(str, dict(model.privacy_.public)["private_column_scales"]))
+    learnt = model._columns_in_learnt_scales
     positions = encoding.positions(frame)
     place = dict(zip((column.name for column in encoding.columns), positions, strict=True))
     values = [
@@ -342,12 +345,12 @@ def _of_table(model: Any, X: Any) -> _Columns:
 
 
 def _of_numbers(model: Any, X: Any) -> _Columns:
-    """Return names, values and plausible ends of the columns of a matrix."""
+    """Return names, values and limits of the medians of the columns of a matrix."""
     scaler: Any = getattr(model, "scaler_", None)
     if not hasattr(scaler, "center"):
         raise ValueError(
-            "model has no column scales to compare new rows with: it was fitted with a stated "
-            "data_norm, or is none of this package"
+            "model has no column scales to compare new rows with: it was fitted with "
+            "a stated data_norm, or is not a model of this package"
         )
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(scaler.center):
@@ -358,6 +361,6 @@ def _of_numbers(model: Any, X: Any) -> _Columns:
 
 
 def _far(center: NDArray[Any], scale: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """Return the ends beyond which a median is not plausible."""
+    """Return the limits beyond which a median is not plausible."""
     center, width = np.asarray(center, dtype=np.float64), np.asarray(scale, dtype=np.float64)
     return center - _FAR * width, center + _FAR * width

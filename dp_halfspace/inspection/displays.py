@@ -37,7 +37,7 @@ FloatArray = NDArray[np.float64]
 # larger epsilon gives the same noise in a mean. It is also the number of simulated rows on which
 # the sum of all effects is compared with the score.
 _MOST_ROWS = 4000
-# Words of a simulated column of texts.
+# Words of a simulated column of strings.
 _N_WORDS = 1000
 
 
@@ -80,12 +80,12 @@ def noise_deviations(
 
 
 def _size(curves: list[FloatArray]) -> float:
-    """Return the length of all numbers of all curves."""
+    """Return the Euclidean norm of all numbers of all curves."""
     return math.sqrt(sum(float(np.square(curve).sum()) for curve in curves))
 
 
 def _simulated_table(model: Any) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
-    """Return rows and labels, and the parameters of fits with as much noise as the model has."""
+    """Return rows, labels, and the parameters of fits with the same noise as the model."""
     n_samples = int(dict(model.privacy_.public)["n_samples"])
     n_rows, rng = min(n_samples, _MOST_ROWS), np.random.default_rng(0)
     columns = model.encoding_.columns
@@ -94,7 +94,7 @@ def _simulated_table(model: Any) -> tuple[NDArray[Any], NDArray[Any], dict[str, 
     for place, column in enumerate(columns):
         if column.kind != "drop":
             X[:, place] = list(_cells(column, n_rows, rng, scales))
-    # Columns as simulated, dates as numbers of days.
+    # Columns as simulated, with dates as numbers of days.
     schema = {str(place): _rule(column) for place, column in enumerate(columns)}
     probabilities = model.predict_proba(X).cumsum(axis=1)
     codes = (probabilities < rng.random((n_rows, 1))).sum(axis=1)
@@ -105,7 +105,7 @@ def _simulated_table(model: Any) -> tuple[NDArray[Any], NDArray[Any], dict[str, 
 
 
 def _budget(model: Any, n_samples: int, n_rows: int) -> dict[str, float]:
-    """Return the budget at which the noise in a mean of `n_rows` is that of all rows."""
+    """Return the budget that gives a mean of `n_rows` rows the noise of a mean of all rows."""
     epsilon, delta = float(model.privacy_.epsilon), resolved_delta(model.delta, n_samples)
     if n_rows < n_samples:
         more = n_samples / n_rows
@@ -116,7 +116,7 @@ def _budget(model: Any, n_samples: int, n_rows: int) -> dict[str, float]:
 def _cells(
     column: Column, n_rows: int, rng: np.random.Generator, scales: Iterator[tuple[float, float]]
 ) -> Any:
-    """Return entries of a column: normal ones in its units, or categories of one frequency."""
+    """Return entries of a column: normally distributed numbers, or equally frequent categories."""
     if column.is_number:
         centre, scale = next(scales)
         return np.clip(centre + scale * rng.standard_normal(n_rows), column.low, column.high)
@@ -315,7 +315,7 @@ class EpsilonAccuracyDisplay:
 
         kind = type(estimator).__name__
         if "epsilon" not in getattr(estimator, "get_params", dict)():
-            raise ValueError(f"estimator must have a parameter epsilon, which {kind} has not")
+            raise ValueError(f"estimator must have a parameter epsilon, which {kind} does not have")
         checked_size("n_repeats", n_repeats)
         title, results = kind if name is None else name, []
         for number in range(n_repeats):
@@ -479,7 +479,7 @@ class ColumnEffect:
 
     @property
     def is_noise(self) -> NDArray[np.bool_]:
-        """Which effects are within two standard deviations of the noise; none if it is unknown."""
+        """Whether each effect is within two standard deviations of the noise, if that is known."""
         if self.deviations is None:
             return np.zeros(self.effects.shape, dtype=bool)
         return np.asarray(np.abs(self.effects) <= BAND * self.deviations)
@@ -734,7 +734,7 @@ class TableEffectsDisplay(AdditiveDisplay):
 
 @dataclass(frozen=True, slots=True)
 class _Grids:
-    """Columns, rows in which one of them takes its values, its places, and the row without."""
+    """Columns, rows that vary one column each, the places of these rows, and an empty row."""
 
     columns: list[ColumnEffect]
     rows: list[NDArray[Any]]
@@ -742,7 +742,7 @@ class _Grids:
     empty: NDArray[Any]
 
     def add(self, column: ColumnEffect, rows: NDArray[Any], place: int) -> None:
-        """Take one more column, which is the one at `place` in `rows`."""
+        """Add a column, which has the position `place` in `rows`."""
         self.columns.append(column)
         self.rows.append(rows)
         self.places.append(place)
@@ -751,10 +751,10 @@ class _Grids:
 def _explained(
     model: Any, grids: _Grids, columns: Sequence[ColumnEffect]
 ) -> tuple[list[ColumnEffect], FloatArray]:
-    """Tell how much of the scores the effects of columns explain, each and all of them together.
+    """Return how much of the scores is explained by each effect, and by all effects together.
 
-    Over made-up rows, in which columns take the values that are shown of them, independently of
-    each other and all equally often: no row is read, and no effect has to be interpolated.
+    The scores are those of simulated rows, in which columns take their displayed values
+    independently and equally often. No data row is read, and no effect has to be interpolated.
     """
     rng = np.random.default_rng(0)
     rows, parts = np.repeat(grids.empty, _MOST_ROWS, axis=0), []
@@ -771,7 +771,7 @@ def _explained(
 
 
 def _squared_correlation(part: FloatArray, scores: FloatArray) -> FloatArray:
-    """Return the squared correlation of each column of one with that of the other, or zero."""
+    """Return the squared correlations of corresponding columns, or zero if one is constant."""
     part, scores = part - part.mean(axis=0), scores - scores.mean(axis=0)
     squares = np.square(part).sum(axis=0) * np.square(scores).sum(axis=0)
     return np.asarray(np.square((part * scores).sum(axis=0)) / np.maximum(squares, 1e-300))
@@ -804,7 +804,7 @@ def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
 
 
 def _dates(days: NDArray[np.float64]) -> list[Any]:
-    """Return dates, which a column reads in any format."""
+    """Return dates, which a column with any format can read."""
     return list(np.rint(days * _SECONDS_OF_A_DAY).astype("datetime64[s]"))
 
 
@@ -827,7 +827,7 @@ def _draw_effect(axis: Axes, column: ColumnEffect, score: int, color: str, label
 
 
 def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
-    """Label the values of a column, so that no label covers another."""
+    """Label the values of a column without overlapping labels."""
     from matplotlib import dates, ticker  # noqa: PLC0415 (optional dependency)
 
     if column.is_date:
@@ -852,7 +852,7 @@ def _shorten_label(label: str) -> str:
 
 
 def _short_number(value: float, place: int | None = None) -> str:
-    """Write a tick in few letters: 250k for 250,000."""
+    """Write a number with few characters: 250k for 250,000."""
     del place
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:

@@ -188,14 +188,14 @@ class Account:
             f"delta={cap.delta!r} is spent, and epsilon={left} at delta={kind!r} is left. "
         )
         if cap.adaptive and math.isinf(_as_gaussian(record.events)):
-            text += "An adaptive ledger takes Gaussian and pure DP releases only. "
+            text += "An adaptive ledger accepts Gaussian and pure DP releases only. "
         if float(most):
             return text + f"A {release} at delta={at!r} fits up to epsilon={most}"
         return text + f"No {release} fits any more"
 
 
 def _as_pure(events: Sequence[Event]) -> float:
-    """Sum of the epsilons, rounded up; infinity if a release is not pure DP."""
+    """Return the sum of the epsilons, rounded up, or infinity if a release is not pure DP."""
     total = Fraction(0)
     for event, count in single_runs(events).items():
         if isinstance(event, Pure | Exponential) and math.isfinite(event.epsilon):
@@ -206,7 +206,7 @@ def _as_pure(events: Sequence[Event]) -> float:
 
 
 def _as_gaussian(events: Sequence[Event]) -> float:
-    """Mu of one Gaussian release that costs at least as much as all events, in any order."""
+    """Return mu of one Gaussian release that costs at least as much as all events, in any order."""
     total = 0.0
     for event, count in single_runs(events).items():
         if isinstance(event, Gaussian):
@@ -214,7 +214,7 @@ def _as_gaussian(events: Sequence[Event]) -> float:
         elif isinstance(event, Pure | Exponential):
             mu = (_MU_OF_PURE if isinstance(event, Pure) else _MU_OF_EXPONENTIAL) * event.epsilon
         elif isinstance(event, Either):
-            mu = max(event.mu, _MU_OF_PURE * event.epsilon)
+            mu = max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)
         else:
             return math.inf
         mu = max(mu, _SMALLEST_MU) if mu else 0.0
@@ -288,7 +288,7 @@ class Spending:
 
 
 def _costliest(names: list[str], parts: Mapping[str, Counter[Event]], count: int) -> list[str]:
-    """Leave out parts that never cost more than `count` others that are kept."""
+    """Leave out parts that never cost more than each of `count` other parts, which are kept."""
     runs = {name: single_runs(_list_events(parts[name])) for name in names}
     kept: list[str] = []
     for name in sorted(names, key=lambda name: -_squares(runs[name])):
@@ -298,14 +298,14 @@ def _costliest(names: list[str], parts: Mapping[str, Counter[Event]], count: int
 
 
 def _squares(runs: Counter[Event]) -> float:
-    """Sum of mu^2 of all Gaussian releases, which determines their cost."""
+    """Return the sum of mu^2 of all Gaussian releases, which determines their cost."""
     return math.fsum(e.mu**2 * n for e, n in runs.items() if isinstance(e, Gaussian))
 
 
 def _is_no_costlier(one: Counter[Event], other: Counter[Event]) -> bool:
     """Whether each release of one list is matched by one in the other that costs at least as much.
 
-    The k-th largest are compared, of pure releases and of choices; others are to be equal.
+    The k-th largest pure releases and choices are compared; other events must be equal.
     """
 
     def as_large(runs: Counter[Event], event: Event) -> int:
@@ -338,5 +338,5 @@ def _describe_rule(part: Part) -> str:
 
 
 def _list_events(counts: Counter[Event]) -> list[Event]:
-    """List events, equal ones together."""
+    """Return events, with equal ones next to each other."""
     return [Repeated(event, n) if n > 1 else event for event, n in counts.items()]

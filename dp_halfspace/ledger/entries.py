@@ -35,11 +35,13 @@ class Part:
         check_text("name", self.name)
         if (self.fixed_by is None) == (self.n_records is None):
             raise ValueError(
-                "state how a record comes to its part, by exactly one of two: fixed_by names the "
-                "public fact that decides it and that stays when the record is replaced (the site "
-                "or the year of collection); n_records is the number of all records of the data "
-                "set, if the cells of a record decide it and every release about the part reads "
-                "all of them, those of other parts with weight zero"
+                "state how records are assigned to parts, by exactly one of fixed_by "
+                "and n_records. fixed_by names the public fact that determines the "
+                "part and remains when the record is replaced (the site or the year "
+                "of collection). n_records is the number of all records of the data "
+                "set, if the cells of a record determine its part; every release "
+                "about a part must then read all of them, those of other parts with "
+                "weight zero"
             )
         if self.fixed_by is not None:
             check_text("fixed_by", self.fixed_by)
@@ -72,12 +74,12 @@ class Annotation:
                 check_text(name, getattr(self, name))
 
     def to_json(self) -> str:
-        """Write what is stated as JSON."""
+        """Return the stated facts as JSON."""
         return json.dumps(_without_none(asdict(self)))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Annotation:
-        """Rebuild; ValueError if a field is unknown, as a newer version may have written it."""
+        """Rebuild an annotation; a field of a newer version is a ValueError."""
         unknown = set(data) - set(cls.__slots__)
         if unknown:
             raise ValueError(f"an entry states {sorted(unknown)}, which this version does not know")
@@ -86,7 +88,7 @@ class Annotation:
 
 
 def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is None, also inside."""
+    """Return a copy without entries that are None, also in nested dictionaries."""
     return {
         name: _without_none(value) if isinstance(value, Mapping) else value
         for name, value in data.items()
@@ -101,17 +103,17 @@ class LedgerEntry:
     Attributes
     ----------
     number : int
-        From 1 on.
+        Number of the entry, from 1 on.
     time : str
-        UTC, in ISO format.
+        Time of the charge in UTC, in ISO format.
     record : PrivacyRecord
-        What was charged.
+        The record that was charged.
     estimator : str or None
         Class or function that made the release.
     purpose, responsible : str or None
-        As stated by the handle that was charged.
+        Texts that were stated by the handle that was charged.
     part : str or None
-        Part of the data set that the release is about; None is the whole.
+        Part of the data set that the release is about; None is the whole data set.
     """
 
     number: int
@@ -123,7 +125,7 @@ class LedgerEntry:
     part: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; what is not stated is None."""
+        """Return plain data for JSON; facts that are not stated are None."""
         about = ("estimator", "purpose", "responsible", "part")
         texts = {name: getattr(self, name) for name in about}
         return {
@@ -151,7 +153,7 @@ def text_of(record: PrivacyRecord, about: Annotation) -> str:
 
 
 def parse_text(text: str) -> tuple[PrivacyRecord, Annotation]:
-    """Read what an entry stores, proving the claim of the record again."""
+    """Read a stored entry, and prove the claim of its record again."""
     data = json.loads(text)
     about = Annotation.from_dict(data.pop(_ABOUT, {}))
     return PrivacyRecord.from_dict(data), about

@@ -409,7 +409,7 @@ class PrivacyLedger:
 
     @property
     def adjacency(self) -> str:
-        """What the cap protects."""
+        """Adjacency of the guarantee."""
         return str(self._store.terms["adjacency"])
 
     @property
@@ -446,8 +446,9 @@ class PrivacyLedger:
             self._balance = balance.after([row], self.handle)
         else:
             raise BudgetError(
-                f"this release does not fit into what is left of epsilon={self.epsilon!r}, "
-                f"delta={self.delta!r} for {self.dataset!r}. " + account.refusal(record)
+                "this release exceeds the remaining budget of "
+                f"epsilon={self.epsilon!r}, delta={self.delta!r} for {self.dataset!r}. "
+                "" + account.refusal(record)
             )
 
     def spent(self, delta: float | None = None) -> float:
@@ -631,20 +632,22 @@ class PrivacyLedger:
         """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
         if not record.events:
             raise BudgetError(
-                "the record states no release, so that nothing would be charged whatever epsilon "
-                "it claims: list what is released as events, for example [Pure(epsilon)]"
+                "the record lists no events, so nothing would be charged for any "
+                "epsilon that it claims: list the releases as events, for example "
+                "[Pure(epsilon)]"
             )
         if record.noise == "seeded":
             raise BudgetError(
-                "a ledger refuses noise from a seed: whoever knows the seed can subtract it. Set "
-                "random_state=None for a release, or ledger=None to try things out"
+                "a ledger refuses noise from a seed, because anyone who knows the "
+                "seed can subtract it. Set random_state=None for a release, or "
+                "ledger=None for experiments"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
             unprotected = (
                 "the features" if "label" in record.adjacency else "all rows of one person"
             )
             raise BudgetError(
-                f"a release with adjacency {record.adjacency!r} promises nothing about "
+                f"a release with adjacency {record.adjacency!r} does not protect "
                 f"{unprotected}, which this ledger protects ({self.adjacency!r})"
             )
         part = self._about.part

@@ -32,7 +32,7 @@ _CSV_HEADER = (
 )
 _PAGE_HEADER = ("Entry", "Time (UTC)", "Release", "Purpose", "Responsible", "About")
 _WHOLE = "the whole data set"
-# Words for one event and for several.
+# Names of the kinds of events, in singular and plural.
 _WORDS: dict[type[Event], tuple[str, str]] = {
     Gaussian: ("Gaussian release", "Gaussian releases"),
     SampledGaussian: ("step on a secret record", "steps on secret records"),
@@ -40,7 +40,7 @@ _WORDS: dict[type[Event], tuple[str, str]] = {
     Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
     ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),
     RandomStopping: ("choice by random stopping", "choices by random stopping"),
-    Either: ("pure DP or Gaussian release", "pure DP or Gaussian releases"),
+    Either: ("choice or Gaussian release", "choices or Gaussian releases"),
 }
 
 
@@ -59,7 +59,7 @@ class Statement:
     parts: Sequence[Part] = ()
 
     def summary(self) -> str:
-        """Text with the guarantee, the entries and the remaining budget of a ledger."""
+        """Return a text with the guarantee, the entries and the remaining budget of a ledger."""
         state = describe_entries(len(self.entries), self._spent(), self.cap.delta)
         left = (f"  - {kind}: epsilon {epsilon}" for kind, epsilon in self._left())
         head = [f"Ledger of {self.dataset!r}: {state}.", f"Promise: {self._promise()}", "Left:"]
@@ -89,8 +89,8 @@ class Statement:
         entries = "<p>None: the ledger is new.</p>"
         if self.entries:
             entries = (
-                f"<p>Every epsilon is {at}, that of the cap. What a fit claims at a delta of its "
-                "own is among its details.</p>\n"
+                f"<p>Every epsilon is {at}, that of the total budget. The claim of a "
+                "fit at its own delta is in its details.</p>\n"
                 + "\n".join(["<table>", self._page_head(), *self._page_rows(), "</table>"])
             )
         sections = {
@@ -99,10 +99,11 @@ class Statement:
             f"and rounded up.</p>\n{table((at, spent))}",
             "What is left": table(*left),
             "Entries": entries,
-            "Digest": "<p>SHA-256 of the last entry and, through it, of all entries before and of "
-            "the terms, whose digest is the first: each covers the JSON text of [digest before, "
-            "number, time, record], in which the record holds everything that this page says of "
-            f"an entry.</p>\n<p><code>{self.digest}</code></p>",
+            "Digest": "<p>SHA-256 digest of the last entry, which covers all entries and the "
+            "terms: each digest is that of the JSON text of [previous digest, number, "
+            "time, record], in which the record contains everything that this page "
+            "states about an entry. The digest before the first entry is that of the "
+            f"terms.</p>\n<p><code>{self.digest}</code></p>",
             "Signed": table(("Name", ""), ("Place and date", ""), ("Signature", ""), kind="sign"),
         }
         day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
@@ -146,10 +147,10 @@ class Statement:
             yield most
 
     def _promise(self) -> str:
-        """Return the guarantee of the cap, in sentences."""
+        """Return the guarantee of the total budget in sentences."""
         cap = self.cap
         is_free = cap.adaptive or cap.delta == 0.0
-        condition = "" if is_free else ", if their budgets did not follow earlier results"
+        condition = "" if is_free else ", if their budgets did not depend on earlier results"
         parts = self._spending().describe()
         return (
             f"All releases from this data set that are charged here are together ({cap.epsilon:g}, "
@@ -158,7 +159,7 @@ class Statement:
         )
 
     def _left(self) -> list[tuple[str, str]]:
-        """List kinds of one more release, each with the largest epsilon that is accepted."""
+        """Return the kinds of one further release, each with the largest accepted epsilon."""
         kinds = {"one more pure DP release": 0.0}
         if self.cap.delta > 0.0:
             kinds[f"or one more Gaussian release at delta {self.cap.delta:g}"] = self.cap.delta
@@ -176,14 +177,15 @@ class Statement:
     def _other_deltas(self) -> str:
         """Explain why other deltas have other epsilons."""
         return (
-            f"Spent and left are stated at delta {self.cap.delta:g}, that of the cap. The same "
-            "noise has a larger epsilon at a smaller delta, so that remaining(delta) for a smaller "
-            "delta may exceed the epsilon of the cap, and charges no more than is left."
+            f"Spent and left are stated at delta {self.cap.delta:g}, that of the total "
+            "budget. The same noise has a larger epsilon at a smaller delta, so "
+            "remaining(delta) for a smaller delta may exceed the total epsilon, and "
+            "such a release charges no more than is left."
         )
 
 
 def _describe_release(entry: LedgerEntry) -> str:
-    """Describe in words what was released by which estimator."""
+    """Describe a release and the estimator that made it."""
     who = "A release" if entry.estimator is None else entry.estimator
     counts = Counter[type[Event]]()
     for event, count in single_runs(entry.record.events).items():
@@ -201,7 +203,7 @@ def _list_events(record: PrivacyRecord) -> str:
 
 
 def describe_entries(count: int, spent: float, delta: float) -> str:
-    """Return how much is spent, in words, and at which delta."""
+    """Describe the spent budget and its delta."""
     if not count:
         return "new, no entry"
     entries = "1 entry" if count == 1 else f"{count} entries"

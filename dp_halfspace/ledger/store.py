@@ -30,7 +30,7 @@ from dp_halfspace.privacy.record import ADJACENCIES
 # "dphl" in the header of a file, which identifies it before SQLite opens it.
 _APPLICATION = 0x6470686C
 _FORMAT = 2
-# How long a connection waits for others.
+# Seconds that a connection waits for others.
 _WAIT_SECONDS = 60.0
 # Suffixes of the files that SQLite keeps next to an open database.
 COMPANIONS = ("-journal", "-wal", "-shm")
@@ -126,7 +126,7 @@ class MemoryStore(_HasTerms):
             yield transaction
             # Only a signal handler of this thread can have run in between; its entries are kept.
             if self._rows is not begun:
-                raise BudgetError("another charge came in the middle of this one: charge again")
+                raise BudgetError("another charge interrupted this one: charge again")
             self._rows = begun + transaction.added
 
 
@@ -156,7 +156,7 @@ class LostStore:
 
 
 class _Account(NamedTuple):
-    """The one row of a file about itself: terms, their digest, and which entry is the last."""
+    """The single row about a ledger in its file: terms, their digest, and the last entry."""
 
     terms: str
     digest: str
@@ -240,7 +240,7 @@ class FileStore(_HasTerms):
     def open(cls, path: Path) -> FileStore:
         """Open an existing file, which is read and not modified.
 
-        Raises ValueError if it is no ledger, or damaged.
+        A file that is no ledger, or is damaged, raises a ValueError.
         """
         if not path.exists():
             raise FileNotFoundError(f"there is no ledger at {path}")
@@ -253,8 +253,9 @@ class FileStore(_HasTerms):
             raise ValueError(f"{path} is not a privacy ledger of this version")
         if version == 1:
             raise ValueError(
-                f"{path} was made by an earlier version, in which a ledger had no digest of its "
-                "terms: make a new one, whose cap is what this one has left by that version"
+                f"{path} was made by an earlier version, in which a ledger had no "
+                "digest of its terms: create a new ledger with the remaining budget "
+                "that the earlier version states"
             )
         try:
             with _connected, closing(_connect(path)) as connection:
@@ -302,9 +303,9 @@ class FileStore(_HasTerms):
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        """As for the other stores; an error of SQLite becomes a BudgetError.
+        """Exclude all other writers, as in other stores; an error of SQLite becomes a BudgetError.
 
-        Raises ValueError if the file is that of another ledger, or is damaged.
+        A file of another ledger, or a damaged file, raises a ValueError.
         """
         try:
             with _connected:

@@ -1,4 +1,4 @@
-"""Checked held-out records, the model output for each of them, and scores of groups of them.
+"""Validated held-out records, the model outputs for them, and scores by group.
 
 A record is in one group, so one noisy table of confusions for each group has the sensitivity of one
 table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
@@ -78,7 +78,7 @@ class HeldOut:
 
 
 def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, *labels: Any) -> Any:
-    """Call a function of a model with the rows first, as chunks are mapped."""
+    """Call a function of a model with the rows as the first argument, as for chunks."""
     return outcome(model, X, *labels)
 
 
@@ -103,9 +103,9 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     return HeldOut(X, codes, classes, people, order)
 
 
-# Name of the group of records whose value is not in the public list.
+# Name of the group of all records with a value outside the public list.
 OTHER = "other"
-# Probability that the intervals of the gaps of all pairs do not all cover.
+# Probability that some interval of a gap does not contain the gap.
 _MISSED = 0.05
 
 
@@ -179,7 +179,7 @@ class PrivateGroupScore:
         if found:
             lines += ["Gaps that are not zero (95 % for all pairs at once):", *found]
         else:
-            lines.append("No gap between two groups is told apart from zero.")
+            lines.append("No gap between two groups is significantly different from zero.")
         return "\n".join(lines)
 
 
@@ -219,7 +219,7 @@ def _named_column(name: str, X: Any) -> Any:
         frame = read_frame(X)
         if name in frame.names:
             return frame.columns[frame.names.index(name)]
-    raise ValueError(f"by={name!r} is no column of X: give the group of each record instead")
+    raise ValueError(f"by={name!r} is not a column of X: give the group of each record instead")
 
 
 def group_score(

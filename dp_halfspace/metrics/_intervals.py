@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from dp_halfspace.metrics._tallies import COUNT, LARGEST_LOG_LOSS, RIGHT, SCALE
 
-# Value, low end, high end.
+# Value, lower end and upper end.
 Estimate = tuple[Any, Any, Any]
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Quadratic = tuple[float, float, float]

@@ -142,8 +142,8 @@ class PrivateScore:
             )
         if self.is_uninformative:
             said.append(
-                "An interval that holds every possible value is uninformative: the noise hides "
-                "that number. More records or a larger epsilon would show it."
+                "An interval that contains every possible value is uninformative: its "
+                "noise is too large. Use more records or a larger epsilon."
             )
         return "\n".join(said)
 
@@ -327,7 +327,9 @@ def private_score(
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
-            raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
+            raise ValueError(
+                "groups needs delta > 0: the noise of pure DP is for counts of whole records"
+            )
         tables = metrics if by is None else [_TABLE_OF_GROUPS]
         jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
         record = PrivacyRecord(

@@ -35,7 +35,7 @@ AnyPlan = TypeVar("AnyPlan", bound=PublicPlan)
 
 
 def _inner_has(name: str) -> Callable[[Any], bool]:
-    """Make a check whether the model inside has a method."""
+    """Return a check whether the wrapped model has a method."""
 
     def check(outer: Any) -> bool:
         getattr(outer._inner, name)
@@ -51,7 +51,7 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
 
     @property
     def _inner(self) -> Any:
-        """The wrapped model; for a fitted search the best run."""
+        """The wrapped model, or the best run of a fitted search."""
         return getattr(self, "best_estimator_", self.estimator)
 
     @available_if(_inner_has("predict_proba"))
@@ -87,7 +87,7 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if not hasattr(self.estimator, "__sklearn_tags__"):
-            # A model of another library says nothing of itself.
+            # A model of another library may not declare its features.
             return tags
         inner = get_tags(self.estimator)
         tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
@@ -107,7 +107,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     _methods: tuple[str, ...] = ("predict_proba",)
 
     def _check_model(self) -> NDArray[Any]:
-        """Refuse what is not a fitted classifier with the methods that are needed."""
+        """Refuse an object that is not a fitted classifier with the required methods."""
         name = type(self).__name__
         kind = type(self.estimator).__name__
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "predict"):
@@ -167,10 +167,10 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         return self
 
     def _warn_of_plan(self, plan: AnyPlan, data: HeldOut) -> None:
-        """Warn, by public numbers alone and before anything is spent, if it can say nothing."""
+        """Warn, by public numbers only and before anything is spent, if nothing can be learned."""
 
     def _warn_of_release(self, plan: AnyPlan, data: HeldOut) -> None:
-        """Warn, by what was released alone, where it says nothing."""
+        """Warn, by released values only, if the release is uninformative."""
 
     @fit_context(prefer_skip_nested_validation=False)
     def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
@@ -204,7 +204,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     def _plan_fit(
         self, X: Any, y: ArrayLike, groups: Any
     ) -> tuple[HeldOut, AnyPlan, PrivacyRecord]:
-        """Check the records and fix every public number of a fit."""
+        """Validate the records and fix every public number of a fit."""
         classes = self._check_model()
         self._check_classes(classes)
         data = held_out(self.estimator, X, y, groups)
@@ -225,7 +225,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     @property
     @abstractmethod
     def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """A function of model, rows, class indices and classes: what is made of each record."""
+        """Function of model, rows, class indices and classes: one outcome for each record."""
 
     @abstractmethod
     def _plan_release(self, data: HeldOut) -> AnyPlan:
@@ -237,12 +237,12 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns that the model takes."""
+        """Number of columns of the model."""
         return int(self.estimator.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns that the model takes, where it knows them."""
+        """Names of the columns of the model, if it stores them."""
         return np.asarray(self.estimator.feature_names_in_)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -250,12 +250,12 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
 
 
 def n_rows(X: Any) -> int:
-    """Return the number of rows of what a model takes."""
+    """Return the number of rows of any input of a model."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def events_of(*mechanisms: Any) -> tuple[Event, ...]:
-    """List what mechanisms cost."""
+    """Return the events of mechanisms."""
     return tuple(mechanism.event for mechanism in mechanisms)
 
 
@@ -272,12 +272,12 @@ _LEAST_MISSED = 1.25
 
 
 def rounded_up(number: float) -> float:
-    """Return the next multiple of the unit; at least one of them where it is tiny."""
+    """Return the next multiple of the unit, which is at least one unit."""
     return math.ceil(number * COUNT_GRID) / COUNT_GRID
 
 
 def rounded_down(number: float) -> float:
-    """Return the last multiple of the unit that is not larger."""
+    """Return the largest multiple of the unit that is not larger."""
     return math.floor(number * COUNT_GRID) / COUNT_GRID
 
 
@@ -328,7 +328,7 @@ class Slack:
 
     @property
     def usual_variance(self) -> float:
-        """Variance of the excess of the chosen candidate, where one stands at every rank."""
+        """Variance of the excess of the chosen candidate, if there is a candidate at every rank."""
         return 2.0 / self.rate**2
 
 
@@ -351,12 +351,12 @@ class MeanSlack:
 
     @property
     def step(self) -> float:
-        """Utility that a candidate loses against the next one: a weight of about nine tenths."""
+        """Loss of utility of a candidate relative to the next one: a weight of about .9."""
         return 0.0 if math.isinf(self.rate) else rounded_up(_STEP / self.rate)
 
     @property
     def odds(self) -> float:
-        """Bound on the weight of all candidates before one, in weights of that one."""
+        """Bound on the weight of all candidates before one, relative to the weight of that one."""
         return 1.0 / math.expm1(self.rate * self.step)
 
     @property
@@ -366,7 +366,7 @@ class MeanSlack:
             return 0.0
         if self.rate > _LARGEST_RATE_OF_TWO:
             return rounded_up(math.log1p(self.odds) / self.rate)
-        # The record that is left out changes the weights of others by at most this factor.
+        # A record that is left out changes the weights of others by at most this factor.
         moved = math.exp(self.rate)
         meeting = math.exp(self.rate * self.step) + 1.0 / moved
         odds = self.odds / (meeting * math.e * moved)
@@ -374,7 +374,7 @@ class MeanSlack:
 
     @property
     def least_missed(self) -> float:
-        """Records that the target must leave out, or the last candidate is to be chosen."""
+        """Records that the target must leave out; with fewer, the last candidate is chosen."""
         return _LEAST_MISSED * self.mean
 
     def for_failure(self, beta: float, steepness: float) -> float:

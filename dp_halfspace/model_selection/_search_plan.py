@@ -1,12 +1,12 @@
-"""What a private search is going to spend, found out before anything is spent, and its candidates.
+"""The plan of a private search, made before anything is spent, and its candidates.
 
 Every estimator says by its ``plan`` what a fit would release, with the real noise scales and
 without any noise. From these plans a budget is divided exactly.
 
-The number of candidates that run may be secret, and a reader who sees one line, warning, log entry
-or callback for each fit can count them. So steps are set to say nothing, and what they and the
-functions of a user print all the same is dropped. A score is a number that one record moves by at
-most one. Proof: ``docs/proofs/selection.md``, sections 7 and 10.
+The number of candidates that run may be secret, and it can be counted if each fit prints a line,
+warns, logs or calls a callback. Therefore steps are silenced, and the remaining output of steps and
+of functions of the user is dropped. One record changes a score by at most one. Proof:
+``docs/proofs/selection.md``, sections 7 and 10.
 """
 
 from __future__ import annotations
@@ -57,35 +57,35 @@ Probe: TypeAlias = Callable[[Params], PrivacyRecord]
 
 SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
 
-# Part of epsilon that one exponential mechanism takes: it costs three percent of mu.
+# Fraction of epsilon for one exponential mechanism, which costs three percent of mu.
 _CHOICE_SHARE = 0.1
-# Largest share of mu^2 for a noisy score.
+# Largest fraction of mu^2 for a noisy score.
 _SCORE_SHARE = 0.2
-# Largest share of a pure epsilon for it.
+# Largest fraction of a pure DP budget for a noisy score.
 _PURE_SCORE_SHARE = 0.1
-# Share of the records than which its noise need not be smaller.
+# The noise of a score need not be smaller than this fraction of the records.
 _PRECISION = 5e-4
-# Share of mu^2 for noise on all scores: half, as published, or as much as they can use.
+# Largest fraction of mu^2 for noise on all scores; one half is published.
 _SCORES_SHARE = 0.5
-# Shape of the distribution of the number of runs; a pure run costs 2 + shape times itself, and so
-# does the ratio of Jacobians of a perturbed objective.
+# Shape of the distribution of the number of runs. A pure DP run costs 2 + shape times its epsilon,
+# and so does the ratio of Jacobians of a perturbed objective.
 _SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
-# Least share of a Gaussian run that is tried.
+# Smallest fraction of the budget of a Gaussian run that is tried.
 _LEAST_SHARE = 0.1
-# How near a share is to the largest one.
+# Relative accuracy of the search for the largest fraction.
 _SHARE_TOLERANCE = 6e-4
-# Estimators refuse less.
+# Smallest epsilon that estimators accept.
 _LEAST_EPSILON = 1e-9
-# Up to so many candidates one exponential mechanism is the better choice.
+# Up to this number of candidates one exponential mechanism is better.
 _FEW = {"gaussian": 4, "mixed": 2, "pure": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """The public numbers of a search: its candidates with their budgets, and what it costs.
+    """The public numbers of a search: its candidates with their budgets, and its events.
 
-    The distribution is of the number of runs, None where every candidate is trained once. The
-    choice is of one candidate from all scores, or the noise on all scores or on one.
+    The distribution is that of the number of runs, or None if every candidate is trained once. The
+    choice is a selection of one candidate from all scores, or noise on all scores or on one.
     """
 
     candidates: tuple[Params, ...]
@@ -100,22 +100,23 @@ def check_around(estimator: Any) -> None:
     prefix, _ = model_inside(estimator)
     if not prefix:
         return
-    # Of the model itself, its own fit says what there is to say.
+    # The model warns or raises by itself.
     for finding in check_pipeline(clone(estimator).set_params(**{prefix[:-2]: "passthrough"})):
         raise ValueError(
-            f"the search covers the model and not what stands around it: {finding.step} reads "
-            f"{finding.reads}; use instead {finding.instead}"
+            "the budget of the search covers the model, and not the other steps: "
+            f"{finding.step} reads {finding.reads}; instead use {finding.instead}"
         )
     names = [name for name in estimator.get_params() if name.endswith("__epsilon")]
     if names != [f"{prefix}epsilon"]:
         raise ValueError(
             "a search has one budget, and the estimator takes several: "
-            f"{', '.join(sorted(names))}; use data_norm=None in the place of a PrivateScaler"
+            f"{', '.join(sorted(names))}; use data_norm=None instead of a "
+            "PrivateScaler"
         )
 
 
 class _Reached(Exception):
-    """Carries what the model of a pipeline is fitted to."""
+    """Carries the data to which the model of a pipeline is fitted."""
 
     def __init__(self, X: Any, y: Any) -> None:
         super().__init__()
@@ -126,15 +127,15 @@ class _Model(ClassifierMixin, BaseEstimator):
     """Replaces the model, and stops the fit of the steps before it."""
 
     def fit(self, X: Any, y: Any) -> NoReturn:
-        """Stop."""
+        """Stop with the data."""
         raise _Reached(X, y)
 
-    # Wrappers check whether a classifier has scores; they are never used.
+    # Wrappers check whether a classifier has scores; this one is never called.
     decision_function = fit
 
 
 def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
-    """Return what an unseeded fit would leave as its record; nothing is drawn or charged.
+    """Return the record that an unseeded fit would have; nothing is drawn or charged.
 
     Raises ValueError as the fit of the model would, for its parameters or the schema of the data.
     """
@@ -146,7 +147,7 @@ def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
 
 
 def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return what the steps hand to the model; they say nothing, as in a run."""
+    """Return the data that the steps pass to the model, without output, as in a run."""
     try:
         call_silently(lambda: steps.fit(X, y))
     except _Reached as stop:
@@ -155,7 +156,7 @@ def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def score_sensitivity(n_samples: int) -> float:
-    """Bound the change of a sum of one number in [0, 1] for each record, rounding included."""
+    """Bound the change of a sum of numbers in [0, 1], one for each record, with rounding errors."""
     return UP + n_samples * 2.0**-51
 
 
@@ -176,8 +177,8 @@ def plan_search(
 ) -> SearchPlan:
     """Divide a budget between the candidates and the choice among them.
 
-    The probe maps parameters of a candidate to the record that its fit would leave; the grid has
-    no budgets. Proofs: ``docs/proofs/selection.md``, sections 2, 7 and 8.
+    The probe maps parameters of a candidate to the record of its fit; the grid has no budgets.
+    Proofs: ``docs/proofs/selection.md``, sections 2, 7 and 8.
     """
     if math.isinf(epsilon):
         candidates, records = _Search(probe, grid, n_samples, epsilon, 0.0).plan_candidates(epsilon)
@@ -190,11 +191,12 @@ def plan_search(
         return search.noisy_scores()
     distribution = run_count_distribution(len(grid), miss, eta=_SHAPES[way])
     if way == "gaussian" and not search.stays_gaussian(distribution):
-        # With the budget of a run the table is one of few rows, for which there is a choice.
+        # At the budget of a run the table is a small one, which is fitted by a selection.
         if selection != "auto":
             raise ValueError(
-                "selection='random_stopping' leaves a run a budget at which a table of few rows is "
-                "fitted by one choice: use selection='exponential', or solver='noisy_gd'"
+                "selection='random_stopping' gives each run a budget at which a small "
+                "table is fitted by one selection: use selection='exponential', or "
+                "solver='noisy_gd'"
             )
         return search.exponential()
     return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](
@@ -213,13 +215,13 @@ class _Search:
     delta: float
 
     def plan_candidates(self, epsilon: float) -> PlannedCandidates:
-        """Give every candidate the same budget."""
+        """Assign the same budget to every candidate."""
         budget = {"epsilon": epsilon, "delta": self.delta}
         candidates = tuple({**params, **budget} for params in self.grid)
         return candidates, [self.probe(params) for params in candidates]
 
     def way(self, selection: str) -> str:
-        """Name the account: "exponential", "noisy_scores", or of random stopping one of three.
+        """Kind of accounting: "exponential", "noisy_scores", or one of three of random stopping.
 
         These are "pure", "gaussian" and "mixed".
         """
@@ -239,7 +241,7 @@ class _Search:
         return way
 
     def _name_stopping(self) -> tuple[str, str]:
-        """Name the account of random stopping, or say what it needs."""
+        """Name the accounting of random stopping, or raise an error with its requirements."""
         if self.delta == 0:
             return "pure", ""
         events = [record.events for record in self.plan_candidates(self.epsilon)[1]]
@@ -259,24 +261,24 @@ class _Search:
         return mu_train, mu_score
 
     def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
-        """Tell whether releases are still Gaussian with the budget of a run."""
+        """Return whether releases are still Gaussian with the budget of a run."""
         records = self.plan_candidates(run_epsilon(self._run_mu(distribution)[0], self.delta))[1]
         return all(_gaussian_cost(record.events) is not None for record in records)
 
     def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
-        """Plan random stopping if every run is Gaussian private; the costliest run counts."""
+        """Plan random stopping for Gaussian runs, by the cost of the costliest run."""
         mu_train, mu_score = self._run_mu(distribution)
         candidates, records = self.plan_candidates(run_epsilon(mu_train, self.delta))
         costs = [_gaussian_cost(record.events) for record in records]
         if None in costs:
-            raise RuntimeError("a candidate releases something else than it did with more budget")
+            raise RuntimeError("a candidate makes other releases than it did with a larger budget")
         worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * UP
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         events = (random_stopping_event(distribution, worst),)
         return SearchPlan(candidates, distribution, choice, events, records[0].adjacency)
 
     def mixed(self, distribution: RunCountDistribution) -> SearchPlan:
-        """Plan random stopping where every run releases the same, perturbed objectives too."""
+        """Plan random stopping for runs with equal releases, including perturbed objectives."""
         mu, mu_score = self._mu(distribution)
         mu_train = math.sqrt(mu * mu - mu_score * mu_score)
 
@@ -294,13 +296,13 @@ class _Search:
     def _mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
         """Return the mu of a Gaussian run, and of its noisy score.
 
-        A score need not be known better than a share of the records.
+        The noise of a score need not be smaller than a fraction of the records.
         """
         mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
         return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
-        """Plan random stopping where every run is pure DP."""
+        """Plan random stopping for pure DP runs."""
         run = self.epsilon / (2.0 + _SHAPES["pure"]) * WIDE_DOWN
         score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
         candidates, records = self.plan_candidates(run - score)
@@ -308,7 +310,7 @@ class _Search:
             if accounting.epsilon(record.events, 0.0) > (run - score) * FAR_UP:
                 raise RuntimeError("a candidate would spend more than it was given")
         choice = L2LaplaceNoise(score_sensitivity(self.n_samples), score)
-        # Rounded up: the cost of a run is at most run / WIDE_DOWN.
+        # The cost of a run is rounded up: it is at most run / WIDE_DOWN.
         return SearchPlan(
             candidates, distribution, choice, (Pure(self.epsilon),), records[0].adjacency
         )
@@ -319,7 +321,7 @@ class _Search:
         Wang, Zhu and Wang (2025), Algorithm 2; ``docs/proofs/selection.md``, section 7.
         """
         count, whole = len(self.grid), gdp_mu(self.epsilon, self.delta)
-        # One record moves each of the scores.
+        # One record changes each of the scores.
         sensitivity = scores_sensitivity(self.n_samples, count)
         precise = sensitivity / (_PRECISION * self.n_samples)
         choice = GaussianNoise(sensitivity, min(math.sqrt(_SCORES_SHARE) * whole, precise))
@@ -336,7 +338,7 @@ class _Search:
             each = (1.0 - _CHOICE_SHARE) * self.epsilon / len(self.grid) * WIDE_DOWN
             candidates, records = self.plan_candidates(each)
         else:
-            # Gaussian candidates would have this share of mu; others a little less.
+            # Gaussian candidates would get this fraction of mu, and others a little less.
             equal, whole = 1.0 / math.sqrt(len(self.grid)), gdp_mu(self.epsilon, self.delta)
             candidates, records = self._largest(everything, whole, _LEAST_SHARE * equal, equal)
         return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
@@ -348,12 +350,12 @@ class _Search:
         lower: float,
         upper: float,
     ) -> PlannedCandidates:
-        """Find the largest share of mu that every candidate can have within the budget, about."""
+        """Find approximately the largest fraction of mu for each candidate within the budget."""
 
         def plan_share(share: float) -> PlannedCandidates:
             return self.plan_candidates(run_epsilon(share * mu, self.delta))
 
-        plan_share(lower)  # a budget of next to nothing is refused in its own words
+        plan_share(lower)  # a budget close to zero is refused by a separate message
         try:
             share = accounting.calibrate(
                 lambda share: cost(plan_share(share)[1]),
@@ -371,7 +373,7 @@ class _Search:
 def _all_and(
     choice: ExponentialChoice | GaussianNoise,
 ) -> Callable[[Sequence[PrivacyRecord]], tuple[Event, ...]]:
-    """Add up what all candidates and the choice among them release."""
+    """Return the events of all candidates and of the choice among them."""
 
     def everything(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
         return (*(event for record in records for event in record.events), choice.event)
@@ -380,19 +382,19 @@ def _all_and(
 
 
 _ALIKE = (
-    "candidates that all release the same: leave out of the grid what changes the noise of a "
-    "perturbed objective (alpha='auto' chooses its regulariser), or use selection='exponential', "
-    "which divides the budget"
+    "candidates with the same releases: remove from the grid the parameters that "
+    "change the noise of a perturbed objective (alpha='auto' chooses its "
+    "regulariser), or use selection='exponential', which divides the budget"
 )
 
 
 def run_epsilon(mu: float, delta: float) -> float:
-    """Return the epsilon of a run that may cost a Gaussian signal to noise ratio."""
+    """Return the epsilon of a run that may cost a given mu."""
     epsilon = gdp_epsilon(mu, delta)
     if epsilon < _LEAST_EPSILON:
         raise BudgetError(
-            "the budget is too small for a search: one run would have next to nothing of it. Use "
-            "fewer candidates, a larger epsilon or a smaller delta"
+            "the budget is too small for a search: a single run would get almost none "
+            "of it. Use fewer candidates, a larger epsilon or a smaller delta"
         )
     return epsilon
 
@@ -412,17 +414,18 @@ Scoring: TypeAlias = str | Callable[..., ArrayLike]
 Run: TypeAlias = tuple[Any, float]
 Array: TypeAlias = NDArray[Any]
 
-# Values of these parameters in candidates, at every level: processes that a step starts would have
-# standard streams of their own.
+# Values of these parameters in candidates, at every level, because processes that a step starts
+# would have their own standard streams.
 _QUIET = {"verbose": False, "n_jobs": 1}
 _FAILED = (
-    "a step before the model, or the scoring, failed. Its message is left out, because it may "
-    "quote records: fit the steps by themselves, where only those who may see the records read it"
+    "a step before the model, or the scoring, failed. Its message is not shown, "
+    "because it may quote records. Fit the steps separately, where only people who "
+    "may see the records can read it"
 )
 
 
 def model_inside(estimator: Any) -> tuple[str, Any]:
-    """Find the model of this package at the end of a pipeline, and the prefix of its parameters."""
+    """Return the model of this package at the end of a pipeline, and its parameter prefix."""
     prefix = ""
     while not _is_private(type(estimator)):
         if getattr(estimator, "steps", None):
@@ -440,15 +443,15 @@ def model_inside(estimator: Any) -> tuple[str, Any]:
 
 
 def _is_private(kind: type) -> bool:
-    """Tell whether a class is a classifier of this package, and not one that inherits from it."""
+    """Return whether a class is a classifier of this package, and not a subclass of one."""
     is_classifier = issubclass(kind, SharedLedger) and issubclass(kind, ClassifierMixin)
     return is_classifier and library_of(kind) == "dp_halfspace"
 
 
 def call_silently(call: Callable[[], Result]) -> Result:
-    """Return what a call returns, and show nothing else of it.
+    """Return the result of a call, and drop its output.
 
-    Errors of this package name no values of records; others may quote them, and are replaced.
+    Errors of this package show no values of records. Other errors may quote them, and are replaced.
     """
     try:
         with drop_output():
@@ -456,21 +459,22 @@ def call_silently(call: Callable[[], Result]) -> Result:
     except Exception as error:
         if isinstance(error, MemoryError) or is_own(error):
             raise
-    # Outside the handler, so that the new error does not carry the old one.
+    # The error is raised outside the handler, so that it does not contain the original one.
     raise ValueError(_FAILED)
 
 
 def silence(candidate: Any) -> Any:
-    """Turn off what a candidate prints by its parameters and callbacks, in place."""
+    """Turn off the output of a candidate, by its parameters and callbacks, in place."""
     without_callbacks(candidate)
     settings = {name: _QUIET.get(_own_name(name)) for name in candidate.get_params()}
     return candidate.set_params(**{k: value for k, value in settings.items() if value is not None})
 
 
 def seed_steps(candidate: Any, prefix: str, source: ByteSource) -> None:
-    """Give seeds of their own to the steps before the model, which has the prefix, without one.
+    """Set the seed of each step without one, before the model, whose parameters have the prefix.
 
-    They would draw from the generator that numpy shares, which counts what was drawn.
+    They would otherwise draw from the global generator of numpy, whose state reveals the number of
+    draws.
     """
     for name, value in candidate.get_params().items():
         if _own_name(name) == "random_state" and not name.startswith(prefix) and value is None:
@@ -478,21 +482,22 @@ def seed_steps(candidate: Any, prefix: str, source: ByteSource) -> None:
 
 
 def restore_settings(best: Any, given: Any) -> None:
-    """Undo `silence` and `seed_steps` for the candidate that is released, by those of `given`."""
+    """Undo `silence` and `seed_steps` for the released candidate, by the settings of `given`."""
     kinds = {*_QUIET, "random_state"}
     params = {name: value for name, value in given.get_params().items() if _own_name(name) in kinds}
     best.set_params(**params)
 
 
 def _own_name(name: str) -> str:
-    """Return the name of a parameter without those of the steps that it is in."""
+    """Return the name of a parameter without the names of steps."""
     return name.rpartition("__")[2]
 
 
 def score_of(scoring: Scoring, model: Any, X: Any, y: ArrayLike) -> float:
     """Score a fitted model; larger is better.
 
-    A callable makes a number in [0, 1] for each record, from the record and the model alone.
+    A callable returns a number in [0, 1] for each record, computed from the record and the model
+    only.
     """
     if isinstance(scoring, str):
         indices, classes = class_indices(y, model.classes_)
@@ -504,19 +509,19 @@ def score_of(scoring: Scoring, model: Any, X: Any, y: ArrayLike) -> float:
 
 
 def _are_right(model: Any, X: Any, indices: Array, classes: Array) -> Array:
-    """Tell which records are predicted right."""
+    """Return which records are correctly predicted."""
     return np.asarray(class_indices(model.predict(X), classes)[0] == indices)
 
 
 def _count_right(model: Any, X: Any, indices: NDArray[np.intp], classes: NDArray[Any]) -> float:
-    """Count the records that are predicted right."""
+    """Count the correctly predicted records."""
     return float(_are_right(model, X, indices, classes).sum())
 
 
 def _sum_recalls(model: Any, X: Any, indices: NDArray[np.intp], classes: NDArray[Any]) -> float:
     """Add the recalls, times the size of the smallest class, over the number of classes plus one.
 
-    All candidates meet the same classes, so this ranks them by balanced accuracy.
+    All candidates are scored on the same classes, so this ranks them by balanced accuracy.
     """
     sizes = np.bincount(indices, minlength=len(classes))
     hits = indices[_are_right(model, X, indices, classes)]
@@ -525,9 +530,9 @@ def _sum_recalls(model: Any, X: Any, indices: NDArray[np.intp], classes: NDArray
 
 
 def _count_ordered_pairs(model: Any, X: Any, indices: Array, classes: Array) -> float:
-    """Count pairs of a positive and a negative record in order, ties half, over all records.
+    """Count ordered pairs of a positive and a negative record, ties as one half, over all records.
 
-    That is the area under the ROC curve times a number that is the same for all candidates.
+    The result is the area under the ROC curve times a number that is the same for all candidates.
     """
     del classes
     has_scores = hasattr(model, "decision_function")
@@ -579,13 +584,14 @@ class RobustAccuracy:
             raise ValueError("radius must be a number from 0 on, and norm 2 or 'inf'")
 
     def __call__(self, model: Any, X: Any, y: ArrayLike) -> NDArray[np.float64]:
-        """Return 1 for each record that stays right, else 0."""
+        """Return 1 for each record whose prediction remains correct, otherwise 0."""
         indices, classes = class_indices(y, model.classes_)
         scores, weights = np.asarray(model.decision_function(X)), model.coef_
         if len(classes) == 2:
             scores = np.outer(scores, [-0.5, 0.5])
             weights = np.vstack([-0.5 * weights, 0.5 * weights])
-        # A change of norm `radius` moves a difference of scores by the dual norm of the weights.
+        # A change of norm `radius` changes a difference of scores by `radius` times the dual norm
+        # of the weights.
         dual = 1 if self.norm == "inf" else 2
         changes = self.radius * np.linalg.norm(weights[:, None] - weights, dual, axis=2)
         own = np.take_along_axis(scores, indices[:, None], axis=1)
@@ -605,11 +611,12 @@ def run_candidates(
     noise: Mechanism | None = None,
     verbose: int = 0,
 ) -> Iterator[Run]:
-    """Train models and score them, in their order whatever the number of jobs.
+    """Train and score models, in the same order for every number of jobs.
 
-    The models are changed by their fits; scores are computed on the training rows. Without a seed
-    all randomness is the operating system's, drawn where it is used. The noise is for each score;
-    None where scores are not released one by one. A `verbose` joblib shows how many fits there are.
+    The models are fitted in place, and scores are computed on the training rows. Without a seed,
+    all randomness is drawn from the operating system where it is used. `noise` is added to each
+    score, or None if scores are not released one by one. With `verbose`, joblib shows the number of
+    fits.
     """
     tasks = (
         delayed(_train_and_score)(
@@ -630,10 +637,11 @@ def _train_and_score(
     noise: Mechanism | None,
     seed: tuple[int, int] | None,
 ) -> Run:
-    """Train one candidate and score it, with noise where each score is released.
+    """Train and score one candidate, with noise if each score is released.
 
-    Runs in a worker. Its randomness is drawn here, from the operating system. What the data's
-    schema and the parameters give reason to warn of was warned of when the search was planned.
+    The function runs in a worker, which draws its own randomness from the operating system.
+    Warnings about the schema of the data and about parameters were given when the search was
+    planned.
     """
     prefix, _ = model_inside(model)
     own = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"run {seed[1]}")

@@ -80,7 +80,7 @@ class _Plan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What the record says of a plan."""
+        """Public facts for the record."""
         return {"coverage": self.coverage, "by_class": self.by_class, "thresholds": self.borders}
 
 

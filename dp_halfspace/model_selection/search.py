@@ -105,11 +105,13 @@ def confidence_repeats(beta: float) -> int:
 
 @refuse_parameters(
     cv=(
-        "candidates are compared on the training rows, not on folds. Each fold would cost a fit of "
-        "its own, and a private score of a linear model on its own rows differs little from one on "
-        "others. For folds give GridSearchCV an estimator with a ledger that is charged each fit"
+        "candidates are compared on the training rows, not on folds: each fold would "
+        "need the budget of another fit, and a private score of a linear model on its "
+        "training rows differs little from that on other rows. For folds, use "
+        "GridSearchCV and an estimator with a ledger, which is charged for each fit"
     ),
-    refit="the best run is released as it was trained: another fit would cost another budget",
+    refit="the best run is released as it was trained, because another fit would need "
+    "another budget",
 )
 @dataclass(eq=False, repr=False)
 class PrivateSearchCV(WrappingClassifier):
@@ -446,7 +448,7 @@ class PrivateSearchCV(WrappingClassifier):
         order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
         chosen = (self._candidate(plan.candidates[index]) for index in order)
         with drop_output():
-            # What starts the runs must not count them either.
+            # The code that starts the runs must not reveal their number either.
             place, model = best_run(runs(chosen, noise=plan.choice), source)
         return order[place], model
 

@@ -68,7 +68,7 @@ class _Plan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What the record says of a plan."""
+        """Public facts for the record."""
         return {"target": self.target, "value": self.value, "thresholds": self.borders}
 
     @property
@@ -116,7 +116,7 @@ class _Plan:
         if self.count is not None:
             noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
             positives = min(max((count or 0.0) + noise, 1.0), float(n))
-            # Where the precision is met, at most the number of positives over tau are predicted
+            # If the precision is met, at most the number of positives over tau are predicted
             # positive.
             spread = (1.0 - tau) * positives * (1.0 if self.target == "precision" else tau)
         usual = math.sqrt(spread + self.variance)
@@ -325,8 +325,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
             self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
         elif is_infinite:
             warn_caller(
-                f"the threshold is infinite: {_who(plan)} record is predicted positive, which says "
-                f"nothing. {_MORE}"
+                f"the threshold is infinite: {_who(plan)} record is predicted positive. {_MORE}"
             )
 
     def _warn(self, plan: _Plan, unit: str, there: str, verb: str) -> None:

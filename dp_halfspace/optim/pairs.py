@@ -4,11 +4,11 @@
 minus the area under the ROC curve; the number of pairs is private, `Z` is public. A gradient reads
 the data twice and takes linear time in between, or sorts. No pass raises a warning.
 
-The logistic loss: as a function of one score the sum over all scores of the other class is smooth.
-Where a cell, two units wide, holds many scores it is added up at the Chebyshev points of the cell
-and interpolated from there, else at the scores themselves. Beyond 40 units the loss is a straight
-line. The error for each pair is below 1e-15 before rounding (``docs/proofs/pairwise.md``, section
-2).
+The logistic loss is a smooth function of both scores. Where a cell, two units wide, holds many
+scores, weights at the Chebyshev points of the cell replace them; the sum over all weights is added
+up at the Chebyshev points of the cells of the other class, and interpolated from there. Beyond 40
+units the loss is a straight line. The error for each pair is below 1e-15 before rounding
+(``docs/proofs/pairwise.md``, section 2).
 
 Piecewise quadratic losses are summed by sorting: of ``x = knot - (s_i - t_j)`` they are
 ``max(x, 0)^2``, or a parabola up to a width and a straight line from there. For each score the
@@ -45,6 +45,10 @@ _LARGEST_SCORE = 1e15
 _LEBESGUE = 2.97
 # Largest sum of the errors of the computed ones; the tests compute it, too.
 _BASIS_ERROR = 1e-13
+# Largest sum of the absolute Chebyshev coefficients of a slope in a cell; so do they.
+_COEFFICIENTS = 2.35
+
+Index: TypeAlias = NDArray[np.intp]
 
 # Product with the matrix of second derivatives l''(s_i - t_j) and with its transpose: maps
 # columns for the positive and for the negative scores to sums for the positive and for the
@@ -53,7 +57,7 @@ PairProduct: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, Fl
 
 # Numbers that are added one after the other; public, because it enters the bound on rounding
 # errors (docs/proofs/pairwise.md, Theorems 3 and 4).
-PAIR_BLOCK = 8192
+PAIR_BLOCK = 2048
 
 
 class PairSums(NamedTuple):
@@ -90,13 +94,16 @@ def chebyshev_points(p: int) -> FloatArray:
     return np.cos(np.pi * (np.arange(p) + 0.5) / p)
 
 
-def lagrange_basis(x: FloatArray, p: int) -> FloatArray:
-    """Return the Lagrange polynomials of the Chebyshev points, one row for each number."""
-    points = chebyshev_points(p)
+def chebyshev_transform(p: int) -> FloatArray:
+    """Return the matrix from values at `p` Chebyshev points to Chebyshev coefficients."""
     degrees = np.arange(p)
     share = np.full(p, 2.0 / p)
     share[0] = 1.0 / p
-    to_nodes = share[:, None] * np.cos(degrees[:, None] * np.arccos(points))
+    return np.asarray(share[:, None] * np.cos(degrees[:, None] * np.arccos(chebyshev_points(p))))
+
+
+def chebyshev_polynomials(x: FloatArray, p: int) -> FloatArray:
+    """Return the first `p` Chebyshev polynomials, one row for each degree."""
     values = np.empty((p, x.size))
     values[0] = 1.0
     values[1] = x
@@ -104,63 +111,130 @@ def lagrange_basis(x: FloatArray, p: int) -> FloatArray:
     for m in range(2, p):
         np.multiply(values[m - 1], double, out=values[m])
         values[m] -= values[m - 2]
-    return np.ascontiguousarray(values.T @ to_nodes)
+    return values
 
 
 def _are_small(positive: FloatArray, negative: FloatArray) -> bool:
-    """Tell whether all scores are finite, and doubles resolve their places."""
+    """Return whether all scores are finite, and doubles resolve their places."""
     return bool(max(np.abs(positive).max(), np.abs(negative).max()) <= _LARGEST_SCORE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Scores in cells two units wide, the interval of the Chebyshev points.
+
+    `order` arranges scores by cell; `places` are the arranged scores relative to the centres of
+    their cells. Cell ``k`` holds the scores from ``starts[k]`` to ``starts[k + 1]``.
+    """
+
+    order: Index
+    places: FloatArray
+    starts: list[int]
+    centres: FloatArray
+
+    def each(self) -> Iterator[tuple[float, slice]]:
+        """Yield the centre of each cell and the range of its scores."""
+        for centre, (lo, hi) in zip(self.centres.tolist(), pairwise(self.starts), strict=True):
+            yield centre, slice(lo, hi)
+
+
+def _find_cells(scores: FloatArray) -> _Cells:
+    """Arrange scores by cell, in the order of the cells."""
+    cells = np.floor(scores / 2.0)
+    lowest = cells.min()
+    is_narrow = cells.max() - lowest < 2**15
+    # Integers of 16 bits are sorted in linear time.
+    order = np.argsort((cells - lowest).astype(np.int16) if is_narrow else cells, kind="stable")
+    centres = 2.0 * cells[order] + 1.0
+    starts = np.flatnonzero(np.diff(centres, prepend=math.nan) != 0.0)
+    return _Cells(order, scores[order] - centres, [*starts.tolist(), scores.size], centres[starts])
+
+
+def _blocks(scores: slice) -> Iterator[slice]:
+    """Cut a range of scores into blocks."""
+    for start in range(scores.start, scores.stop, PAIR_BLOCK):
+        yield slice(start, min(start + PAIR_BLOCK, scores.stop))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Weighted points in place of the scores of one class: the scores, or the nodes of a cell."""
+
+    centres: FloatArray
+    places: FloatArray
+    weights: FloatArray
+
+    def near(self, centre: float) -> slice:
+        """Return the range of the points that a cell sees on the curved part of the loss."""
+        ends = np.searchsorted(self.centres, (centre - _FAR, centre + _FAR))
+        return slice(*ends.tolist())
+
+
+def _condense(cells: _Cells, n_nodes: int, columns: FloatArray) -> _Sources:
+    """Replace scores by weights at the Chebyshev points of their cell, where it holds many.
+
+    A polynomial of low degree has the same sum, weighted by `columns`, over both.
+    """
+    points, transform = chebyshev_points(n_nodes), chebyshev_transform(n_nodes)
+    centres, places, weights = [], [], []
+    for centre, scores in cells.each():
+        if scores.stop - scores.start <= n_nodes:
+            places.append(cells.places[scores])
+            weights.append(columns[cells.order[scores]])
+        else:
+            moments = np.zeros((n_nodes, columns.shape[1]))
+            for block in _blocks(scores):
+                values = chebyshev_polynomials(cells.places[block], n_nodes)
+                moments += values @ columns[cells.order[block]]
+            places.append(points)
+            weights.append(transform.T @ moments)
+        centres.append(np.full(places[-1].size, centre))
+    return _Sources(np.concatenate(centres), np.concatenate(places), np.concatenate(weights))
+
+
 def _evaluate(
-    targets: FloatArray, n_nodes: int, function: Callable[[float, FloatArray], FloatArray]
+    cells: _Cells, n_nodes: int, function: Callable[[float, FloatArray], FloatArray]
 ) -> FloatArray:
     """Return the values of a smooth function at scores, by interpolation where there are many.
 
-    The function takes the centre of a cell and k places round it, and returns k rows.
+    The function takes the centre of a cell and k places relative to it, and returns k rows.
     """
-    order = np.argsort(targets)
-    # A cell is two units wide, as wide as the interval of the Chebyshev points.
-    cells = np.floor(targets[order] / 2.0)
-    starts = np.flatnonzero(np.diff(cells, prepend=math.nan) != 0.0).tolist()
+    points, transform = chebyshev_points(n_nodes), chebyshev_transform(n_nodes)
     out = []
-    for lo, hi in pairwise([*starts, targets.size]):
-        centre = 2.0 * float(cells[lo]) + 1.0
-        places = targets[order[lo:hi]] - centre
-        if hi - lo <= n_nodes:
-            out.append(function(centre, places))
+    for centre, scores in cells.each():
+        if scores.stop - scores.start <= n_nodes:
+            out.append(function(centre, cells.places[scores]))
             continue
-        values = function(centre, chebyshev_points(n_nodes))
-        for start in range(0, places.size, PAIR_BLOCK):
-            out.append(lagrange_basis(places[start : start + PAIR_BLOCK], n_nodes) @ values)
+        coefficients = transform @ function(centre, points)
+        for block in _blocks(scores):
+            values = chebyshev_polynomials(cells.places[block], n_nodes)
+            out.append(values.T @ coefficients)
     found = np.concatenate(out)
-    found[order] = found.copy()
+    found[cells.order] = found.copy()
     return found
 
 
-def _blocks_near(centre: float, sources: FloatArray) -> Iterator[slice]:
-    """Yield blocks of the sorted scores that a cell sees on the curved part of the loss."""
-    lo, hi = np.searchsorted(sources, (centre - _FAR, centre + _FAR)).tolist()
-    for start in range(lo, hi, PAIR_BLOCK):
-        yield slice(start, min(start + PAIR_BLOCK, hi))
+def _sum_softplus(targets: _Cells, sources: _Cells, sign: float) -> FloatArray:
+    """Return two columns: the sum of ``log(1 + exp(-x))`` and its slope by `x`.
 
-
-def _sum_softplus(targets: FloatArray, sources: FloatArray) -> FloatArray:
-    """Return two columns: the sum of ``log(1 + exp(source - target))`` and its slope."""
-    sources = np.sort(sources)
+    `x` is ``target - source``, or ``source - target`` if `sign` is -1.
+    """
+    seen = _condense(sources, NODES, np.ones((sources.order.size, 1)))
+    scores = seen.centres + seen.places
     # From one of the scores, so that a common shift does not cancel.
-    origin = float(sources[sources.size // 2])
-    tail = np.append(np.cumsum((sources - origin)[::-1])[::-1], 0.0)
+    origin = float(scores[scores.size // 2])
+    weights = seen.weights[:, 0]
+    before = prefix_sums(np.column_stack([weights, weights * (scores - origin)]))
 
     def sums(centre: float, places: FloatArray) -> FloatArray:
-        above = int(np.searchsorted(sources, centre + _FAR))
-        beyond = float(sources.size - above)
-        values = tail[above] - beyond * ((centre - origin) + places)
+        near = seen.near(centre)
+        beyond, total = before[-1] - before[near.stop] if sign > 0.0 else before[near.start]
+        values = sign * (total - beyond * ((centre - origin) + places))
         slopes = np.full(places.size, -beyond)
-        for block in _blocks_near(centre, sources):
-            x = places[:, None] - (sources[block] - centre)
-            values += softplus(x, 0.0).sum(axis=1)
-            slopes += softplus_slope(x, 0.0).sum(axis=1)
+        for block in _blocks(near):
+            x = sign * (places[:, None] - ((seen.centres[block] - centre) + seen.places[block]))
+            values += softplus(x, 0.0) @ weights[block]
+            slopes += softplus_slope(x, 0.0) @ weights[block]
         return np.column_stack([values, slopes])
 
     return _evaluate(targets, NODES, sums)
@@ -181,9 +255,9 @@ def logistic_pairs(
         if not _are_small(positive, negative):
             unknown = (np.full(scores.size, math.nan) for scores in (positive, negative))
             return PairSums(math.nan, *unknown)
-        values, slopes = _sum_softplus(positive, negative).T
-        # Seen from the negative scores, the order is reversed.
-        return PairSums(float(values.sum()), slopes, -_sum_softplus(-negative, -positive)[:, 1])
+        p_cells, q_cells = _find_cells(positive), _find_cells(negative)
+        values, slopes = _sum_softplus(p_cells, q_cells, 1.0).T
+        return PairSums(float(values.sum()), slopes, -_sum_softplus(q_cells, p_cells, -1.0)[:, 1])
 
 
 def logistic_rounding(n_samples: int) -> float:
@@ -192,8 +266,10 @@ def logistic_rounding(n_samples: int) -> float:
     For `n_samples` scores, the derivative by a score is off by at most the number of scores of the
     other class times this (``docs/proofs/pairwise.md``, Theorem 3).
     """
-    sums = PAIR_BLOCK + -(-n_samples // PAIR_BLOCK) + 60
-    return 1e-15 + (_LEBESGUE * sums * 2.0**-53 + _BASIS_ERROR) * 1.01
+    sums = (PAIR_BLOCK + -(-n_samples // PAIR_BLOCK) + 60) * 2.0**-53
+    products = 2.0 * NODES**2 * 2.0**-53
+    at_points = (_COEFFICIENTS + _LEBESGUE) * sums + products + _BASIS_ERROR
+    return 1e-15 + 1.01 * (_LEBESGUE * at_points + 2.0 * products + _BASIS_ERROR)
 
 
 def logistic_curvature(
@@ -204,29 +280,28 @@ def logistic_curvature(
     is_empty = positive.size == 0 or negative.size == 0
     is_known = not is_empty and _are_small(positive, negative)
 
-    def multiply(targets: FloatArray, sources: FloatArray, columns: FloatArray) -> FloatArray:
-        if not is_known:
-            return np.full((targets.size, columns.shape[1]), 0.0 if is_empty else math.nan)
-        order = np.argsort(sources)
-        sources, columns = sources[order], columns[order]
+    def multiply(targets: _Cells, sources: _Cells, columns: FloatArray) -> FloatArray:
+        seen = _condense(sources, CURVATURE_NODES, columns)
 
         def sums(centre: float, places: FloatArray) -> FloatArray:
             total = np.zeros((places.size, columns.shape[1]))
-            for block in _blocks_near(centre, sources):
-                x = places[:, None] - (sources[block] - centre)
-                total += softplus_curvature(x, 0.0) @ columns[block]
+            for block in _blocks(seen.near(centre)):
+                x = places[:, None] - ((seen.centres[block] - centre) + seen.places[block])
+                total += softplus_curvature(x, 0.0) @ seen.weights[block]
             return total
 
         return _evaluate(targets, CURVATURE_NODES, sums)
 
     def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if not is_known:
+            unknown = 0.0 if is_empty else math.nan
+            at_positive = np.full((positive.size, u.shape[1]), unknown)
+            return at_positive, np.full((negative.size, v.shape[1]), unknown)
         with np.errstate(all="ignore"):
-            return multiply(positive, negative, u), multiply(negative, positive, v)
+            p_cells, q_cells = _find_cells(positive), _find_cells(negative)
+            return multiply(p_cells, q_cells, u), multiply(q_cells, p_cells, v)
 
     return product
-
-
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)

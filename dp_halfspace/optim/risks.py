@@ -225,8 +225,8 @@ def jacobian_floor(curvature: float, share: float) -> float:
     """
     if not share > 0.0:
         raise BudgetError(
-            "epsilon leaves nothing for a perturbed objective, which delta alone does not pay for: "
-            "give a larger epsilon, or data_norm, the PUBLIC scale of a row"
+            "epsilon is too small for a perturbed objective: give a larger epsilon, "
+            "or data_norm, the PUBLIC scale of a row"
         )
     return curvature * (math.exp(-share) / -math.expm1(-share))
 
@@ -323,7 +323,7 @@ def minimisers(
     """
     # Largest norm of a point at which a gradient is computed.
     farthest = radius + 2.0 * target / risk.total(ridge)
-    # Of two classes the second is the positive one; of more, each is set apart from the rest.
+    # With two classes, the second one is positive; with more, each class is compared with the rest.
     positives = [1] if risk.n_stacked == 1 else range(risk.n_stacked)
     solutions = []
     for index, k in enumerate(positives):
@@ -459,7 +459,7 @@ class MarginRisk(Risk):
         radius = minimiser_radius(self.loss, **sizes)
         if self.adversary is None:
             return radius
-        # Whatever holds every minimiser may be put into the right side: every round is a bound.
+        # The right side may contain any bound on all minimisers, so every round is a bound.
         for _ in range(_RADIUS_ROUNDS):
             margin = self._highest_margin(radius) * FAR_UP
             pull = self.loss.self_bound

@@ -538,7 +538,7 @@ _START_STEPS = 25
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """What a point has to meet; public."""
+    """Public requirements on a computed minimiser."""
 
     gradient: float
     norm: float

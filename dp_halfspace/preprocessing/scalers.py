@@ -60,8 +60,9 @@ def _refuse_sparse(X: Any) -> None:
     """Refuse sparse rows, which would not stay sparse."""
     if sparse.issparse(X):
         raise ValueError(
-            "X is a sparse matrix, whose zeros a centre would fill: scalers take dense columns. "
-            "Give sparse rows to an estimator as they are, with a public data_norm"
+            "X is a sparse matrix, and subtracting a centre would make it dense: "
+            "scalers need dense columns. Pass unscaled sparse rows to an estimator "
+            "with a public data_norm"
         )
 
 
@@ -95,7 +96,7 @@ class ColumnScaler(OneToOneFeatureMixin, DenseTransformer):
         del y
         n_columns = check_dense(self, X, reset=True).shape[1]
         if n_columns != len(self._scales()[0].center):
-            raise ValueError(f"X has {n_columns} columns, but center has another number of them")
+            raise ValueError(f"X has {n_columns} columns, but center has another number of entries")
         return self
 
     @abstractmethod
@@ -192,15 +193,6 @@ class ReleasedScaler(ColumnScaler):
                 "center and scale must have one number for each column; scale and clip are positive"
             )
         return ColumnScales(center, scale), float(self.clip)
-
-
-def scaler_of(scales: ColumnScales, feature_names: NDArray[Any] | None) -> ReleasedScaler:
-    """Return the fitted scaler of a classifier, made of released column scales."""
-    scaler = ReleasedScaler(scales.center, scales.scale)
-    scaler.n_features_in_ = len(scales.center)
-    if feature_names is not None:
-        scaler.feature_names_in_ = feature_names
-    return scaler
 
 
 @dataclass(eq=False, repr=False)
@@ -403,7 +395,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         budget = Budget.of(epsilon, delta)
         if budget.is_pure and people is not None:
-            raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
+            raise ValueError(
+                "groups needs delta > 0: the noise of pure DP is for counts of whole records"
+            )
         plan = plan_column_scales(n_samples, n_features, budget)
         record = PrivacyRecord(
             epsilon=epsilon,
@@ -421,7 +415,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
 @dataclass(frozen=True, slots=True)
 class RowLengths:
-    """Divisors of scores of rows, which are larger for rows far from the bulk of the data.
+    """Divisors of the scores of rows, which are larger for rows far from the typical ones.
 
     One plus the sum of ``asinh(x / data_norm / 2^exponent)^2``, times the length of ``(x /
     data_norm, constant)`` if there is a constant. They are positive, so no sign changes.
@@ -477,7 +471,7 @@ class CellScaler(OneToOneFeatureMixin, DenseTransformer):
     data_norm: float = 1.0
 
     def fit(self, X: Any, y: Any = None) -> CellScaler:
-        """Check `X`; no value is used."""
+        """Validate `X`; no value is used."""
         del y
         check_dense(self, X, reset=True)
         return self

@@ -26,6 +26,7 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    Repeated,
     SampledGaussian,
     contract,
     count_events,
@@ -39,6 +40,7 @@ from dp_halfspace.privacy.pld import (
     PLD,
     bounded_range_pld,
     compose,
+    either_pld,
     envelope,
     randomised_response_pld,
     sampled_gaussian_pld,
@@ -111,6 +113,8 @@ def _pld(event: Event, tail: float, cells: int) -> PLD:
         return bounded_range_pld(raise_underflow(event.epsilon), tail)
     if isinstance(event, SampledGaussian):
         return sampled_gaussian_pld(event.n_records, raise_underflow(event.mu), tail, cells)
+    if isinstance(event, Either):
+        return either_pld(raise_underflow(event.epsilon), raise_underflow(event.mu), tail, cells)
     terms, atoms = contract(event)
     pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
     return envelope(terms, atoms, tail, pairwise=pairwise, cells=cells)
@@ -175,12 +179,14 @@ class ProfileBound:
 class _Composition:
     """Everything that a list of events with finite parameters releases."""
 
-    discretised: Counted  # pure and exponential mechanisms, steps on sampled records
+    discretised: Counted  # events whose contract is not a sum of Gaussian terms
     sums: Counted  # events whose contract is a sum of Gaussian terms
     mu: float  # of all Gaussian events
     terms: tuple[Term, ...] | None  # of sums and Gaussian events multiplied out, if not too many
     pure: Fraction | None  # exact sum of all losses, if no Gaussian loss takes part
     pairwise: bool  # whether only convex functions of the loss are bounded
+    # An epsilon from which on another composition has the same delta.
+    beyond: tuple[Fraction, _Composition] | None
 
     def log_delta(self, epsilon: float, enough: float = -math.inf) -> float:
         """Logarithm of an upper bound of the smallest delta, or of any that is `enough`."""
@@ -197,6 +203,8 @@ class _Composition:
         """See `log_delta`; useless for a delta that is not far above `tail`."""
         if self.pure is not None and epsilon >= self.pure:
             return -math.inf
+        if self.beyond is not None and epsilon >= self.beyond[0]:
+            return self.beyond[1].log_delta_above(epsilon, tail, enough)
         exact = self._exact(tail)
         value = 0.0 if exact is None else exact.log_delta(epsilon)
         if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
@@ -227,9 +235,9 @@ class _Composition:
         return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE)
 
 
-def _costs(event: Pure | Exponential | SampledGaussian) -> bool:
+def _costs(event: Discretised) -> bool:
     """Whether an event has any loss."""
-    return (event.mu if isinstance(event, SampledGaussian) else event.epsilon) > 0.0
+    return largest_loss(event) > 0.0
 
 
 def _compose(events: Iterable[Event]) -> _Composition | None:
@@ -248,7 +256,25 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
         None if terms is None else tuple(terms),
         sum(losses, Fraction(0)) if len(losses) == len(counts) else None,
         any(isinstance(e, ObjectivePerturbation) and e.pairwise for e, _ in sums),
+        _without_choice(counts),
     )
+
+
+def _without_choice(counts: Counted) -> tuple[Fraction, _Composition] | None:
+    """From the sum of all other losses and the range of the choice on, only its mu counts.
+
+    For one event of two kinds among events of bounded loss: ``docs/proofs/accounting.md``,
+    section 12.
+    """
+    others = [(e, n) for e, n in counts if not isinstance(e, Either)]
+    choices = [(e, n) for e, n in counts if isinstance(e, Either)]
+    losses = [(largest_loss(e), n) for e, n in others]
+    if [n for _, n in choices] != [1] or not all(math.isfinite(loss) for loss, _ in losses):
+        return None
+    (choice, _), *_ = choices
+    least = sum((Fraction(loss) * n for loss, n in losses), Fraction(choice.epsilon))
+    gaussian = _compose([Gaussian(choice.mu), *(Repeated(e, n) for e, n in others)])
+    return None if gaussian is None else (least, gaussian)
 
 
 def round_up(value: Fraction) -> float:
@@ -500,9 +526,9 @@ def mu_beside(choice: float, epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def mu_of_either(first: Event, choice: float, epsilon: float, delta: float) -> float:
-    """Return the Gaussian signal to noise ratio behind a release that may lead to pure epsilon.
+    """Return the Gaussian signal to noise ratio behind a release that may lead to a choice.
 
-    `first` is what is released before, `choice` the epsilon of the other kind of releases.
+    `first` is what is released before, `choice` the epsilon of the exponential mechanism.
     """
 
     def events(mu: float) -> tuple[Event, ...]:

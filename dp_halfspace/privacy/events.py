@@ -1,8 +1,8 @@
 """Privacy events: every release as a small immutable object.
 
-The contract of an objective perturbation, of a selection, or of one of two kinds of releases is a
-sum of terms (weight, shift, mu), each for the profile ``weight * delta_mu(epsilon - shift)``; sums
-of several events multiply out (``docs/proofs/accounting.md``, section 5).
+The contract of an objective perturbation or of a selection is a sum of terms (weight, shift, mu),
+each for the profile ``weight * delta_mu(epsilon - shift)``; sums of several events multiply out
+(``docs/proofs/accounting.md``, section 5).
 """
 
 from __future__ import annotations
@@ -334,13 +334,13 @@ class ObjectivePerturbation(_Plain):
 class Either(_Plain):
     """One of two kinds of releases; what was released before decides which.
 
-    Contract: what follows is purely `epsilon`-differentially private, or it is `mu`-Gaussian
-    differentially private. The profile is bounded by the sum of both.
+    Contract: what follows is one release of bounded range `epsilon`, or it is `mu`-Gaussian
+    differentially private. The profile is bounded by the larger of both.
 
     Parameters
     ----------
     epsilon : float
-        Bound of the absolute loss of all releases of the first kind, >= 0.
+        Bound of the range of the loss of the one release of the first kind, >= 0.
     mu : float
         Signal to noise ratio of all releases of the second kind, >= 0.
 
@@ -352,7 +352,7 @@ class Either(_Plain):
     --------
     >>> from dp_halfspace.privacy import Either
     >>> Either(0.09, 0.02).describe()
-    'pure DP with |log-ratio| <= 0.09, or Gaussian noise with sensitivity / deviation = 0.02'
+    'exponential mechanism of range <= 0.09, or Gaussian noise with sensitivity / deviation = 0.02'
     """
 
     epsilon: float
@@ -361,7 +361,7 @@ class Either(_Plain):
     def describe(self) -> str:
         """One line for an auditor."""
         return (
-            f"pure DP with |log-ratio| <= {self.epsilon:.6g}, or Gaussian noise with "
+            f"exponential mechanism of range <= {self.epsilon:.6g}, or Gaussian noise with "
             f"sensitivity / deviation = {self.mu:.6g}"
         )
 
@@ -406,7 +406,7 @@ Event: TypeAlias = (
     | Repeated
 )
 # Their profiles are not sums of Gaussian ones, so their losses are discretised.
-Discretised: TypeAlias = Pure | Exponential | SampledGaussian
+Discretised: TypeAlias = Pure | Exponential | SampledGaussian | Either
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 # Ledgers of earlier versions use this name.
@@ -438,6 +438,8 @@ def _largest_parameter(event: Event) -> float:
         return event.epsilon
     if isinstance(event, SampledGaussian):
         return event.mu
+    if isinstance(event, Either):
+        return max(event.epsilon, event.mu)
     terms, atoms = contract(event)
     runs = event.mean_runs if isinstance(event, RandomStopping) else 0.0
     return max(runs, *itertools.chain(*terms), *itertools.chain(*atoms))
@@ -449,8 +451,6 @@ def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]
         return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if isinstance(event, ObjectivePerturbation):
         return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
-    if isinstance(event, Either):
-        return [(1.0, event.epsilon, 0.0), (1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if not isinstance(event, RandomStopping):
         raise TypeError(f"not a sum of Gaussian terms: {event!r}")
     step = event.log_ratio / len(event.shares)
@@ -460,10 +460,12 @@ def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]
 
 def largest_loss(event: Event) -> float:
     """Largest possible loss of an event; infinite if a Gaussian takes part."""
-    if isinstance(event, Pure | Exponential):
+    if isinstance(event, SampledGaussian | Either) and event.mu:
+        return math.inf
+    if isinstance(event, Pure | Exponential | Either):
         return event.epsilon
     if isinstance(event, SampledGaussian):
-        return math.inf if event.mu else 0.0
+        return 0.0
     terms, atoms = contract(event)
     if any(mu for _, _, mu in terms):
         return math.inf

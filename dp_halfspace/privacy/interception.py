@@ -40,7 +40,7 @@ class PureMechanism:
 
     @property
     def event(self) -> Pure:
-        """What the release costs: ``Pure(epsilon)``."""
+        """Event of the release: ``Pure(epsilon)``."""
         return Pure(self.epsilon)
 
 
@@ -52,7 +52,7 @@ class ExponentialMechanism:
 
     @property
     def event(self) -> Exponential:
-        """What all of the choice costs: ``Exponential(epsilon)``."""
+        """Event of the whole choice: ``Exponential(epsilon)``."""
         return Exponential(self.epsilon)
 
 

@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -22,10 +21,10 @@ from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import (
     Either,
     Event,
+    Exponential,
     Gaussian,
     Pure,
     SampledGaussian,
-    largest_loss,
     single_runs,
     total_mu,
 )
@@ -280,20 +279,20 @@ class Permit:
     def enter(self, choice: Either, events: Sequence[Event]) -> None:
         """Use up one of two kinds of releases, for `events` that its contract covers.
 
-        They are pure DP and their epsilons add up to no more than that of the choice, or
-        they are Gaussian and no more than its mu in quadrature. Which of the two may depend on
-        what was released, on nothing else of the data.
+        They are one exponential mechanism of no larger range, or they are Gaussian and no more than
+        its mu in quadrature. Which of the two may depend on what was released, on nothing else of
+        the data.
         """
         counts = tuple(single_runs(events).items())
-        losses = [(largest_loss(event), count) for event, count in counts]
-        if all(math.isfinite(loss) for loss, _ in losses):
-            total = sum(Fraction(loss) * count for loss, count in losses)
-            is_covered = total <= Fraction(choice.epsilon)
+        if all(isinstance(event, Gaussian) for event, _ in counts):
+            is_covered = total_mu(counts) <= choice.mu
         else:
-            is_gaussian = all(isinstance(event, Gaussian) for event, _ in counts)
-            is_covered = is_gaussian and total_mu(counts) <= choice.mu
+            # Ranges of several choices do not add up where a later one depends on an earlier one.
+            ((event, count), *others) = counts
+            is_covered = isinstance(event, Exponential) and event.epsilon <= choice.epsilon
+            is_covered = is_covered and count == 1 and not others
         if not is_covered:
-            raise RuntimeError(f"{choice} does not cover what is about to be released")
+            raise RuntimeError(f"{choice} does not cover the next release")
         self.consume(choice)
         with self._lock:
             self._unspent.update(single_runs(events))

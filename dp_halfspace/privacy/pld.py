@@ -18,7 +18,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.privacy.profiles import FloatArray, Term
+from dp_halfspace.privacy.profiles import LOG_SLACK, FloatArray, Term, log_gdp_delta
 
 # Cells of a discretised event; a sum has at most about four times as many.
 CELLS = 4096
@@ -193,9 +193,45 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
     cut = (1.0 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last))
     odds = np.exp(-step * np.arange(cells + 1))
     upper = _upper_part(PLD(step, 0, mass, tail, cut), 1.0 + odds)
-    both = np.concatenate([(upper.mass * odds)[:0:-1], upper.mass])
-    both[cells] += upper.mass[0]
-    return replace(upper, first=-cells, mass=both, error=_SAMPLED_ERROR)._trim_tails()
+    return _both_sides(replace(upper, error=_SAMPLED_ERROR), odds)
+
+
+def either_pld(epsilon: float, mu: float, tail: float, cells: int = CELLS) -> PLD:
+    """Loss of the larger profile of two: an exponential mechanism, and a Gaussian one.
+
+    The loss of the first up to the place where the profiles cross, of the second beyond; what is
+    left of the mass is where they cross. The bound of the range is a multiple of the step.
+    """
+    if mu == 0.0:
+        return bounded_range_pld(epsilon, tail)
+    epsilon = max(epsilon, _LEAST)
+    deviations = -float(ndtri(max(tail or _SMALLEST, 2.3e-308)))
+    top = max(epsilon, mu * (0.5 * mu + deviations))
+    if top > _FURTHEST:
+        return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
+    step = top / (cells * max(1.0, deviations / _USUAL_WIDTH) ** 2)
+    step = epsilon / math.ceil(epsilon / step) if epsilon >= step else step
+    mu = max(mu, _NARROWEST * step)
+    last = math.ceil(max(epsilon, mu * (0.5 * mu + deviations)) / step) + 1
+    ones = np.ones(1)
+    mass = _gaussian_masses((ones, 0.0 * ones, mu * ones), step, 0, last)
+    cut = float(ndtr(0.5 * mu - last * step / mu))
+    upper = PLD(step, 0, mass, tail, cut)
+    losses, odds = upper.losses, np.exp(-upper.losses)
+    upper = _upper_part(upper, 1.0 + odds)
+    mass = upper.mass
+    # The profiles cross once (``docs/proofs/accounting.md``, section 12).
+    inside, whole = losses[: round(epsilon / step)], -math.expm1(-epsilon)
+    log_range = 2.0 * np.log(-np.expm1(0.5 * (inside - epsilon))) - math.log(whole)
+    place = int(np.count_nonzero(log_gdp_delta(mu, inside) < log_range + LOG_SLACK))
+    if place:
+        mass[:place] = np.exp(0.5 * (inside[:place] - epsilon)) * (
+            2.0 * math.tanh(0.25 * step) / whole
+        )
+        mass[0] *= 0.5
+        mass[place] = 0.0
+        mass[place] = (1.0 - cut - float(mass @ (1.0 + odds))) / (1.0 + odds[place])
+    return _both_sides(replace(upper, mass=mass), odds)
 
 
 def envelope(
@@ -244,15 +280,21 @@ def envelope(
     low = max(0, first + begin)
     total = total[low - first - begin :]
     if pairwise:
-        # What is left beyond, and what underflows, weighs less than the cut mass below.
+        # The remaining mass beyond, and the mass that underflows, are smaller than the mass that is
+        # cut below.
         return _upper_part(PLD(step, low, total, 0.0, _NEGLECTED), np.ones(len(total)))
     cut = min(1.0, float(beyond[mu > 0.0].sum() * factor.sum()))
     odds = np.exp(-step * (low + np.arange(len(total))))
-    upper = _upper_part(PLD(step, low, total, tail, cut), 1.0 + odds)
-    both = np.zeros(2 * (low + len(total)) - 1)
-    both[-len(total) :] = upper.mass
-    both[: len(total)] += (upper.mass * odds)[::-1]
-    return replace(upper, first=1 - low - len(total), mass=both)._trim_tails()
+    return _both_sides(_upper_part(PLD(step, low, total, tail, cut), 1.0 + odds), odds)
+
+
+def _both_sides(upper: PLD, odds: FloatArray) -> PLD:
+    """Add the losses below 0, which are less likely than those above by the odds."""
+    size = len(upper.mass)
+    both = np.zeros(2 * (upper.first + size) - 1)
+    both[-size:] = upper.mass
+    both[:size] += (upper.mass * odds)[::-1]
+    return replace(upper, first=1 - upper.first - size, mass=both)._trim_tails()
 
 
 def _upper_part(measure: PLD, load: FloatArray) -> PLD:

@@ -46,8 +46,8 @@ _UNITS = dict(zip(NEIGHBOURS, ("the label of one record", "one record", "one per
 _NOISES = {
     "os": "drawn from the random source of the operating system",
     "seeded": (
-        "drawn from a seed, so that the fit can be repeated; the guarantee is void for "
-        "whoever knows or guesses the seed"
+        "drawn from a seed, so that the fit can be repeated; the guarantee does not "
+        "hold against anyone who knows or guesses the seed"
     ),
     "none": "none was added; nothing is guaranteed",
 }
@@ -268,22 +268,23 @@ class PrivacyRecord:
                 f"  - {(Repeated(event, count) if count > 1 else event).describe()}"
                 for event, count in Counter(self.events).items()
             ),
-            "The same releases seen at other deltas (rounded up):",
+            "The same releases at other deltas (rounded up):",
         ]
         for delta in sorted({0.0, self.delta, *_SHOWN_DELTAS}, reverse=True):
             lines.append(f"  - delta {delta:<8.3g} epsilon {rounded_text(self.epsilon_at(delta))}")
         found = ", ".join(f"{rounded_text(self.attack_tpr(fpr))} at {fpr:g}" for fpr in SHOWN_RATES)
         lines += [
-            f"What an attack can gain that knows all but {_UNITS[self.adjacency]} (rounded up):",
+            "Largest gain of an attack that knows everything except "
+            f"{_UNITS[self.adjacency]} (rounded up):",
             f"  - true minus false positive rate {rounded_text(self.attack_advantage())}",
             f"  - true positive rate {found} (false positive rate)",
         ]
-        lines.append("Assumed public, besides every parameter:")
+        lines.append("Assumed public, in addition to all parameters:")
         lines += [f"  - {name} = {value!r}" for name, value in dict(self.public).items()]
         lines.append(
-            "Out of scope: running time and other side channels, what steps in front of the model "
-            "have learnt from the records (inspection.check_pipeline names them), and further fits "
-            "on the same data, which compose with this one."
+            "Out of scope: running time and other side channels, earlier pipeline "
+            "steps that learnt from the records (inspection.check_pipeline lists "
+            "them), and further fits on the same data, which compose with this one."
         )
         return "\n".join(lines)
 

@@ -1,8 +1,8 @@
-"""Consecutive rows of a design matrix: products with them, and what bounds their norms.
+"""Blocks of consecutive rows of a design matrix: products, and bounds on the norms of rows.
 
-The order of the sums, block after block, and the sizes of the blocks are public. One record must
-never be able to make the factor of another one, or a result, undefined: that would be visible
-with certainty. Proofs in ``docs/proofs/certificate.md``, section 1.
+The sizes of the blocks and the order in which they are added are public. A record must never be
+able to make the factor of another record, or a result, undefined, because that would be visible
+with certainty. Proofs: ``docs/proofs/certificate.md``, section 1.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from scipy.linalg.blas import dtrmm
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-_BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses
-# Rows of a block, at least.
+_BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64, which stay in the cache between their two uses
+# Smallest number of rows of a block.
 _MIN_ROWS = 48
-# Blocks, at most, that are added plainly; more are added by Kahan's rule, whose error does not
-# grow with their number.
+# Largest number of blocks that are added by ordinary summation. More blocks are added by Kahan
+# summation, whose error does not grow with their number.
 PLAIN_BLOCKS = 256
-# Norm, in units of the public scale, up to which rows are brought to norm one.
+# Rows are scaled to norm one up to this norm, in units of the public scale.
 LONGEST = 2.0**60
-# Rows of a sparse block.
+# Number of rows of a sparse block.
 _SPARSE_ROWS = 8192
-_WORK_ENTRIES = 2**15  # entries of a temporary array that is computed from a block
+_WORK_ENTRIES = 2**15  # number of entries of a temporary array that is computed from a block
 _MAX_ROWS = 1024  # a block of sparse rows is copied more than once
-# Sums of squares in this range are accurate: no term that matters under- or overflows.
+# Sums of squares in this range are accurate, because no relevant term under- or overflows.
 _SAFE = (1e-200, 1e200)
 # Smaller factors are subnormal or nearly so.
 _TINY = 2.0**-1000
 
 
 class Block(NamedTuple):
-    """Consecutive rows in float64, and the factors and the constant still to be applied."""
+    """Consecutive rows in float64, with the factors and the constant that are not yet applied."""
 
     lo: int
     hi: int
@@ -60,7 +60,8 @@ class ThinMap(Protocol):
 def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     """Return how many rows of a matrix of this shape are read, and summed, at a time.
 
-    At least 1, at most `n_rows`. The number of non-zeros plays no part: it is private.
+    The result is between 1 and `n_rows`. It does not depend on the number of nonzero entries, which
+    is private.
 
     Examples
     --------
@@ -73,26 +74,26 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
 
 
 def sparse_view(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
-    """Make a sparse matrix of views; the constructor would copy parts of larger arrays."""
+    """Return a sparse matrix of views; the constructor would copy parts of larger arrays."""
     matrix = kind(shape, dtype=arrays[0].dtype)
     matrix.data, matrix.indices, matrix.indptr = arrays
     return matrix
 
 
 def is_blas_layout(X: NDArray[Any]) -> bool:
-    """Whether products with blocks of rows of an array need no copy."""
+    """Return whether products with blocks of rows of an array need no copy."""
     inner, outer = sorted(X.strides)
     return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)
 
 
 def is_in_place(X: Any) -> bool:
-    """Whether blocks of rows of a matrix can be used where they are, without work space."""
+    """Return whether blocks of rows of a matrix can be used in place, without work space."""
     is_double = isinstance(X, np.ndarray) and X.dtype == np.float64
     return sparse.issparse(X) or (is_double and is_blas_layout(X))
 
 
 def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
-    """Shape a number per row so that it multiplies the rows of an array."""
+    """Reshape one number for each row so that it multiplies the rows of an array."""
     return factor if like.ndim == 1 else factor[:, None]
 
 
@@ -111,7 +112,7 @@ def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
 
 
 def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
-    """Add the block's part of ``Z^T p``."""
+    """Add the contribution of the block to ``Z^T p``."""
     d = block.matrix.shape[1]
     scaled = p if block.scale is None else p * _column(block.scale, p)
     out[:d] += block.transpose @ scaled
@@ -140,7 +141,8 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     squares = np.empty(n_rows)
     for lo in range(0, n_rows, step):
         ends = matrix.indptr[lo : lo + step + 1]
-        # In float64, whatever the stored type: a float32 square would round or overflow.
+        # Squares are computed in float64 for every stored type; in float32 they would be rounded or
+        # overflow.
         data = matrix.data[ends[0] : ends[-1]].astype(np.float64)
         row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
         with np.errstate(over="ignore"):
@@ -164,23 +166,23 @@ def image_squares(block: Block, transform: FloatArray | ThinMap) -> FloatArray:
 
 
 def triangular(transform: FloatArray) -> FloatArray | None:
-    """Return an upper triangular map as BLAS wants it, None when it is not one."""
+    """Return an upper triangular map in the layout of BLAS, or None if it is not triangular."""
     upper = transform.shape[0] == transform.shape[1] and not np.tril(transform, -1).any()
     return np.asfortranarray(transform) if upper else None
 
 
 def map_rows(block: Block, transform: FloatArray, root: FloatArray | None) -> FloatArray:
-    """Return ``transform z`` for every logical row; half the work if it is triangular."""
+    """Return ``transform z`` for every logical row; a triangular map needs half of the work."""
     if sparse.issparse(block.matrix) or root is None:
         return multiply_rows(block, transform.T)
-    # The rows are scaled and completed first, so that BLAS can work in place.
+    # The rows are scaled and get their constant column first, so that BLAS can work in place.
     return np.asarray(dtrmm(1.0, root, write_rows(block).T, overwrite_b=1).T)
 
 
 def write_rows(
     block: Block, out: FloatArray | None = None, factor: FloatArray | None = None
 ) -> FloatArray:
-    """Write out the logical rows of a block, each multiplied by its own factor if there is one."""
+    """Return the logical rows of a block, each multiplied by its own factor, if there are any."""
     n_rows, d = block.matrix.shape
     out = np.empty((n_rows, d + (block.constant is not None))) if out is None else out
     matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
@@ -193,7 +195,7 @@ def write_rows(
 
 
 def _read_parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
-    """Read some rows of a block at a time, for margins only; each needs `size` numbers."""
+    """Yield parts of a block for the computation of margins; each row needs `size` numbers."""
     work = 4 * _WORK_ENTRIES if sparse.issparse(block.matrix) else _WORK_ENTRIES
     n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
     for lo in range(0, n_rows, step):
@@ -219,7 +221,7 @@ def take_rows(matrix: Any, lo: int, hi: int) -> Any:
 
 
 def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
-    """Add the block's part of ``Z^T diag(weights) Z``."""
+    """Add the contribution of the block to ``Z^T diag(weights) Z``."""
     d = block.matrix.shape[1]
     root = np.sqrt(weights)
     matrix, constant = block.matrix, block.constant
@@ -254,17 +256,17 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
 
 
 def scale_csr(matrix: Any, factor: FloatArray) -> Any:
-    """Multiply the rows of a CSR matrix, which keeps its indices."""
+    """Multiply the rows of a CSR matrix by factors; the indices are shared."""
     data = matrix.data.astype(np.float64) * np.repeat(factor, np.diff(matrix.indptr))
     return sparse_view(sparse.csr_array, (data, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def canonical_csr(X: Any) -> Any:
-    """Return a CSR array without duplicate entries that shares memory when it can.
+    """Return a CSR array without duplicate entries, which shares memory if possible.
 
-    The norm of a row is not the norm of its stored numbers when an entry is stored twice.
-    Whether it is, is looked up in the indices: the flag on `X` may be out of date.
-    What is returned is finite when `X` is.
+    If an entry is stored twice, the norm of a row is not the norm of its stored numbers. Duplicates
+    are found by the indices, because the flag on `X` may be out of date. The result is finite if
+    `X` is finite.
     """
     if X.format != "csr":
         raise ValueError("sparse X must be in CSR format")
@@ -320,7 +322,7 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
 
 
 def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
-    """Return the factors, and the norms of the rows after them."""
+    """Return the factors, and the norms of the scaled rows."""
     if not 1e-100 <= bound <= 1e100:
         raise ValueError("the bound on the norm of a row must be in [1e-100, 1e100]")
     if sparse.issparse(X):
@@ -349,12 +351,12 @@ def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _to_row_order(rows: NDArray[Any]) -> FloatArray:
-    """Cast some rows, so that float32, integers and columns in memory take the same path."""
+    """Cast some rows to C order in float64, so that all layouts and types are treated alike."""
     return np.ascontiguousarray(rows, dtype=np.float64)
 
 
 def _scales_from_squares(squares: FloatArray, target: float) -> FloatArray:
-    """Return min(1, target / norm), for norms neither tiny nor huge."""
+    """Return min(1, target / norm) for norms that are neither tiny nor huge."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.minimum(1.0, target / np.sqrt(squares)))
 
@@ -378,6 +380,7 @@ def _scales_from_ratios(largest: FloatArray, squares: FloatArray, target: float)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         factor = target / largest / np.sqrt(squares)
     factor = np.where(largest > 0.0, np.minimum(1.0, factor), 1.0)
-    # A subnormal quotient has an absolute error of up to two spacings: step below it.
+    # A subnormal quotient has an absolute error of up to two spacings, so the factor is moved below
+    # it.
     lower = np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)
     return np.where(factor < _TINY, lower, factor)

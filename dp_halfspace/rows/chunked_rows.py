@@ -1,7 +1,7 @@
-"""Rows in chunks: what the default engine asks of `Rows`, as sums over chunks.
+"""Rows in chunks, with those methods of `Rows` that the default engine uses.
 
-The matrix is read where it is at every pass. What a row has of its own, its factor and
-constant, stays with its chunk; only points travel there, and sums come back.
+Every pass reads the chunks where they are stored. The factors and constants of rows stay with their
+chunk; only coefficients are sent to the chunks, and only sums are returned.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class ChunkedRows:
-    """The rows of a matrix in chunks, each chunk like the public `template` without rows.
+    """The rows of a matrix in chunks; the public `template` has the same type and no rows.
 
-    `state` holds the factors of the rows and their constant column. Results are those of `Rows`
-    for all rows at once, with roundings inside the same bound: ``docs/proofs/certificate.md``,
-    section 8.
+    `state` contains the factors of the rows and their constant column. Results equal those of
+    `Rows` for all rows at once, up to rounding errors within the same bound:
+    ``docs/proofs/certificate.md``, section 8.
     """
 
     _matrix: Chunks
@@ -45,7 +45,7 @@ class ChunkedRows:
     def apply_to_classes(
         self, make: Callable[[Any, FloatArray], Any], class_indices: Chunks, weights: FloatArray
     ) -> Chunks:
-        """Make something of the classes of the rows in each chunk; see `Rows.apply_to_classes`."""
+        """Apply a function to the classes of rows in each chunk; see `Rows.apply_to_classes`."""
         return self._each("apply_to_classes", make, class_indices, weights).kept()
 
     def margins_over_constant(self, w: FloatArray) -> Chunks:
@@ -61,8 +61,8 @@ class ChunkedRows:
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`.
 
-        Of a `part` (i, k) chunks of whole blocks are read as all rows at once would be; of others
-        about one row in k is read, too, whatever their sizes.
+        With a `part` (i, k), chunks of whole blocks are read like rows in memory: every k-th block.
+        Of chunks of any other size about one row in k is read, too.
         """
         if part == (0, 1):
             return self.total("fused_adjoint", w, coefficients)
@@ -76,11 +76,11 @@ class ChunkedRows:
         return self.total("gram")
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
-        """Return the norm of every row or of its image, which stay with the rows."""
+        """Return the norm of every row or of its image, in the same chunks."""
         return self._each("lengths", transform)
 
     def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
-        """Return the factors that bring every row, or its image, to norm one; see `Rows`."""
+        """Return the factors that scale every row, or its image, to norm one; see `Rows`."""
         return self._each("inverse_lengths", transform)
 
     def rescale(self, factor: Chunks, *, row_bound: float) -> ChunkedRows:
@@ -96,7 +96,7 @@ class ChunkedRows:
         return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
 
     def take_groups(self, stride: int) -> ChunkedRows:
-        """Return the rows of one of so many groups in each chunk; see `SingleFeatureRows`."""
+        """Return the rows of every `stride`-th group in each chunk; see `SingleFeatureRows`."""
         matrix = self._matrix.each(sample_groups, stride)
         counts = tuple(len(sample_groups(np.empty(size), stride)) for size in matrix.counts)
         return ChunkedRows(replace(matrix, counts=counts), self._state, self._template)
@@ -110,20 +110,20 @@ class ChunkedRows:
         )
 
     def total(self, what: Any, *arguments: Any) -> FloatArray:
-        """Add what a function of the rows of each chunk returns."""
+        """Return the sum of a function of the rows over all chunks."""
         return self._matrix.total(_call_rows, self._state, self._template, what, *arguments)
 
     def _each(self, what: Any, *arguments: Any) -> Chunks:
-        """Put off a method, or a function, of the rows of every chunk."""
+        """Delay a method, or a function, of the rows of every chunk."""
         return self._matrix.each(_call_rows, self._state, self._template, what, *arguments)
 
 
 def chunked_rows(
     function: Callable[..., Rows], X: Chunks, *arguments: Any, **options: Any
 ) -> ChunkedRows:
-    """Return what ``function(X, ...)`` is for an array, with rows in chunks.
+    """Return ``function(X, ...)`` with rows in chunks, for a function of an array.
 
-    What the function does to a row must depend on that row and public numbers only.
+    The function must treat each row by that row and public numbers only.
     """
     nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
     template = function(nothing, *arguments, **options)
@@ -149,7 +149,7 @@ def _normalise_images(rows: SingleRows, transform: Any, **how: Any) -> SingleRow
 def chunked_features(
     X: Chunks, data_norm: float, feature_map: FeatureMap, *, memory: int, **how: Any
 ) -> Chunks:
-    """Return the features of rows in chunks, kept where they are if all fit into the memory."""
+    """Return the features of rows in chunks; they are kept in memory if all fit."""
     n_samples, size = X.shape[0], feature_map.n_components
     made = partial(_make_features, how=how)
     is_kept = 4 * n_samples * size <= memory

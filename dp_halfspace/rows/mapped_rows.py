@@ -1,11 +1,13 @@
-"""Rows behind a public map: images under a released matrix, and features made block by block.
+"""Images of rows under a released matrix, and features that are computed block by block.
 
-Images of rows are brought to norm one. A pass can multiply coefficients by the matrix and read the
-rows alone, or form the images block by block. The first costs no more than without a map, but its
-roundings are stretched by the matrix; the second has the roundings of ordinary rows.
+Images of rows are scaled to norm one. A pass can multiply the coefficients by the matrix and read
+only the rows, or it can form the images block by block. The first way takes no more time than
+without a map, but the matrix amplifies its rounding errors. The second way has the rounding errors
+of ordinary rows.
 
-Features may be too many numbers to keep. As many blocks as fit into a public amount of memory are
-kept, in float32; the others are made again at every pass. All arithmetic on features is in float64.
+Features may need too much memory to be kept. As many blocks as fit into a public amount of memory
+are kept in float32; the others are computed again at every pass. All arithmetic on features is in
+float64.
 """
 
 from __future__ import annotations
@@ -37,21 +39,22 @@ if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
 
 
-# Blocks of images are smaller by this factor: they are work space, and data are read in addition.
+# Blocks of images are smaller than blocks of rows by this factor, because images need work space in
+# addition to the rows.
 _FEWER = 4
 
 
 def formed_block_rows(n_rows: int, n_columns: int) -> int:
-    """Return how many images are formed, and summed, at a time, from their public shape.
+    """Return how many images are formed, and summed, at a time; a function of their public shape.
 
-    At most as many as are read at a time, whatever the layout of the data.
+    The result is at most the number of rows that are read at a time, for every layout of the data.
     """
     return block_size(n_rows, _FEWER * n_columns, is_sparse=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Images:
-    """Rows of norm at most one that are images under a released map of shape (K, D)."""
+    """Rows of norm at most one: images under a released map of shape (K, D)."""
 
     rows: Rows
     transform: FloatArray
@@ -68,7 +71,7 @@ class _Images:
 
 
 class MappedRows(_Images):
-    """Images of rows, of norm at most one (see `preconditioned`), which are never formed."""
+    """Images of rows, of norm at most one, that are never formed; see `preconditioned`."""
 
     __slots__ = ()
 
@@ -92,15 +95,16 @@ class MappedRows(_Images):
         return 0.5 * (product + product.T)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
-        """Return the rows with these numbers, formed: there are few of them."""
+        """Return the images with these indices, of which there are few, formed."""
         return Rows(self.rows.dense(index) @ self.transform.T, row_bound=1.0)
 
 
 class FormedRows(_Images):
-    """The images of rows, brought to norm one, formed again at every pass.
+    """Images of rows, scaled to norm one, that are formed again at every pass.
 
-    The float image times the float factor, as real numbers, is the row; its norm is at most one.
-    Replacing a record changes no bit of the others: ``docs/proofs/certificate.md``, section 7.
+    A row is the product of the floating-point image and the floating-point factor as real numbers;
+    its norm is at most one. Replacing a record changes no bit of other rows:
+    ``docs/proofs/certificate.md``, section 7.
     """
 
     __slots__ = ()
@@ -155,11 +159,11 @@ class FormedRows(_Images):
 
 
 def _scale_rows(rows: FloatArray, factors: FloatArray) -> FloatArray:
-    """Multiply rows, or numbers that belong to rows, by factors."""
+    """Multiply rows, or one number for each row, by factors."""
     return rows * (factors if rows.ndim == 1 else factors[:, None])
 
 
-# Rows that an objective can be made of.
+# Types of rows for which objectives are implemented.
 Design: TypeAlias = Rows | MappedRows | FormedRows
 
 
@@ -168,9 +172,9 @@ SingleArray: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The matrix of features, of which the first rows are `kept`. Made by `clipped_features`.
+    """A matrix of features, made by `clipped_features`; the features of the first rows are `kept`.
 
-    The factors `scale` bring the rows of `X` to their public scale.
+    The factors `scale` divide the rows of `X` by their public scale.
     """
 
     X: Any
@@ -184,7 +188,7 @@ class Features:
         return self.X.shape[0], self.feature_map.n_components
 
     def place_rows(self, *where: Any) -> Features:
-        """Return features of which all are kept at some places of a block; see `place_rows`."""
+        """Return kept features at given places of a block; see `place_rows`."""
         kept = place_rows(self.kept, *where)
         return Features(np.empty((len(kept), 0)), self.scale, self.feature_map, kept)
 
@@ -202,12 +206,12 @@ class Features:
 
 
 class FeatureRows(Rows):
-    """Rows ``(scale[i] * features[i], constant[i])``; everything else as in `Rows`."""
+    """Rows ``(scale[i] * features[i], constant[i])``; everything else is as in `Rows`."""
 
     __slots__ = ()
 
     def _check_matrix(self, X: Features) -> Features:
-        """Return the features, which take the place of an array."""
+        """Return the features, which replace the array of `Rows`."""
         return X
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
@@ -218,7 +222,7 @@ class FeatureRows(Rows):
         def add(block: Block, out: FloatArray) -> None:
             factor = np.sqrt(weights[block.lo : block.hi])
             part = write_rows(block, rows[: block.hi - block.lo], factor)
-            # A matrix times its own transpose is half of the work.
+            # A product of a matrix with its own transpose needs half of the work.
             out += np.matmul(part.T, part, out=product)
 
         return self._sum_blocks((size, size), add)
@@ -242,10 +246,10 @@ class FeatureRows(Rows):
         return np.sqrt(out)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
-        """Return some rows as an array, none longer than the bound; see `Rows.dense`.
+        """Return some rows as an array, with norms within the bound; see `Rows.dense`.
 
-        Features that are made in other blocks than before may differ in a last bit, which
-        may make a row longer.
+        Features that are computed in other blocks than before may differ in the last bit, which may
+        make a row longer.
         """
         out = super().dense(index)
         if self._bound is None:
@@ -255,7 +259,7 @@ class FeatureRows(Rows):
         return out
 
     def _dense_block(self, lo: int, hi: int) -> Block:
-        """Make the features of some rows, in work space."""
+        """Compute the features of some rows in the work space."""
         if self._buffer is None:
             self._buffer = np.empty((self.block_rows, self._matrix.shape[1]))
         matrix = self._buffer[: hi - lo]
@@ -275,9 +279,9 @@ def clipped_features(
 ) -> Features:
     """Return the features of the rows of `X`, divided by the public `data_norm`.
 
-    Rows that are then longer than `longest` are scaled down to it. How many are kept between
-    passes is a function of the shape and of `memory`, in bytes. Of rows that `people` own all are
-    kept, made at the places of their people.
+    Scaled rows that are longer than `longest` are scaled down to it. The number of rows whose
+    features are kept between passes is a function of the shape and of `memory`, in bytes. With
+    `people`, the features of all rows are kept, and each is computed at the place of its person.
     """
     X = canonical_csr(X) if sparse.issparse(X) else X
     scale = clip_scales(X, data_norm * longest) / data_norm
@@ -306,8 +310,8 @@ def normalised_feature_rows(
 ) -> FeatureRows:
     """Return the rows ``[features, constant]``, divided by their norm; `constant` is public.
 
-    Of norm at most one as real numbers, whatever the features are: ``docs/proofs/kernel.md``,
-    section 2.
+    As real numbers, the norms are at most one for any features: ``docs/proofs/kernel.md``, section
+    2.
     """
     rows = FeatureRows(features, constant=constant, people=people)
     return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

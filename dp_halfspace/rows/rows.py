@@ -50,8 +50,8 @@ AnyRows = TypeVar("AnyRows", bound="Rows")
 Made = TypeVar("Made")
 RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
 
-# Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
-# overflow; applied afterwards they would come too late.
+# Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can overflow;
+# applied to a margin, they could not prevent that it overflows.
 _EXTREME = 2.0**400
 
 
@@ -73,9 +73,9 @@ class Rows:
         Public bound on the Euclidean norm of a logical row. Without it the largest norm
         is used where one is needed, which is in the iteration count of a fallback.
     people : People or None, default=None
-        Who owns the rows. Blocks then follow the public number of people, and what is computed
-        for a row by itself is computed at the place of its person. None of the layout of the rows
-        among people shows but in bounded rounding errors.
+        The owners of the rows. The blocks then follow the public number of people, and whatever is
+        computed for a single row is computed at the place of its person. How the rows are
+        distributed among people affects results only by bounded rounding errors.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class Rows:
         self._bound = row_bound
         self._extreme = scale is not None and bool(_is_extreme(scale).any())
         self._buffer: FloatArray | None = None
-        # Blocks that are views need no work space, and are made once.
+        # Blocks that are views need no work space, so they are made once.
         self._views: list[Block] | None = None
 
     def _check_matrix(self, X: Any) -> Any:
@@ -145,7 +145,7 @@ class Rows:
 
     @property
     def shares(self) -> FloatArray:
-        """What each row counts: one, or its share of a person."""
+        """The weight of each row: one, or its share of its person."""
         return np.broadcast_to(1.0, self.shape[0]) if self.people is None else self.people.weights
 
     @property
@@ -154,7 +154,7 @@ class Rows:
         return self._scale, self._constant
 
     def over(self: AnyRows, X: Any, state: RowState) -> AnyRows:
-        """Return rows of another matrix, each with its own part of a state, else like these."""
+        """Return rows like these of another matrix, each with its own part of a state."""
         return type(self)(X, *state, row_bound=self._bound)
 
     def apply_to_classes(
@@ -165,14 +165,15 @@ class Rows:
     ) -> Made:
         """Return ``make(class_indices, weights)`` for the classes of the rows.
 
-        `weights` are those of the classes, or of each record; a row of a person counts its share.
+        `weights` are those of the classes, or of each record; a row of a person is weighted by its
+        share.
         """
         counted = weights[class_indices]
         return make(class_indices, counted if self.people is None else counted * self.shares)
 
     @property
     def row_bound(self) -> float:
-        """Bound on the norm of a row: the public one if given, else the largest."""
+        """Bound on the norm of a row: the public one if given, otherwise the largest norm."""
         if self._bound is None:
             squares = (float(row_squares(block).max()) for block in self._blocks())
             self._bound = math.sqrt(max(squares, default=0.0)) * (1.0 + 1e-9)
@@ -189,8 +190,9 @@ class Rows:
     def scores(self, w: FloatArray) -> FloatArray:
         """Return margins of which no bit depends on other rows: ``certificate.md``, section 7.
 
-        In `margins` a block is copied where a factor is extreme, and a product with a copy may be
-        rounded differently. Here shape, strides and type of the array decide what is copied.
+        In `margins` a block with an extreme factor is copied, and a product with a copy may be
+        rounded differently. Here only the shape, strides and type of the array decide whether it is
+        copied.
         """
         X = self._matrix
         if not isinstance(X, np.ndarray) or not is_in_place(X) or X.flags.c_contiguous:
@@ -204,7 +206,7 @@ class Rows:
         return out
 
     def margins_over_constant(self, w: FloatArray) -> FloatArray:
-        """Return scores of the features over the constant column, which no factor changes."""
+        """Return scores divided by the constant column, which do not depend on the factors."""
 
         def over(rows: Rows) -> FloatArray:
             found, constant = rows.scores(np.append(w, 0.0)), np.asarray(rows._constant)
@@ -222,8 +224,8 @@ class Rows:
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``, reading ``X`` once, as a sum over the blocks in their order.
 
-        ``coefficients(margins, lo, hi)`` gets the margins of the rows ``lo`` to ``hi - 1``,
-        which it may overwrite, in order of the rows; it returns ``p`` for them.
+        ``coefficients(margins, lo, hi)`` gets the margins of the rows ``lo`` to ``hi - 1``, in the
+        order of the rows, and may overwrite them; it returns ``p`` for these rows.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
 
@@ -235,7 +237,7 @@ class Rows:
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """Return ``Z^T diag(weights) Z`` for weights that are at least 0.
 
-        Without weights a row counts one, or its share of a person.
+        Without weights, the weight of a row is one, or its share of its person.
         """
         weights = self.shares if weights is None else weights
         shape = (self.shape[1], self.shape[1])
@@ -244,7 +246,7 @@ class Rows:
     def _sum_blocks(
         self, shape: tuple[int, ...], add: Callable[[Block, FloatArray], None]
     ) -> FloatArray:
-        """Add the parts of all blocks; many blocks, or more than people have, by Kahan's rule."""
+        """Add the contributions of all blocks, by Kahan summation if there are many."""
         n, step = self.shape[0], self.block_rows
         n_privacy_units = n if self.people is None else len(self.people)
         is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
@@ -265,11 +267,11 @@ class Rows:
         return self._by_person(lambda rows: rows._lengths(transform))
 
     def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
-        """Return the factors that bring every row, or its image, to norm one: `preconditioned`."""
+        """Return the factors that scale every row, or its image, to norm one."""
         return inverse_lengths(self.lengths(transform), self.shape[1])
 
     def _by_person(self, function: Callable[[Rows], FloatArray]) -> FloatArray:
-        """Compute something of every row, at the place of its person if there are people."""
+        """Apply a function to every row, at the place of its person if there are people."""
         if self.people is None:
             return function(self)
         return self.people.gather_blocks(
@@ -277,7 +279,7 @@ class Rows:
         )
 
     def _place_people(self: AnyRows, *where: Any) -> AnyRows:
-        """Return one block, in which some rows are at the places of their people."""
+        """Return one block with some rows at the places of their people."""
         index, place, size = where
         scale = None
         if self._scale is not None:
@@ -294,10 +296,10 @@ class Rows:
         return place_rows(self._matrix, *where)
 
     def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
-        """Compute the lengths at the places where the rows are."""
+        """Compute the norms with every row at its own place."""
         out = np.empty(self.shape[0])
         if sparse.issparse(self._matrix) and not isinstance(transform, np.ndarray | None):
-            # Rows that are mostly zero are cheaper to multiply by the whole matrix.
+            # Mostly zero rows are multiplied faster by the whole matrix.
             transform = transform @ np.eye(self.shape[1])
         for block in self._blocks():
             out[block.lo : block.hi] = (
@@ -322,12 +324,12 @@ class Rows:
         return type(self)(self._matrix, *state, row_bound=row_bound, people=self.people)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
-        """Return the rows with these numbers, copied."""
+        """Return a copy of the rows with these indices."""
         scale = None if self._scale is None else self._scale[index]
         return Rows(self._matrix[index], scale, self._constant_of(index), row_bound=self._bound)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
-        """Return the rows of ``Z`` with these numbers, as an array."""
+        """Return the rows of ``Z`` with these indices as an array."""
         chosen = self.subset(index)
         out = np.empty(chosen.shape)
         for block in chosen._blocks():
@@ -335,7 +337,7 @@ class Rows:
         return out
 
     def _blocks(self, block_rows: int | None = None) -> Iterator[Block]:
-        """Read the matrix block by block; a dense block is valid until the next one."""
+        """Yield the matrix block by block; a dense block is valid until the next one is read."""
         if block_rows is None and self._views is not None:
             return iter(self._views)
         n, step = self._matrix.shape[0], min(block_rows or self.block_rows, self.block_rows)
@@ -346,9 +348,9 @@ class Rows:
         return blocks if block_rows or self._views is None else iter(self._views)
 
     def first_columns(self, size: int) -> Rows:
-        """Return the first columns and the constant as normalised rows, the columns copied.
+        """Return a copy of the first columns with the constant column, as normalised rows.
 
-        For dense rows.
+        The rows must be dense.
         """
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
         columns = np.concatenate([self._matrix[:0][:, :size], *parts])
@@ -360,22 +362,22 @@ class Rows:
         return self._constant[rows] if isinstance(self._constant, np.ndarray) else self._constant
 
     def _scales(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | None]:
-        """Return the factors of some rows that are applied beforehand, if any, and afterwards."""
+        """Return factors of some rows: those applied before a product, or None, and after it."""
         scale = None if self._scale is None else self._scale[lo:hi]
         if scale is None or not (self._extreme and (extreme := _is_extreme(scale)).any()):
             return None, scale
         return np.where(extreme, scale, 1.0), np.where(extreme, 1.0, scale)
 
     def _dense_block(self, lo: int, hi: int) -> Block:
-        """Read rows of an array: a view when possible, else one cast into work space."""
+        """Return rows of an array, as a view if possible, otherwise cast into the work space."""
         X = self._matrix
         before, scale = self._scales(lo, hi)
         constant = self._constant_of(slice(lo, hi))
         if before is None and is_in_place(X):
             return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, constant)
         if self._buffer is None:
-            # The buffer has the order of X: with another one, a row that is copied would change
-            # the rounding of products with the rows that are read where they are.
+            # The buffer has the memory order of X. With another order, products with a copied row
+            # would be rounded differently from products with rows that are read in place.
             is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
             self._buffer = np.empty((self.block_rows, X.shape[1]), order="F" if is_fortran else "C")
         matrix = self._buffer[: hi - lo]
@@ -385,7 +387,7 @@ class Rows:
         return Block(lo, hi, matrix, matrix.T, scale, constant)
 
     def _csr_block(self, lo: int, hi: int) -> Block:
-        """Make a CSR matrix of some rows that shares the stored numbers."""
+        """Return a CSR matrix of some rows that shares the stored numbers."""
         matrix = take_rows(self._matrix, lo, hi)
         before, scale = self._scales(lo, hi)
         if before is not None:
@@ -396,10 +398,11 @@ class Rows:
 
 
 def add_part(part: FloatArray, total: FloatArray, missing: FloatArray | None) -> None:
-    """Add the part of a block to a total by the one addition that error bounds count.
+    """Add the contribution of a block to a total by the one addition that the error bounds count.
 
-    Where zeros are given for what is `missing`, by Kahan's rule, whose error does not grow with the
-    number of blocks: ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
+    If an array `missing` is given, which begins with zeros, Kahan summation is used, whose error
+    does not grow with the number of blocks: ``docs/proofs/certificate.md``, section 8,
+    ``persons.md``, section 3.
     """
     if missing is None:
         total += part
@@ -411,7 +414,7 @@ def add_part(part: FloatArray, total: FloatArray, missing: FloatArray | None) ->
 
 
 def rescale_state(state: RowState, factor: FloatArray) -> RowState:
-    """Multiply the rows that have a state by their own factors."""
+    """Multiply the rows with this state by further factors."""
     scale, constant = state
     return (
         factor if scale is None else factor * scale,
@@ -420,7 +423,7 @@ def rescale_state(state: RowState, factor: FloatArray) -> RowState:
 
 
 def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
-    """Whether factors have to be applied beforehand."""
+    """Return whether factors have to be applied to the rows themselves."""
     return (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
 
 
@@ -439,7 +442,7 @@ def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = Non
     Returns
     -------
     Rows
-        With the public `row_bound` that follows.
+        The rows, with the resulting public `row_bound`.
 
     Notes
     -----
@@ -475,11 +478,11 @@ def normalised_rows(
 ) -> Rows:
     """Return the rows ``[x / data_norm, constant]``, divided by their norm.
 
-    The public `data_norm` is a scale; with `clips` longer rows are scaled down to it first, so
-    that the constant keeps its share of them. A public `linear_map` acts on the features, not on
-    the public constant `constant`. The result has norm at most one as real numbers. Without a
-    constant, a row shorter than ``2^-100 data_norm`` becomes zero. `people` may own the rows where
-    there is no map.
+    The public `data_norm` is a scale; with `clips`, longer rows are first scaled down to it, which
+    keeps the share of the constant in them. A public `linear_map` is applied to the features, and
+    not to the public `constant`. As real numbers, the norms are at most one. Without a constant, a
+    row shorter than ``2^-100 data_norm`` becomes zero. Without a map, the rows may belong to
+    `people`.
 
     Notes
     -----
@@ -508,7 +511,7 @@ def normalised_rows(
 
 
 class _Scalable(Protocol):
-    """Rows of one array, or in chunks."""
+    """Rows of one array or in chunks."""
 
     def inverse_lengths(self, transform: Any = None) -> Any: ...
     def rescale(self, factor: Any, *, row_bound: float) -> Any: ...
@@ -522,19 +525,19 @@ def precondition_rows(
 ) -> Scalable:
     """Return normalised rows divided by the norm of their image under a released, invertible map.
 
-    The images ``transform z_i`` of the result have norm one. They are never formed: a solver
-    multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on
-    the norm of the result, from the smallest singular value.
+    The images ``transform z_i`` of the result have norm one. They are never formed, because a
+    solver multiplies its coefficients by the transposed map instead. `row_bound` is a public bound
+    on the norms of the result, computed from the smallest singular value.
     """
     flat: Scalable = rows.rescale(rows.inverse_lengths(transform), row_bound=row_bound)
     return flat
 
 
 def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:
-    """Return 1 / length for rows of `size` columns, so that the product is at most one.
+    """Return 1 / length for rows of `size` columns, rounded so that the product is at most one.
 
-    0 for a row shorter than 2^-100: squares of its entries may have underflown, which makes
-    the computed length useless.
+    The result is 0 for a row shorter than 2^-100: the squares of its entries may underflow, so its
+    computed length is not reliable.
     """
     known = lengths > 2.0**-100
     safe = np.where(known, lengths, 1.0)

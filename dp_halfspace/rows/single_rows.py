@@ -1,11 +1,11 @@
-"""Dense rows of float32, in float32: what one record can change is a sum of few rows.
+"""Dense rows of float32, with sums of few rows in float32 and of groups in float64.
 
-Lengths are bounded from above, so rows keep their norm. Sums are those of short groups, added in
-float64: all groups but that of the replaced record stay the same to the last bit, so only the
-roundings of one count. Proofs: ``docs/proofs/certificate.md``, section 9.
+Computed lengths are upper bounds, so rows keep a norm of at most one. Sums of short groups are
+taken in float32 and added in float64. Replacing a record changes the sum of its own group only, so
+only the rounding errors of one group count. Proofs: ``docs/proofs/certificate.md``, section 9.
 
-Features of rows in learnt column scales are too many numbers to keep where there are many rows:
-they are made in float32 and read again at every pass. Proofs: section 10 there.
+Features of rows in learnt column scales need too much memory if there are many rows, so they are
+computed in float32 again at every pass. Proofs: section 10 there.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ SingleBlock: TypeAlias = tuple[int, SingleArray, SingleArray, Any]
 
 # Unit roundoff of float32, round to nearest.
 SINGLE_EPS = 2.0**-24
-# Share of the influence of a record that the roundings of a group may add to it.
+# Rounding errors of a group may be at most this fraction of the influence of a record.
 SINGLE_SHARE = 2.0**-9
-# Rows of a group of a gradient, at most.
+# Largest number of rows of a group of a gradient.
 _LARGEST_GROUP = 256
-# Rows of a group of a second moment.
+# Number of rows of a group of a second moment.
 GRAM_GROUP = 256
-# Entries that are written out at a time.
+# Number of entries that are written at a time.
 _WORK_ENTRIES = 2**16
-# Features that are made at a time.
+# Number of features that are computed at a time.
 _FEATURE_ENTRIES = 3 * 2**18
 # Sums of squares in this range are accurate in float32.
 SAFE_SQUARES = (2.0**-60, 2.0**120)
-# A row that needs a factor outside of this range becomes zero.
+# A row that needs a factor outside this range becomes zero.
 _SAFE_FACTORS = (2.0**-60, 2.0**60)
 
 
 def group_size(condition: float) -> int:
-    """Return how many rows are summed in float32 behind a map of this condition number.
+    """Return how many rows are summed in float32 after a map with this condition number.
 
-    A function of what was released: the largest power of two whose roundings, stretched by the
+    A function of released numbers: the largest power of two whose rounding errors, amplified by the
     map, are within `SINGLE_SHARE` of the influence of a record.
     """
     size = _LARGEST_GROUP
@@ -71,9 +71,9 @@ def group_size(condition: float) -> int:
 class SingleRows:
     """The rows ``scale[i] * (X[i], constant[i])`` of a dense float32 array, in float32.
 
-    What `Rows` does for the default steps. `constant` may be a number for all rows, or None for
-    no such column; `group` rows of a gradient are summed in float32. Made by
-    `single_normalised_rows`.
+    The class has those methods of `Rows` that the default steps use. `constant` is a number for all
+    rows, or None for no such column. `group` rows of a gradient are summed in float32. The rows are
+    made by `single_normalised_rows`.
     """
 
     _matrix: SingleArray
@@ -95,11 +95,11 @@ class SingleRows:
 
     @property
     def state(self) -> tuple[SingleArray | None]:
-        """Data of the rows in addition to the matrix: factors."""
+        """Data of the rows in addition to the matrix: their factors."""
         return (self._scale,)
 
     def over(self, X: SingleArray, state: tuple[SingleArray]) -> SingleRows:
-        """Return rows of another matrix, each with its own factor, else like these."""
+        """Return rows like these of another matrix, each with its own factor."""
         return replace(self, _matrix=X, _scale=state[0])
 
     def apply_to_classes(
@@ -114,7 +114,7 @@ class SingleRows:
     def normalise_images(
         self, transform: FloatArray | ThinMap, *, row_bound: float, condition: float
     ) -> SingleRows:
-        """Return the rows divided by the norm of their image, and hardly shorter.
+        """Return the rows divided by an upper bound on the norm of their image.
 
         `row_bound` is a public bound on the norm of the new rows, `condition` that of the map. A
         row that needs a factor outside the range of float32 becomes zero.
@@ -153,7 +153,7 @@ class SingleRows:
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`.
 
-        Of a `part` (i, k) block i and every k-th block behind it are read.
+        With a `part` (i, k), block i and every k-th block after it are read.
         """
         d = len(w) - (self._constant is not None)
         single = np.ascontiguousarray(w, dtype=np.float32)
@@ -167,8 +167,8 @@ class SingleRows:
                     margins += np.multiply.outer(constant, single[d])
                 # The transposed views have one factor for each row, with one output or more.
                 np.multiply(margins.T, scale, out=margins.T)
-            # Rows without a factor may be too large for a product. They are read where they are:
-            # in a copy of another layout products of the other rows would be rounded differently.
+            # Rows without a factor may be too large for a product. They are read in place, because
+            # products of the other rows with a copy of another layout would be rounded differently.
             margins[scale == 0.0] = 0.0
             factors = coefficients(margins, lo, lo + len(X))
             np.multiply(factors.T, scale, out=factors.T)
@@ -196,12 +196,12 @@ class SingleRows:
         return total
 
     def _blocks(self, part: tuple[int, int] = (0, 1)) -> Iterator[SingleBlock]:
-        """Read the first row, rows, factors and constants of block after block."""
+        """Yield the first index, the rows, the factors and the constants of every block."""
         n, step, constant = len(self._matrix), self.block_rows, self._constant
         is_ready = is_blas_layout(self._matrix)
         for lo in range(part[0] * step, n, part[1] * step):
             X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
-            if not is_ready:  # decided by shape and strides, never by what the entries are
+            if not is_ready:  # decided by shape and strides, never by the entries
                 X = X.copy(order="K")
             own = constant[lo : lo + step] if isinstance(constant, np.ndarray) else constant
             yield lo, X, scale, own
@@ -210,7 +210,7 @@ class SingleRows:
 def _write_rows(
     X: SingleArray, scale: SingleArray, constant: Any
 ) -> Iterator[tuple[slice, SingleArray]]:
-    """Write out the rows of a block, some at a time, which may be overwritten."""
+    """Yield the rows of a block, some at a time, in an array that may be overwritten."""
     n_rows, d = X.shape
     size = d + (constant is not None)
     step = max(1, _WORK_ENTRIES // (GRAM_GROUP * size)) * GRAM_GROUP
@@ -237,9 +237,9 @@ def _add_products(left: SingleArray, right: SingleArray, group: int, total: Floa
 
 
 def factors_of(bounds: SingleArray) -> SingleArray:
-    """Return the factors that divide rows by bounds on their norms, which are overwritten.
+    """Return the factors that divide rows by bounds on their norms; `bounds` is overwritten.
 
-    Zero for a row that needs a factor outside the range of float32.
+    The factor is zero for a row that needs one outside the range of float32.
     """
     with np.errstate(divide="ignore"):
         factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
@@ -248,13 +248,13 @@ def factors_of(bounds: SingleArray) -> SingleArray:
 
 
 def single_block_size(n_rows: int, n_columns: int) -> int:
-    """Return how many rows of a float32 matrix of this shape are read at a time: whole groups."""
+    """Return how many rows of a float32 matrix are read at a time, in whole groups."""
     size = block_size(n_rows, -(-n_columns // 2), is_sparse=False)
     return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
 
 
 def feature_block_size(n_rows: int, n_features: int) -> int:
-    """Return how many rows of features are made at a time: whole groups, as far as there are."""
+    """Return how many rows of features are computed at a time, in whole groups if possible."""
     n_groups = max(1, _FEATURE_ENTRIES // (_LARGEST_GROUP * n_features))
     return max(1, min(n_rows, n_groups * _LARGEST_GROUP))
 
@@ -288,11 +288,11 @@ def single_normalised_rows(
             squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
         unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
         if unsafe.size:
-            # Row after row, whatever the order of X and however many rows there are.
+            # The result is in C order for every order of X and every number of rows.
             exact = np.ascontiguousarray(rows[unsafe], dtype=np.float64)
             squares[unsafe] = sums_of_squares(exact)
         if isinstance(column, np.ndarray):
-            # A row is not scaled down: its entry of the constant column is scaled up.
+            # A row is not scaled down; instead its entry of the constant column is scaled up.
             column[block] = constant * np.clip(np.sqrt(squares), data_norm, LONGEST)
             last = column[block]
         if last is not None:
@@ -307,9 +307,9 @@ def single_normalised_rows(
 class SingleFeatureRows(SingleRows):
     """The rows ``scale[i] * (features of X[i] / data_norm, constant)``; see `SingleRows`.
 
-    Entries of the array `X` of float32 are at most four. Without a scale rows are brought to norm
-    one whenever they are read. The first blocks of features are kept between passes, as many as
-    `memory` bytes hold; the others are made again. Made by `single_feature_rows`.
+    Entries of the array `X` of float32 are at most four. Without a scale, rows are scaled to norm
+    one whenever they are read. As many blocks of features as fit into `memory` bytes are kept
+    between passes; the others are computed again. The rows are made by `single_feature_rows`.
     """
 
     feature_map: AdditiveMap = field(kw_only=True)
@@ -348,7 +348,7 @@ class SingleFeatureRows(SingleRows):
         return out
 
     def take_groups(self, stride: int) -> SingleFeatureRows:
-        """Return the rows of one of so many groups of rows, which their numbers alone decide."""
+        """Return the rows of every `stride`-th group, a choice by row numbers alone."""
         return replace(self, _matrix=sample_groups(self._matrix, stride), memory=0, _kept={})
 
     def gram(self) -> FloatArray:
@@ -360,20 +360,20 @@ class SingleFeatureRows(SingleRows):
         for _, rows, scale, _ in self._blocks():
             scaled = np.multiply(rows, scale[:, None], out=work[: len(rows)])
             for first in range(0, len(rows), GRAM_GROUP):
-                # What is lower in the order of BLAS is upper here.
+                # The lower triangle in the order of BLAS is the upper one here.
                 part = ssyrk(1.0, scaled[first : first + GRAM_GROUP].T, lower=True).T
                 add_part(part, total, missing)
         return total
 
     def _squares(self, rows: SingleArray) -> SingleArray:
-        """Return upper bounds on the squared norms of rows; zero of a row without length."""
+        """Return upper bounds on the squared norms of rows; zero for rows of zeros."""
         squares = np.asarray(np.einsum("ij,ij->i", rows, rows), dtype=np.float32)
         squares[squares < SAFE_SQUARES[0]] = 0.0
         squares *= (1.0 + (self.shape[1] + 12) * SINGLE_EPS) ** 2
         return squares
 
     def _features(self, part: tuple[int, int] = (0, 1)) -> Iterator[tuple[int, SingleArray]]:
-        """Make the features of block after block; a block is valid until the next one."""
+        """Yield the features block by block; a block is valid until the next one is computed."""
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
         last = (self.constant or 0.0) / self.feature_map.single_scale
@@ -400,7 +400,7 @@ class SingleFeatureRows(SingleRows):
 
 
 def sample_groups(X: Any, stride: int) -> Any:
-    """Return the rows of the first of so many groups, again and again."""
+    """Return the rows of every `stride`-th group."""
     return X[np.arange(len(X)) // GRAM_GROUP % stride == 0]
 
 
@@ -414,7 +414,7 @@ def single_feature_rows(
 ) -> SingleFeatureRows:
     """Return the rows ``[features of x / data_norm, constant]``, divided by their norm.
 
-    Entries of `X` are those of learnt column scales, at most four; `constant` is public, and so is
+    Entries of `X` are in learnt column scales, and at most four. `constant` is public, and so is
     the `memory` for features, in bytes.
 
     Notes

@@ -91,7 +91,9 @@ def test_curves_of_probabilities(n_classes, is_rare):
         rarity = replace(rarity_of(counts, ones, 1.0, N, 1.0), degree=0.5)
 
     def run(scores, codes):
-        return plan.run(scores, codes, ones, permit_for(*plan.events), rarity=rarity)
+        centre = -0.5 if is_rare and n_classes == 2 else 0.0
+        given = ones, permit_for(*plan.events)
+        return plan.run(scores, codes, *given, rarity=rarity, centre=centre)
 
     assert_follows(run, *zip(SCORES[n_classes], CODES[n_classes], strict=True))
 

@@ -34,6 +34,7 @@ from dp_halfspace.algorithms.ranking.auc_training import (
     plan_threshold,
 )
 from dp_halfspace.data.people import People
+from dp_halfspace.metrics._tallies import Cells
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.objectives import Adversary
@@ -187,6 +188,10 @@ def test_weights_of_many_people_keep_their_sums_exact():
         whole = weights * 2.0 ** (52 - 41 - (largest - 1).bit_length())
         assert (whole == np.rint(whole)).all()
         assert weights[0] == 1.0
+    # A score of people counts in units of up to 64.
+    people = Many(np.array([1, 3, 7]))
+    assert Cells(2, people=people).weights.tolist() == people.weights_for(64).tolist()
+    assert people.weights_for(64).tolist() != people.weights.tolist()
 
 
 def test_compensated_sums_count_no_more_than_the_blocks_that_are_added_plainly():

@@ -40,7 +40,7 @@ def test_delta_and_labels_are_read():
         (["--unknown"], ["--unknown"]),
         (
             ["file.csv"],
-            ["'file.csv' is no command", "plan, fit, card, schema, predict, evaluate"],
+            ["'file.csv' is not a command", "plan, fit, card, schema, predict, evaluate"],
         ),
     ],
 )

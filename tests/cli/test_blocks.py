@@ -96,7 +96,7 @@ def test_rows_are_counted_through_all_blocks(folder, command, tmp_path, capsys):
     lines = (folder / "own.csv").read_text().splitlines()
     more = ["--epsilon", "1", "--target", "y"] if command == "evaluate" else []
     more += ["--out", str(tmp_path / "p.csv")] if command == "predict" else []
-    changes = {"1,2,3": "line 1002 has 3 fields", '"': "line 1002 has a quote"}
+    changes = {"1,2,3": "line 1002 has 3 fields", '"': "line 1002 has an unclosed quote"}
     if command == "evaluate":
         changes["50,1,C1,2024-01-05,"] = "'y' is empty in row 1001"
     for text, said in changes.items():
@@ -136,6 +136,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
     words += ["--ledger", str(tmp_path / "l.db"), "--cap", "9", "1e-3"]
     assert main([*words, "--save", str(tmp_path / "m.joblib")]) == 2
     said = capsys.readouterr().err
-    assert "own.parquet has changed, or could not be read again" in said
+    assert "own.parquet changed, or became unreadable" in said
     assert "epsilon 9" in said.splitlines()[-1]
     assert not (tmp_path / "m.joblib").exists()

@@ -18,7 +18,7 @@ from dp_halfspace.metrics import private_score
 ROOT = Path(__file__).resolve().parents[2]
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4", "--delta", "1e-6", "--save", "m.joblib"]
 LEDGER = ["--ledger", "l.db", "--cap", "9", "1e-4"]
-STAYS = "; epsilon 4, delta 1e-06 stay charged to the ledger l.db, and "
+STAYS = "; epsilon 4, delta 1e-06 remain charged to the ledger l.db, and "
 NOTHING = "no model was made or saved"
 
 
@@ -97,8 +97,8 @@ def test_an_interrupt_before_the_charge_books_nothing_and_says_so(folder, capsys
 def test_a_refused_charge_is_not_called_charged(folder, capsys):
     assert main([*FIT, "--ledger", "l.db", "--cap", "1", "1e-4"]) == 2
     line = last_line(capsys)
-    assert "does not fit" in line
-    assert "stay charged" not in line
+    assert "exceeds the remaining budget" in line
+    assert "remain charged" not in line
 
 
 def test_a_defect_after_the_charge(folder, capsys, monkeypatch):
@@ -154,7 +154,9 @@ def test_a_full_standard_output(folder, device):
     assert done.returncode == 2
     line = done.stderr.splitlines()[-1]
     assert line.startswith(f"{text}epsilon 1, delta ")
-    assert line.endswith(" stay charged to the ledger l.db, and the scores were not shown in full")
+    assert line.endswith(
+        " remain charged to the ledger l.db, and the scores were not shown in full"
+    )
     assert booked() == 2
 
 
@@ -173,7 +175,7 @@ def test_a_closed_standard_output_is_refused_first(folder):
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "dp_halfspace: error: standard output is closed: there is nowhere to write to\n"
+        "dp_halfspace: error: standard output is closed, so no result can be written\n"
     )
     assert not Path("l.db").exists()
 
@@ -190,6 +192,6 @@ def test_an_interrupted_evaluation_says_what_it_booked(folder, capsys, monkeypat
         main(["evaluate", "m.joblib", "t.csv", "--epsilon", "1", "--delta", "1e-6", *LEDGER]) == 130
     )
     assert last_line(capsys) == (
-        "interrupted; epsilon 1, delta 1e-06 stay charged to the ledger l.db, and the scores "
+        "interrupted; epsilon 1, delta 1e-06 remain charged to the ledger l.db, and the scores "
         "were not shown in full"
     )

@@ -47,16 +47,16 @@ def test_every_column_is_listed(table, capsys):
     assert found["age"].startswith("number in [0, 120] stated clipped to its range")
     assert found["stage"] == "3 categories stated 3 columns of 0 and 1"
     assert found["dose"] == "number stated in learnt scales"
-    assert found["ok"] == "truth value stated one column of both signs"
+    assert found["ok"] == "boolean stated one column with two values"
     assert found["city"] == "text stated the hash of the whole text, in 30 columns"
     assert found["report"] == "words in 8 columns stated counts of hashed words in 8 columns"
-    assert "may tell rows" not in err
+    assert "may identify rows" not in err
 
 
 def test_a_key_is_noted_by_its_name(table, capsys):
     assert fit(table, "own.csv", "--classes", "no,yes") == 0
     out, err = capsys.readouterr()
-    assert "the column 'patient_id' may tell rows or persons apart" in err
+    assert "the column 'patient_id' may identify rows or persons" in err
     assert "as found in the file" in next(s for s in out.splitlines() if "patient_id" in s)
 
 

@@ -52,7 +52,7 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
     assert lines[-1].startswith("Ledger:    epsilon 2.")
     (entry,) = PrivacyLedger("l.db").entries()
     assert dict(entry.record.public)["metric"] == tuple(METRICS)
-    assert "does not fit" in error(capsys, *COMMAND, "--ledger", "l.db")
+    assert "exceeds the remaining budget" in error(capsys, *COMMAND, "--ledger", "l.db")
 
 
 def test_people_are_the_unit(held_out, capsys):
@@ -81,7 +81,7 @@ def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
     assert "maybe" not in line
     with open("not.json", "w") as file:
         json.dump({}, file)
-    assert "no model of the command" in error(
+    assert "not a model that the command" in error(
         capsys, "evaluate", "not.json", "new.csv", "--epsilon", "1"
     )
 

@@ -119,7 +119,7 @@ def test_the_card_says_what_was_promised(patients, capsys):
         "age number in [0, 120]",
         "stage 2 categories",
         "Every ε at the δ of the ledger, 1e-05",
-        "Cap of the ledger ε = 5",
+        "Total budget of the ledger ε = 5",
         "0.1 %",
         "of the improvement over the majority class",
         "Not measured",
@@ -152,9 +152,11 @@ def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypa
 
 def test_a_ledger_refuses_before_anything_is_made(patients, tmp_path, capsys):
     ledger = ["--ledger", "l.db"]
-    assert "--cap EPSILON DELTA makes one" in error(capsys, *FIT, *SAVE, *ledger)
+    assert "--cap EPSILON DELTA creates one" in error(capsys, *FIT, *SAVE, *ledger)
     assert "--cap is used only" in error(capsys, *FIT, *SAVE, "--cap", "1", "0")
-    assert "does not fit" in error(capsys, *FIT, *SAVE, *ledger, "--cap", "1", "1e-6")
+    assert "exceeds the remaining budget" in error(
+        capsys, *FIT, *SAVE, *ledger, "--cap", "1", "1e-6"
+    )
     assert "other terms" in error(capsys, *FIT, *SAVE, *ledger, "--cap", "9", "1e-6")
     assert "not a privacy ledger" in error(capsys, *FIT, *SAVE, "--ledger", "schema.json")
     assert not (tmp_path / "model.joblib").exists()
@@ -178,9 +180,9 @@ def test_an_interrupt_is_one_sentence(patients, tmp_path, capsys, monkeypatch):
 
 
 def test_places_that_cannot_be_written_are_seen_first(patients, tmp_path, capsys):
-    assert "--save: there is no folder" in error(capsys, *FIT, "--save", "no/m.joblib")
+    assert "--save: the folder" in error(capsys, *FIT, "--save", "no/m.joblib")
     assert "--card:" in error(capsys, *FIT, *SAVE, "--card", str(tmp_path))
-    assert "--out: there is no folder" in error(capsys, "predict", "m", "t.csv", "--out", "no/o")
+    assert "--out: the folder" in error(capsys, "predict", "m", "t.csv", "--out", "no/o")
 
 
 def test_persons_are_protected_with_all_their_rows(patients, capsys):
@@ -231,7 +233,7 @@ def test_what_is_no_model(patients, tmp_path, capsys, content):
     (tmp_path / "m").write_bytes(content)
     assert "cannot read m" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
     joblib.dump({"no": "model"}, "m")
-    assert "holds no model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
+    assert "is not a model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
 
 
 def test_a_card_says_that_a_selection_spends_no_delta(tmp_path):
@@ -256,7 +258,11 @@ def test_a_card_of_a_saved_model(patients, tmp_path, capsys):
     assert capsys.readouterr().out == "Card:      card.html\n"
     source, text = read_page("card.html")
     assert "<b>" not in source
-    for words in ("Private model of the ward", "Purpose Triage <b>", "Cap of the ledger ε = 5"):
+    for words in (
+        "Private model of the ward",
+        "Purpose Triage <b>",
+        "Total budget of the ledger ε = 5",
+    ):
         assert words in text, words
     assert "there is no ledger" in error(capsys, *command, "--ledger", "none.db")
     assert "not a privacy ledger" in error(capsys, *command, "--ledger", "schema.json")
@@ -307,7 +313,7 @@ def test_a_rare_label_is_predicted_where_a_threshold_or_weights_say_so(ward, cap
         given = [*RARE, "--epsilon", "9", "--drop", "patient_id", "--save", f"{name}.joblib"]
         assert main([*given, *more]) == 0
         out, err = capsys.readouterr()
-        assert ("the rarer one is hardly ever predicted" in err) == (name == "plain")
+        assert ("which is hardly ever predicted" in err) == (name == "plain")
         assert ("Threshold: recall of 'yes' expected 0." in out) == (name == "threshold")
         assert main(["predict", f"{name}.joblib", "ward.csv", "--out", "p.csv"]) == 0
         capsys.readouterr()
@@ -336,17 +342,17 @@ def test_a_weak_guarantee_is_said(ward, capsys):
     given = [*RARE, "--drop", "patient_id", "--save", "m.joblib"]
     assert main([*given, "--epsilon", "100", "--delta", ".1"]) == 0
     said = capsys.readouterr().err
-    assert "note: epsilon=100 promises little" in said
+    assert "note: epsilon=100 is a weak guarantee" in said
     assert "note: delta=0.1 is more than 1/n" in said
     assert main([*given, "--epsilon", "3"]) == 0
-    assert "promises little" not in capsys.readouterr().err
+    assert "is a weak guarantee" not in capsys.readouterr().err
     scored = ["evaluate", "m.joblib", *RARE[1:4]]
     assert main([*scored, "--epsilon", "12", "--delta", ".1"]) == 0
     said = capsys.readouterr().err
-    assert "note: epsilon=12 promises little" in said
+    assert "note: epsilon=12 is a weak guarantee" in said
     assert "note: delta=0.1 is more than 1/n" in said
     assert main([*scored, "--epsilon", "3"]) == 0
-    assert "promises little" not in capsys.readouterr().err
+    assert "is a weak guarantee" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", [["recal", "0.9"], ["recall", "9"], ["recall", "high"]])
@@ -404,4 +410,4 @@ def test_a_card_without_pictures_says_how_to_get_them(ward, capsys, monkeypatch)
 def test_what_is_no_model_is_said_without_a_note_on_loading(ward, capsys):
     assert "No such file" in error(capsys, "predict", "no.joblib", "ward.csv", "--out", "p.csv")
     line = error(capsys, "predict", "ward.csv", "ward.csv", "--out", "p.csv")
-    assert "no model of the command `fit`" in line
+    assert "not a model that the command `fit` has saved" in line

@@ -25,7 +25,7 @@ def test_a_plan_is_a_short_table_and_a_picture(tmp_path, capsys):
         (["--reference", "0.4"], "reference must be above"),
         (["--reference", "1.5"], "between 0 and 1"),
         (["--out", "plan.doc"], "must end in one of .png"),
-        (["--out", "nowhere/plan.png"], "there is no folder"),
+        (["--out", "nowhere/plan.png"], "does not exist; create it first"),
         (["--repeats", "1"], "n_repeats"),
         (["--rows", "0"], "at least 1"),
     ],

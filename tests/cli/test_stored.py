@@ -104,7 +104,7 @@ def test_other_types_are_refused_by_name_and_never_built(folder, capsys):
         for command in (["predict", "m.skops", *PREDICT], ["evaluate", "m.skops", "t.csv"]):
             more = ["--epsilon", "1"] if command[0] == "evaluate" else []
             line = refusal(capsys, *command, *more)
-            assert "m.skops holds types that no model of the command has" in line
+            assert "m.skops contains types that are not part of a model of this command" in line
             assert repr(name) in line
     assert not Path("ran").exists()
     assert not Path("p.csv").exists()
@@ -117,7 +117,7 @@ def test_what_is_no_file_of_skops(folder, capsys):
     joblib.dump(PrivateTableClassifier(), "m.skops")
     assert "cannot read m.skops" in refusal(capsys, "predict", "m.skops", *PREDICT)
     skops.io.dump(LogisticRegression(), "m.skops")
-    assert "holds no model" in refusal(capsys, "predict", "m.skops", *PREDICT)
+    assert "is not a model" in refusal(capsys, "predict", "m.skops", *PREDICT)
     assert "No such file" in refusal(capsys, "predict", "absent.skops", *PREDICT)
 
 
@@ -152,4 +152,4 @@ def test_a_pickle_is_announced_before_it_runs(folder, capsys, monkeypatch):
     assert len(said) == 2
     for text in said:
         note = text.splitlines()[-1]
-        assert note.startswith("dp_halfspace: note: loading m.joblib runs the code that the file")
+        assert note.startswith("dp_halfspace: note: loading m.joblib runs the code in the file")

@@ -104,7 +104,7 @@ def test_decimal_signs(tmp_path, cell, separator, more):
 def test_a_file_of_another_encoding_is_refused_with_the_one_to_state(tmp_path, encoding, named):
     path = tmp_path / "t.csv"
     path.write_bytes("ort,y\nKöln,a\nBonn,b\n".encode(encoding))
-    with pytest.raises(UserError, match=f"say --encoding {named}"):
+    with pytest.raises(UserError, match=f"use --encoding {named}"):
         read(path)
     assert read(path, "--encoding", named).y.tolist() == ["a", "b"]
 
@@ -148,7 +148,7 @@ def test_schema_of_several_tables(tmp_path):
     path = write(tmp_path, ["a,y", "1,u", "2,v"])
     entry = {"target": ["u", "v"], "columns": {"a": [0, 9]}, "rows": 2}
     assert read(path, schema={"other": entry, "own": entry}).rules == {"a": [0, 9]}
-    with pytest.raises(UserError, match="none is named 'own', as TABLE is"):
+    with pytest.raises(UserError, match="none of them is named 'own' like TABLE"):
         read(path, schema={"other": entry})
 
 
@@ -188,9 +188,12 @@ GOOD = ["a,b,y", *(f"{i},x,{i % 2}" for i in range(30))]
         (["a,a,y", *GOOD[1:]], "two columns"),
         (["y", "1", "0"], "no columns besides 'y'"),
         ([*GOOD, f"{SECRET},x,0,5"], "line 32 has 4 fields, and the header 3"),
-        ([*GOOD, f'{SECRET},"x,0'], "line 32 has a quote that is not closed"),
-        ([*GOOD[:5], f'{SECRET},"x,0', f'{SECRET},y",0', *GOOD[5:]], "line 6 has a quote"),
-        ([*GOOD, f'{SECRET},"x"x,0'], "closed in the middle of a field"),
+        ([*GOOD, f'{SECRET},"x,0'], "line 32 has an unclosed quote"),
+        (
+            [*GOOD[:5], f'{SECRET},"x,0', f'{SECRET},y",0', *GOOD[5:]],
+            "line 6 has an unclosed quote",
+        ),
+        ([*GOOD, f'{SECRET},"x"x,0'], "closes in the middle of a field"),
         ([*GOOD, f"{SECRET},x,"], "column 'y' is empty in row 31"),
         ([*GOOD, SECRET], "line 32 has 1 fields"),
         (["a,y", *(f"{i},{SECRET}" for i in range(30))], "same label; state the label set"),
@@ -204,14 +207,14 @@ def test_unusable_tables(tmp_path, lines, words):
 def test_unreadable_files(tmp_path, monkeypatch):
     assert "No such file" in refusal(tmp_path / "absent.csv")
     latin = write(tmp_path, ["a,\xe9,y", *GOOD[1:]], "latin.csv", "latin-1")
-    assert "say --encoding cp1252" in refusal(latin)
+    assert "use --encoding cp1252" in refusal(latin)
     assert "no such encoding" in refusal(latin, "--encoding", "klingon")
     assert "\xe9" in read(latin, "--encoding", "cp1252").frame
     assert "damaged" in refusal(write(tmp_path, GOOD, "plain.csv.gz"))
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress("\n".join(GOOD * 50).encode())[:-20])
     assert "damaged" in refusal(tmp_path / "cut.csv.gz")
     label = refusal(write(tmp_path, GOOD), "--classes", "0,2")
-    assert "holds a label that is not in the label set" in label
+    assert "contains a label that is not in the label set" in label
     assert "the same column" in refusal(write(tmp_path, GOOD), "--groups", "y")
     monkeypatch.setitem(sys.modules, "pandas", None)
     line = refusal(write(tmp_path, GOOD))
@@ -281,7 +284,7 @@ def test_excel(tmp_path, monkeypatch):
         raise ImportError("no engine")
 
     monkeypatch.setattr(pandas, "read_excel", fail)
-    assert "pip install openpyxl, or save the sheet as CSV" in refusal(path)
+    assert "pip install openpyxl), or save the sheet as CSV" in refusal(path)
 
 
 @pytest.mark.parametrize("odd", [None, "unknown", 3.5, 10**17, True, datetime(2026, 3, 1, 12, 30)])
@@ -316,7 +319,7 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
     assert table.rules["patient_id"] == "drop"
     assert note_on_keys(table.frame.columns, table.rules) == ""
     table = read(path)
-    assert "'patient_id' may tell rows" in note_on_keys(table.frame.columns, table.rules)
+    assert "'patient_id' may identify rows" in note_on_keys(table.frame.columns, table.rules)
     assert "there is no column 'other'" in refusal(path, "--drop", "other")
     assert "there are no columns 'other', 'one'" in refusal(path, "--drop", "other", "one")
     assert "--target or --groups" in refusal(path, "--drop", "y")

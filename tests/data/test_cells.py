@@ -36,7 +36,7 @@ from dp_halfspace.data.cells import (
 )
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import read_frame
-from dp_halfspace.data.schema import resolved_columns
+from dp_halfspace.data.schema import read_schema, resolved_columns
 from dp_halfspace.datasets import read_parquet
 from dp_halfspace.metrics import private_score
 
@@ -319,8 +319,21 @@ def test_stated_formats_of_dates():
     for value in ("31/12/2026", datetime(2026, 12, 31), np.datetime64("2026-12-31")):
         assert date_in_format(value, "%d/%m/%Y") == date_of(canonical("2026-12-31"))
     assert date_in_format(311226, "%d%m%y") == date_in_format("311226", "%d%m%y") == 20818.0
-    for value in ("2026-12-31", None, 1.5, True, object()):
+    for value in ("12/31/2026", "31.12.2026", "2026", None, 1.5, True, object()):
         assert np.isnan(date_in_format(value, "%d/%m/%Y"))
+
+
+@pytest.mark.parametrize("text", ["2026-12-31", "2026-12-31 10:30:00", "2026-12-31T10:30:00+02:00"])
+@pytest.mark.parametrize("odd", ["2026-01-01", "", "unknown"])
+def test_a_date_in_another_format_reads_the_same_from_dates_and_from_texts(text, odd):
+    """Readers store a column as dates unless one text is none."""
+    table = f"seen\n{text}\n{odd}\n".encode()
+    rules = read_schema({"seen": {"kind": "date", "format": "%d/%m/%Y"}})[0]
+    wanted = number_of(canonical(text))
+    for read in (pa.csv.read_csv, lambda f: pl.read_csv(f, try_parse_dates=True)):
+        frame = read_frame(read(io.BytesIO(table)))
+        encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
+        assert encoding.to_coded_rows(frame).numbers[0, 0] == wanted
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_kinds_by_dtype_are_those_that_a_schema_may_say():
                           "o": [object()], "c": pd.Categorical(["a"]),
                           "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8")})  # fmt: skip
     kinds = [column.describe() for column in encoding_of(frame).columns]
-    words = ["number", "number", "truth value", "date", "text", "text", "text", "date", "number"]
+    words = ["number", "number", "boolean", "date", "text", "text", "text", "date", "number"]
     sources = ["by the dtype of the column"] * len(words)
     sources[6] += ", whose categories are private until they are stated"
     assert kinds == [f"{word}, {source}" for word, source in zip(words, sources, strict=True)]
@@ -169,7 +169,7 @@ def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
     assert label_set(["0", "1"], [1, 0]).tolist() == [0, 1]
     assert label_set(["0", "1"], ["1", "0"]).tolist() == ["0", "1"]
     assert label_set(None, [1]) is None
-    with pytest.raises(ValueError, match="y holds numbers"):
+    with pytest.raises(ValueError, match="y contains numbers"):
         label_set(["a", "b"], [1, 0])
 
 
@@ -250,7 +250,7 @@ def test_columns_are_found_by_name_else_by_position():
     for other in (more, np.array([[1, True], [2, False]], dtype=object), [[1, 1], [2, 0]]):
         for got, want in zip(encoded(encoding, read_frame(other)), wanted, strict=True):
             np.testing.assert_array_equal(got, want)
-    with pytest.raises(ValueError, match="no column 'b', which was there"):
+    with pytest.raises(ValueError, match="no column 'b', which was in the table"):
         encoded(encoding, read_frame(frame[["a"]]))
     with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 2"):
         encoded(encoding, read_frame(np.zeros((1, 3))))

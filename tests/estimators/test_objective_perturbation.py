@@ -62,5 +62,5 @@ def test_pure_noise_on_many_columns_is_projected(form):
 def test_what_column_scales_leave_without_an_epsilon_is_refused():
     """A delta so large that a Gaussian mechanism needs no epsilon: an objective does."""
     model = ObjectivePerturbationClassifier(epsilon=0.001, delta=0.4, classes=[0, 1])
-    with pytest.raises(BudgetError, match=r"^epsilon leaves nothing for a perturbed objective"):
+    with pytest.raises(BudgetError, match=r"^epsilon is too small for a perturbed objective"):
         model.plan(np.ones((20, 2)), np.arange(20) % 2)

@@ -23,6 +23,7 @@ from dp_halfspace import (
     PureNetworkClassifier,
 )
 from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Exponential, Gaussian, Pure, single_runs
 
 GAUSSIAN = [
@@ -56,7 +57,7 @@ def hospital(n, seed=0, missing=0.0):
 
 
 def fitted(estimator, X, y, **options):
-    return estimator(data_norm=None, classes=[0, 1], **options).fit(X, y)
+    return estimator(**{"data_norm": None, "classes": [0, 1], **options}).fit(X, y)
 
 
 @pytest.mark.parametrize("estimator", GAUSSIAN)
@@ -176,3 +177,36 @@ def test_a_search_warns_of_sparse_columns_once(selection):
         with pytest.warns(PrivacyWarning) as seen:
             getattr(search, way)(X, y)
         assert ["X is sparse" in str(warning.message) for warning in seen] == [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_learnt"),
+    [
+        ({}, True),
+        ({"epsilon": 0.5}, False),
+        ({"kernel": "additive"}, False),
+        ({"projection": "rademacher"}, False),
+        ({"delta": 0.0, "epsilon": 9.0}, False),
+    ],
+)
+def test_scales_are_learnt_with_many_records_although_a_norm_is_stated(change, is_learnt):
+    """By public numbers alone: the records times mu, the storage and the parameters."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6000, 4)), rng.integers(2, size=6000)
+    options = {"epsilon": 1.0, "data_norm": 3.0, **change}
+    is_many = 6000 * Budget.of(options["epsilon"], 1 / 6000**2).mu >= 900
+    assert is_many is (options["epsilon"] >= 1.0)
+    model = fitted(PrivateKernelClassifier, X, y, **options)
+    assert (model.scaler_ is not None) is is_learnt
+    assert dict(model.privacy_.public).get("private_column_scales", False) is is_learnt
+    assert accounting.delta(model.privacy_.events, options["epsilon"]) <= model.privacy_.delta
+    far = fitted(PrivateKernelClassifier, 1e3 * X, y, **options)
+    assert far.privacy_.events == model.privacy_.events
+
+
+def test_sparse_rows_of_a_stated_norm_keep_their_scales():
+    rng = np.random.default_rng(0)
+    X, y = sparse.csr_array(rng.normal(size=(6000, 4))), rng.integers(2, size=6000)
+    model = fitted(PrivateKernelClassifier, X, y, epsilon=3.0, data_norm=2.0)
+    assert model.scaler_ is None
+    assert model.data_norm_ == 2.0

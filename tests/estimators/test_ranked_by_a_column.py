@@ -1,6 +1,8 @@
 """Tables whose rarer class a column ranks: the public rule, what decides, replays, planted bugs."""
 
 import math
+import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +12,14 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateTableClassifier
+from dp_halfspace._cli.commands import describe_columns
 from dp_halfspace.algorithms.engine.defaults import rare_class_limit
+from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Table, outlook_of
 from dp_halfspace.algorithms.search import column_rankings
 from dp_halfspace.audit import replay
+from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import table
+from dp_halfspace.inspection import check_units, model_card
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
 from dp_halfspace.privacy.interception import intercept_releases
 from tests.releases import record_releases
@@ -101,8 +107,53 @@ def test_a_column_ranks_a_rare_class(common):
     probabilities = model.predict_proba(X)[:, 1]
     assert np.all(model.predict(X) == common)
     assert roc_auc_score(labels, probabilities) > 0.95
-    assert abs(np.mean(probabilities) - np.mean(labels)) < 0.03
+    assert abs(np.mean(probabilities) - 0.05 - 0.9 * common) < 0.005
     assert len(np.unique(probabilities)) > 100
+
+
+def test_what_is_said_of_a_model_that_is_one_column(capsys):
+    """Warning, display of columns, card and units: none of them speaks of steps or of scales."""
+    X, y = ward(0.05)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, _ = fitted_by(200.0, X, y, schema=dict.fromkeys("abcd", "number"))
+    said = next(str(w.message) for w in caught if "by a noisy count" in str(w.message))
+    assert re.match(BY_COUNTS, said)
+    assert "0.053 of the records are in the rarer class" in said
+    assert "the model is one column, 'c', selected to rank that class" in said
+    assert "expect about 74% of the area" in said
+    assert "no better than chance" in said
+    assert dict(model.privacy_.public)["private_column_scales"]
+    assert "learnt scales" not in describe_columns(model)
+    page = model_card(model, n_noise_fits=0)
+    assert "scale estimated" not in page
+    assert "is one column, &#x27;c&#x27;, selected" in page
+    assert "If a noisy count finds at most 8% of the records in the rarer class" in page
+    assert check_units(model, X.assign(a=1e6 * X["a"])) == ()
+    steps, _ = fitted_by(2000.0, X, y, schema=dict.fromkeys("abcd", "number"))
+    assert "learnt scales" in describe_columns(steps)
+    assert "scale estimated" in model_card(steps, n_noise_fits=0)
+    assert "one column, " not in steps._said_of_rarer
+
+
+def test_the_column_is_named_wherever_it_is_encoded():
+    """Numbers come first, and one text becomes several columns."""
+    X, y = ward(0.05)
+    X = X[["e", "c", "a"]].assign(f=np.where(y == 1, "s", np.where(X["a"] > 0.01, "t", "u")))
+    schema = {"e": ["a", "b"], "f": ["s", "t", "u"], "a": "number", "c": "drop"}
+    model, _ = fitted_by(200.0, X, y, epsilon=0.24, schema=schema)
+    assert model._column_that_ranks == "f"
+
+
+@pytest.mark.parametrize(("share", "limit"), [(0.05, 0.08), (0.1, 0.08), (0.05, 0.03)])
+def test_the_outlook_follows_what_would_be_released(share, limit):
+    kind = Table(20, share=share, column_limit=limit)
+    found, steps = (
+        outlook_of(4000, 10, 2, 0.2, 1e-8, kind=k) for k in (kind, replace(kind, column_limit=0.0))
+    )
+    assert (found.rare_improvement != steps.rare_improvement) == (share <= limit)
+    assert f"at most {100 * limit:.2g}% of the records" in str(found)
+    assert "selected column" not in str(steps)
 
 
 @pytest.mark.parametrize("released", [0.0, 319.0, 321.0, 3679.0, 3681.0])
@@ -139,6 +190,14 @@ def test_steps_alone_follow_people_and_weights(given):
     X, y = ward(0.05)
     rows = np.arange(N) if given == "groups" else np.ones(N)
     events = MODEL.plan(X, y, **{given: rows}).events
+    assert not any(isinstance(event, Either) for event in events)
+
+
+def test_steps_alone_follow_rows_in_chunks():
+    X, y = ward(0.05)
+    rows, model = X[list("abcd")].to_numpy(dtype=np.float64), clone(MODEL).set_params(schema=None)
+    assert isinstance(model.plan(rows, y).events[1], Either)
+    events = model.plan(in_chunks(rows, 1000), in_chunks(y, 1000)).events
     assert not any(isinstance(event, Either) for event in events)
 
 

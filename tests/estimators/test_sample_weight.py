@@ -448,7 +448,7 @@ def test_chunks_and_people_have_no_weights():
     estimator = AdaptiveMarginClassifier(data_norm=1.0, classes=LABELS)
     with pytest.raises(ValueError, match="sample_weight is not supported for rows in chunks"):
         estimator.fit(in_chunks(X, 100), y, sample_weight=w)
-    with pytest.raises(ValueError, match="sample_weight is not supported beside groups"):
+    with pytest.raises(ValueError, match="sample_weight is not supported together with groups"):
         estimator.fit(X, y, groups=np.arange(300), sample_weight=w)
 
 

@@ -26,14 +26,17 @@ from dp_halfspace.algorithms.engine import calibration, class_counts, training
 from dp_halfspace.algorithms.engine.calibration import (
     TARGETS,
     CalibrationCurve,
+    CalibrationPlan,
     NoisyCounts,
     operating_point,
 )
+from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.audit import replay
+from dp_halfspace.estimators import table
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Gaussian, single_runs, total_mu
 from dp_halfspace.privacy.mechanisms import GaussianNoise
-from tests.releases import record_releases
+from tests.releases import assert_follows, record_releases
 from tests.support import Book, checks, fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
@@ -145,11 +148,11 @@ def test_a_key_is_hinted_at_by_its_name_alone():
     with pytest.warns(PrivacyWarning, match="schema does not state") as caught:
         clone(TABLE).plan(frame, LABELS)
     (text,) = [str(w.message) for w in caught if "does not state" in str(w.message)]
-    assert "By name 'patient_id', 'visitId' may tell rows or persons apart" in text
+    assert "by the name, 'patient_id', 'visitId' may identify rows or persons" in text
     stated = {**SCHEMA, "patient_id": "drop", "visitId": "drop"}
     with pytest.warns(PrivacyWarning) as caught:
         clone(TABLE).set_params(schema=stated).plan(frame, LABELS)
-    assert not any("may tell rows" in str(w.message) for w in caught)
+    assert not any("may identify rows" in str(w.message) for w in caught)
 
 
 def test_a_word_that_is_no_kind_is_shown():
@@ -169,7 +172,7 @@ def test_kinds_that_dtypes_say_are_declared_once():
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
-    assert "may tell rows or persons apart" not in text
+    assert "may identify rows or persons" not in text
     described = dict(dict(model.privacy_.public)["columns"])
     assert described["city"] == "text, by the dtype of the column"
     assert described["visit"] == "date"
@@ -581,3 +584,55 @@ def test_a_table_without_rows_is_refused_by_a_sentence():
         model.fit(table, [0, 1] * 20)
     with pytest.raises(ValueError, match=r"^X has no rows$"):
         model.predict(table[:0])
+
+
+def rare_table(seed, share=0.05, n=3000):
+    """Numbers in stated ranges, of which the second tells a class of this share."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(n) < share).astype(int)
+    X = rng.normal(size=(n, 3)) + np.outer(labels, [0.0, 2.0, 0.0])
+    frame = pd.DataFrame(X, columns=list("abc"))
+    return frame.assign(d=rng.choice(["u", "v", "w"], size=n)), labels
+
+
+def fit_of_a_rare_class(frame, labels):
+    schema = {"a": [-4, 4], "b": [-4, 4], "c": [-4, 4], "d": ["u", "v", "w"]}
+    given = {"schema": schema, "features": "additive", "random_state": 0}
+    model = PrivateTableClassifier(epsilon=0.4, classes=[0, 1], **given)
+    return model.fit(frame, labels)
+
+
+def calibration_of(frame, labels):
+    return fit_of_a_rare_class(frame, labels).calibration_
+
+
+def test_the_centre_of_scores_follows_the_released_model(monkeypatch):
+    first, second = rare_table(1), rare_table(2)
+    edges = calibration_of(*first).counts.edges
+    assert edges[len(edges) // 2] < -5.0
+    assert_follows(calibration_of, first, second)
+    honest = CalibrationPlan.run
+
+    def exact(self, scores, *given, **how):
+        """Planted: the mean of the scores of the records."""
+        return honest(self, scores, *given, **{**how, "centre": float(np.mean(scores))})
+
+    monkeypatch.setattr(CalibrationPlan, "run", exact)
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        assert_follows(calibration_of, first, second)
+
+
+def test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree():
+    model = fit_of_a_rare_class(*rare_table(1))
+    whole, half, none = (
+        table._centre_of_scores(
+            model.encoding_, model.model_, dataclasses.replace(Rarity.unknown(), degree=degree)
+        )
+        for degree in (1.0, 0.5, 0.0)
+    )
+    assert whole < -5.0
+    assert (half, none) == (whole / 2.0, 0.0)
+    other = dataclasses.replace(Rarity.unknown(), degree=1.0, common=1)
+    assert table._centre_of_scores(model.encoding_, model.model_, other) == 0.0
+    edges = calibration_of(*rare_table(1, share=0.3)).counts.edges
+    assert edges[len(edges) // 2] == 0.0

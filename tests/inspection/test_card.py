@@ -106,7 +106,7 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
     _, text = text_of(model_card(model), tmp_path)
     assert f"{found}. Expect little more than the majority class" in text
     assert "about" in str(found)
-    assert "How much of it is noise is not known." in text
+    assert "The amount of noise in it is not known." in text
 
 
 def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
@@ -118,10 +118,10 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     source, text = text_of(model_card(model, n_noise_fits=4), tmp_path)
     assert "Columns not used 2" in text
     assert "Number of columns 2" in text
-    assert "Grey is what the noise alone may have made" in text
+    assert "Grey effects may be due to noise alone" in text
     assert "#999999" in source
     _, text = text_of(model_card(model, n_noise_fits=0), tmp_path)
-    assert "How much of it is noise is not known." in text
+    assert "The amount of noise in it is not known." in text
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     ],
     ids=["labels", "no noise", "rbf", "additive", "pipeline"],
 )
-@pytest.mark.filterwarnings("ignore:steps in front of this fit")
+@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
 def test_every_kind_of_model_has_a_card(model, words, tmp_path):
     _, text = text_of(model_card(model.fit(*separated(1500, 3))), tmp_path)
     assert words in text
@@ -149,7 +149,7 @@ def test_a_threshold_stands_with_its_interval():
     y = (rng.random(3000) < 0.1).astype(int)
     X = rng.normal(size=(3000, 3)) + y[:, None]
     model = PrivateTableClassifier(epsilon=3.0, classes=[0, 1], features="linear")
-    assert "Asked for" not in model_card(model.fit(X, y), n_noise_fits=0)
+    assert "The target was" not in model_card(model.fit(X, y), n_noise_fits=0)
     page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y), n_noise_fits=0)
     point = model.threshold_
     ends = "from {:.2f} to {:.2f}".format(*point.interval)
@@ -191,7 +191,7 @@ def test_what_wraps_a_model_promises_nothing_of_the_model(kind, tmp_path):
     assert "no public ranges" not in text
 
 
-@pytest.mark.filterwarnings("ignore:steps in front")
+@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
 @pytest.mark.parametrize("frozen", [False, True])
 def test_what_wraps_a_private_model_tells_its_guarantee(frozen, tmp_path):
     model = PrivateTableClassifier(epsilon=2.0, delta=1e-7, classes=[0, 1]).fit(X, Y)
@@ -219,7 +219,7 @@ def test_the_card_of_a_model_with_names_issues_no_warning():
 
 
 def test_what_has_no_record_has_no_card():
-    with pytest.raises(ValueError, match="has no record"):
+    with pytest.raises(ValueError, match="has no privacy record"):
         model_card(StandardScaler().fit(X))
 
 

@@ -65,7 +65,7 @@ def test_every_class_has_them_or_says_why_not(estimator):
     feature_map = getattr(model, "feature_map_", None)
     mapped = feature_map is not None and not getattr(feature_map, "is_linear", False)
     if mapped or any(hasattr(model, name) for name in ("row_lengths_", "hidden_coef_")):
-        with pytest.raises(ValueError, match="take AdditiveDisplay"):
+        with pytest.raises(ValueError, match="use AdditiveDisplay"):
             natural_coefficients(model)
         return
     natural, scores = natural_coefficients(model), model.decision_function(rows)
@@ -82,17 +82,17 @@ def test_every_variant_has_them_or_says_why_not(estimator):
     test_every_class_has_them_or_says_why_not(estimator)
 
 
-@pytest.mark.filterwarnings("ignore:steps in front of this fit")
+@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
 def test_where_there_are_none_it_is_said():
     y = (X[:, 0] > 55).astype(int)
     small = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X[:200], y[:200])
-    with pytest.raises(ValueError, match="take AdditiveDisplay"):
+    with pytest.raises(ValueError, match="use AdditiveDisplay"):
         natural_coefficients(small)
     curved = PrivateKernelClassifier("additive", classes=[0, 1]).fit(X, y)
     with pytest.raises(ValueError, match="linear in features"):
         natural_coefficients(curved)
     table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)
-    with pytest.raises(ValueError, match="TableEffectsDisplay shows their effects"):
+    with pytest.raises(ValueError, match="use TableEffectsDisplay"):
         natural_coefficients(table)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
     with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):

@@ -282,9 +282,10 @@ def test_models_without_privacy():
     assert "without privacy" in finding.reads
     for model in (sk.SGDClassifier(early_stopping=True), sk.GradientBoostingClassifier()):
         stops = isinstance(model, sk.SGDClassifier)
-        assert ("stops early" in check_pipeline(model)[0].reads) == stops
+        assert ("for early stopping" in check_pipeline(model)[0].reads) == stops
     assert (
-        "stops early" in check_pipeline(sk.GradientBoostingClassifier(n_iter_no_change=3))[0].reads
+        "for early stopping"
+        in check_pipeline(sk.GradientBoostingClassifier(n_iter_no_change=3))[0].reads
     )
 
 
@@ -330,7 +331,7 @@ def said_by(run):
         warnings.simplefilter("always", PrivacyWarning)
         run()
     texts = [str(found.message) for found in caught]
-    return [text for text in texts if "in front of this fit" in text or "to the splitter" in text]
+    return [text for text in texts if "earlier pipeline steps" in text or "to the splitter" in text]
 
 
 def test_a_fit_says_which_steps_in_front_of_it_learn_from_the_records():
@@ -372,7 +373,7 @@ def test_groups_that_reach_the_splitter_alone_are_named():
     folds = GroupKFold(2, shuffle=True, random_state=0)
     texts = said_by(lambda: cross_val_score(model, ROWS, LABELS, groups=groups, cv=folds))
     assert len(texts) == 2
-    assert "protects one row" in texts[0]
+    assert "protects single rows" in texts[0]
     assert not said_by(lambda: cross_val_score(model, ROWS, LABELS, cv=KFold(2)))
     with config_context(enable_metadata_routing=True):
         model.set_fit_request(groups=True)

@@ -20,7 +20,7 @@ def lines_of(estimator):
     return privacy_report(clone(estimator).fit(X, Y)).splitlines()
 
 
-@pytest.mark.filterwarnings("ignore:steps in front of this fit")
+@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
 def test_steps_that_see_private_rows_are_named():
     lines = lines_of(make_pipeline(MaxAbsScaler(), make_pipeline(Normalizer(), PRIVATE)))
     notes = [line.split(".")[0] for line in lines if line.startswith("Not covered")]
@@ -58,5 +58,5 @@ def test_an_unfitted_pipeline_or_search_is_not_fitted(model):
     ],
 )
 def test_what_has_no_record_is_said_to_have_none(model):
-    with pytest.raises(ValueError, match="has no record of what it spent"):
+    with pytest.raises(ValueError, match="has no privacy record"):
         lines_of(model)

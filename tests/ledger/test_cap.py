@@ -287,8 +287,8 @@ def test_refusals_state_what_was_asked_spent_and_left():
 
 
 def test_an_adaptive_ledger_counts_the_dearer_kind():
-    """One of two kinds: as Gaussian, or as pure DP, whichever costs more in any order."""
-    for event, alike in ((Either(0.1, 0.9), Gaussian(0.9)), (Either(0.5, 0.1), Pure(0.5))):
+    """One of two kinds: as Gaussian, or as a choice, whichever costs more in any order."""
+    for event, alike in ((Either(0.1, 0.9), Gaussian(0.9)), (Either(0.5, 0.1), Exponential(0.5))):
         assert _cap._as_gaussian([event] * 3) == pytest.approx(
             _cap._as_gaussian([alike] * 3), rel=1e-12
         )

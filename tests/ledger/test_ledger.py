@@ -59,7 +59,7 @@ def test_entries_are_composed_by_their_profiles(make):
         ledger.charge(of_mu(0.5 * mu * (1 - 1e-9)))
     assert ledger.spent() == pytest.approx(1.0, rel=1e-6)
     assert ledger.spent(1e-9) == pytest.approx(gdp_epsilon(mu, 1e-9), rel=1e-6)
-    with pytest.raises(BudgetError, match="does not fit"):
+    with pytest.raises(BudgetError, match="exceeds the remaining budget"):
         ledger.charge(of_mu(0.01 * mu))
     assert [type(entry) for entry in ledger.entries()] == 4 * [LedgerEntry]
     assert ledger.remaining() < 1e-3
@@ -114,9 +114,9 @@ def test_a_claim_without_a_release_is_refused(make):
     """Entries are added up by their events: a claim without any would be free."""
     ledger = make()
     claim = PrivacyRecord(epsilon=0.9, delta=0.0, events=[], noise="os")
-    with pytest.raises(BudgetError, match="states no release"):
+    with pytest.raises(BudgetError, match="lists no events"):
         ledger.charge(claim)
-    with pytest.raises(BudgetError, match="states no release"):
+    with pytest.raises(BudgetError, match="lists no events"):
         ledger.plan(claimed=claim)
     assert ledger.entries() == []
 
@@ -133,9 +133,20 @@ def test_a_charge_in_the_middle_of_a_charge_is_not_lost(monkeypatch):
         return honest(self, balance)
 
     monkeypatch.setattr(PrivacyLedger, "_account", interrupted)
-    with pytest.raises(BudgetError, match="another charge came in the middle"):
+    with pytest.raises(BudgetError, match="another charge interrupted"):
         ledger.charge(pure(0.5))
     assert ledger.spent() == pytest.approx(0.25)
+
+
+def test_a_charge_waits_for_the_charge_of_another_thread():
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    other = threading.Thread(target=ledger.charge, args=(pure(0.5),))
+    with ledger._store.transaction(writes=True):
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+    other.join(60.0)
+    assert ledger.spent() == 0.5
 
 
 def test_a_charge_is_on_the_disk_when_it_ends(path):

@@ -152,6 +152,15 @@ def test_a_second_account_is_damage(path):
         PrivacyLedger(path)
 
 
+def test_damage_of_pages_that_hold_no_entry_is_seen_when_a_file_is_opened(path):
+    made(path, 1)
+    content = bytearray(path.read_bytes())
+    content[36:40] = (3).to_bytes(4, "big")  # pages that SQLite counts as free
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged"):
+        PrivacyLedger(path)
+
+
 @pytest.mark.parametrize("column", ["time", "record", "digest"])
 def test_a_text_that_became_a_blob_is_damage(path, column):
     made(path, 2)
@@ -173,7 +182,7 @@ def test_a_ledger_of_the_first_format_is_a_clear_error(path):
     made(path, 1)
     execute(path, "PRAGMA user_version = 1")
     for opening in (PrivacyLedger, open_ledger):
-        with pytest.raises(ValueError, match="no digest of its terms: make a new one, whose cap"):
+        with pytest.raises(ValueError, match="no digest of its terms: create a new ledger"):
             opening(path)
 
 

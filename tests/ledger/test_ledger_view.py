@@ -185,7 +185,7 @@ def test_a_ledger_says_whether_it_is_new_and_what_it_holds(ledger):
     )
     lines = again.summary().splitlines()
     assert "2 entries" in lines[0]
-    assert "if their budgets did not follow earlier results" in lines[1]
+    assert "if their budgets did not depend on earlier results" in lines[1]
     assert "stated at delta 1e-06" in lines[-1]
     assert float(lines[-2].split()[-1]) == pytest.approx(ledger.remaining(), rel=1e-5)
     assert float(lines[-3].split()[-1]) == pytest.approx(ledger.remaining(0.0), rel=1e-5)

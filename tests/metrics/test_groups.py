@@ -255,7 +255,7 @@ def test_the_charge_comes_first():
     [
         ({"by_values": None}, "by and by_values go together"),
         ({"by": None}, "by and by_values go together"),
-        ({"by": "ward"}, "by='ward' is no column of X"),
+        ({"by": "ward"}, "by='ward' is not a column of X"),
         ({"by": WARD[:-1]}, "by and X must have the same number of rows, got 599 and 600"),
         ({"by": WARD[:-1], "groups": np.arange(600)}, "by and X must have the same number of rows"),
         ({"by": WARD[:, None]}, "by must be one-dimensional"),

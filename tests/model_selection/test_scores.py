@@ -179,7 +179,7 @@ def test_a_threshold_is_searched_and_a_refit_is_charged():
 @pytest.mark.parametrize(
     ("estimator", "grid", "message"),
     [
-        (make_pipeline(StandardScaler(), MODEL), {}, "standardscaler .* use instead PublicScaler"),
+        (make_pipeline(StandardScaler(), MODEL), {}, "standardscaler .* instead use PublicScaler"),
         (PIPELINE, {"normalizer": [Normalizer(), StandardScaler()]}, "normalizer .StandardScaler"),
         (BaggingClassifier(MODEL), {}, "reads the records many times"),
         (make_pipeline(PrivateScaler(), MODEL), {}, "takes several: .*privatescaler__epsilon"),

@@ -69,7 +69,7 @@ def search(estimator=OUTPUT, grid=GRID, **params):
     if estimator is OBJECTIVE and params.get("selection") in {"exponential", "gaussian"}:
         grid = {"alpha": [1e-2, 1e-1]}
     elif estimator is OBJECTIVE and params.get("selection") == "random_stopping":
-        # Candidates that all release the same: the regulariser is not among them.
+        # Candidates that with the same releases: the regulariser is not among them.
         grid = {"alpha": [1e-2]}
         params.setdefault("n_repeats", 3)
     return PrivateSearchCV(estimator, grid, **{"epsilon": 2.0, **params})
@@ -194,7 +194,7 @@ def test_what_is_protected_is_what_the_estimator_protects(selection, delta):
     fitted = search(model, grid=grid, **params).fit(X, Y)
     assert fitted.privacy_.adjacency == "replace-one-label"
     ledger = PrivacyLedger(epsilon=10.0, delta=0.1)
-    with pytest.raises(BudgetError, match="promises nothing about the features"):
+    with pytest.raises(BudgetError, match="does not protect the features"):
         search(model, grid=grid, ledger=ledger, **params).fit(X, Y)
 
 
@@ -353,7 +353,7 @@ def test_perturbed_objectives_must_all_release_the_same():
         fitted = search(OBJECTIVE, {"fit_intercept": [True]}, n_repeats=n_repeats).fit(X, Y)
         assert dict(fitted.privacy_.public)["selection"] == taken
     model = PrivateSearchCV(OBJECTIVE, GRID, selection="random_stopping")
-    with pytest.raises(ValueError, match="all release the same: leave out of the grid"):
+    with pytest.raises(ValueError, match="with the same releases: remove from the grid"):
         model.fit(X, Y)
 
 
@@ -369,7 +369,7 @@ def test_runs_that_differ_with_the_budget_of_a_run_only_are_refused():
 
     grid = [{"odd": place == 2} for place in range(4)]
     how = {"n_samples": 400, "epsilon": 2.0, "delta": 1e-5, "selection": "random_stopping"}
-    with pytest.raises(ValueError, match="all release the same"):
+    with pytest.raises(ValueError, match="with the same releases"):
         plan_module.plan_search(probe, grid, **how, miss=0.1)
 
 

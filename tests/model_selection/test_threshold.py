@@ -523,3 +523,16 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
     # All is set before it is said, so that an error made of the warning loses nothing.
     assert math.isinf(model.threshold_)
     assert model.privacy_.epsilon == 1e6
+
+
+def test_weights_of_people_leave_room_for_the_factors_of_utilities(monkeypatch):
+    """Sums of weights times these factors are exact, so that no rounding moves a utility."""
+    factors, honest = [], People.weights_for
+
+    def recorded(people, largest):
+        factors.append(largest)
+        return honest(people, largest)
+
+    monkeypatch.setattr(People, "weights_for", recorded)
+    PrivateThresholdClassifier(Rare()).fit(X, Y, groups=np.arange(3000))
+    assert factors == [_prefit.COUNT_GRID]

@@ -69,7 +69,7 @@ def test_rates_that_are_none_are_refused():
 
 def test_the_summary_says_what_an_attack_can_gain():
     text = record(Gaussian(0.5), epsilon=1.5, delta=0.01).summary()
-    assert "What an attack can gain that knows all but one record (rounded up):" in text
+    assert "Largest gain of an attack that knows everything except one record (rounded up):" in text
     assert "  - true minus false positive rate 0.197413" in text
     rates = "0.00479556 at 0.001, 0.033899 at 0.01, 0.21724 at 0.1"
     assert f"  - true positive rate {rates} (false positive rate)" in text

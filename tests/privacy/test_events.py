@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dp_halfspace.privacy.events import (
     Repeated,
     SampledGaussian,
     event_from_dict,
+    gaussian_terms,
 )
 from tests.privacy.oracles import of_gaussian
 
@@ -156,3 +158,22 @@ def test_descriptions_carry_the_numbers():
     assert "3 x 0.7" in event.describe()
     assert "12.5 on average, of mu = 0.15" in of_gaussian(12.5, 0.3, 0.15).describe()
     assert "2 Gaussian losses" in RandomStopping(2.0, 0.1, ((1, 0, 0), (1, 0, 1))).describe()
+
+
+def test_a_product_of_profiles_is_rounded_up():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        shift, mu, count = float(rng.uniform()), float(rng.uniform()), int(rng.integers(2, 12))
+        event = ObjectivePerturbation(shift, ((1, 0.0), (1, mu)))
+        terms = gaussian_terms(((event, count),))
+        assert all(Fraction(found) >= count * Fraction(shift) for _, found, _ in terms)
+        assert max(Fraction(found) ** 2 for *_, found in terms) >= count * Fraction(mu) ** 2
+    rare = RandomStopping(1.0, 0.0, ((1.0, 0.0, 0.1), (1e-200, 1.0, 1.0)))
+    assert min(weight for weight, *_ in gaussian_terms(((rare, 2),))) > 0.0
+
+
+def test_terms_that_are_added_up_have_the_largest_shift_and_mu():
+    small, large = (1.0, 0.5, 0.1), (1.0, 0.5 * (1 + 1e-14), 0.1 * (1 + 1e-14))
+    for terms in ((small, large), (large, small)):
+        ((weight, shift, mu),) = gaussian_terms(((RandomStopping(1.0, 0.0, terms), 1),))
+        assert (weight, shift >= large[1], mu >= large[2]) == (2.0, True, True)

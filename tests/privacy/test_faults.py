@@ -265,7 +265,7 @@ def test_what_may_not_be_written_refuses_a_fit(locked):
         assert PrivacyLedger(path).entries() == []
 
 
-REFUSAL = "damaged|lost entries|cannot be used|not a privacy ledger|does not fit|other terms"
+REFUSAL = "damaged|lost entries|cannot be used|not a privacy ledger|exceeds|other terms"
 
 
 def damaged(text, probability):

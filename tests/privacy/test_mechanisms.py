@@ -30,7 +30,7 @@ from dp_halfspace.privacy import (
     noise_source,
 )
 from dp_halfspace.privacy.budget import additive_noise
-from dp_halfspace.privacy.mechanisms import ExponentialChoice
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, SampledGaussianNoise
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.releases import record_releases
 from tests.support import Book
@@ -106,7 +106,30 @@ def test_recorder_sees_value_and_release_and_ends_with_its_block():
     np.testing.assert_array_equal(seen.released, released)
 
 
+def test_scales_out_of_range_are_refused_before_a_charge():
+    for kind in (GaussianNoise, L2LaplaceNoise, partial(SampledGaussianNoise, 10)):
+        for sensitivity in (0.0, -1.0, math.nan, math.inf):
+            with pytest.raises(ValueError, match="must be"):
+                kind(sensitivity, 1.0)
+
+
 # -- choices -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_cost", [False, True])
+@pytest.mark.parametrize(
+    "mechanism", [GaussianNoise(1.0, 0.1), L2LaplaceNoise(1.0, 0.1), NoNoise()]
+)
+def test_choice_by_additive_noise_is_the_best_of_what_was_released(mechanism, is_cost):
+    """Planted: the best of the exact values."""
+    events = [Repeated(mechanism.event, 20)]
+    entry = PrivacyRecord(epsilon=math.inf, delta=0.0, events=events, noise="os")
+    permit, values = authorise(entry, noise_source(None)), np.arange(5.0)
+    for _ in range(20):
+        with record_releases() as releases:
+            chosen = permit.choose(values, mechanism, is_cost=is_cost)
+        released = releases[0].released
+        assert chosen == (released.argmin() if is_cost else released.argmax())
 
 
 def tail_of_choices(mechanism, *, rate, draws=2000):
@@ -202,8 +225,8 @@ def test_blocks_that_are_not_disjoint_are_refused(noise, block):
 
 
 COVERED = [
-    (ExponentialChoice(1.0, 0.1),) * 3,
-    (ExponentialChoice(1.0, 0.2), L2LaplaceNoise(1.0, 0.1)),
+    (ExponentialChoice(1.0, 0.3),),
+    (ExponentialChoice(1.0, 0.2),),
     (GaussianNoise(1.0, 0.3), GaussianNoise(2.0, 0.4)),
 ]
 
@@ -226,8 +249,11 @@ def test_one_of_two_kinds_is_released_once(mechanisms):
 @pytest.mark.parametrize(
     "events",
     [
-        [Exponential(0.2), Pure(0.11)],
-        [Repeated(Pure(0.1), 4)],
+        [Exponential(0.31)],
+        [Exponential(0.1), Exponential(0.15)],
+        [Repeated(Exponential(0.1), 2)],
+        [Exponential(0.1), Gaussian(0.1)],
+        [Pure(0.1)],
         [Gaussian(0.4), Gaussian(0.31)],
         [Gaussian(0.1), Pure(0.1)],
         [Either(0.1, 0.1)],
@@ -239,7 +265,7 @@ def test_what_neither_kind_covers_is_refused(events):
     with pytest.raises(RuntimeError, match="does not cover"):
         permit.enter(Either(0.3, 0.5), events)
     # Nothing was used up.
-    permit.enter(Either(0.3, 0.5), [Pure(0.3)])
+    permit.enter(Either(0.3, 0.5), [Exponential(0.3)])
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -127,7 +128,9 @@ def test_threads_share_a_stream_without_repeats():
 
 @pytest.mark.parametrize("seed", [0, 5, np.int64(5), 2**80])
 def test_noise_source_int_warns_that_the_guarantee_is_void(seed):
-    with pytest.warns(PrivacyWarning, match="void for whoever knows the seed") as record:
+    with pytest.warns(
+        PrivacyWarning, match="does not hold against anyone who knows the seed"
+    ) as record:
         source = noise_source(seed)
     assert record[0].filename == __file__
     assert source.kind == "seeded"
@@ -172,3 +175,15 @@ def test_bytes_of_the_operating_system_are_its_own(monkeypatch):
     assert fresh.OS_RANDOMNESS.read(3) == b"\x01\x02\x03"
     assert fresh.noise_source(None).read(1) == b"\x01"
     assert asked == [3, 1]
+
+
+def test_a_read_waits_for_that_of_another_thread():
+    """Two reads at once would return the same bytes."""
+    source, found = SeededBytes(0, "noise"), []
+    other = threading.Thread(target=lambda: found.append(source.read(8)))
+    with source._lock:
+        other.start()
+        other.join(0.1)
+        assert other.is_alive()
+    other.join(60.0)
+    assert len(found[0]) == 8

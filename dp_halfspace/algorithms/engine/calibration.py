@@ -20,7 +20,7 @@ from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
-from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -43,6 +43,10 @@ _LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
 _OFFSET_DEVIATION = 0.2
 # The same with a rare class.
 _RARE_DEVIATION = 1.2
+# Mean of that offset behind a centre of scores far from zero, relative to the log odds of the share
+# of the rare class; and how far from zero half of it is assumed.
+_TOWARDS_SHARE = 0.6
+_FAR = 30.0
 _OFFSETS = np.linspace(-3.0, 3.0, 49)
 # Borders of the cells of scores, on both sides of zero: powers of two.
 _ENDS = 2.0 ** np.arange(1.5, 8.0)
@@ -134,7 +138,7 @@ class CalibrationPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.noise.event,)
 
     @property
@@ -152,10 +156,12 @@ class CalibrationPlan:
         *,
         rarity: Rarity | None = None,
         record_weights: FloatArray | None = None,
+        centre: float = 0.0,
     ) -> CalibrationCurve:
         """Return the log odds of scores; `weights` are those of the classes.
 
-        `rarity` is what was released of their sizes, where that was counted.
+        `rarity` is what was released of their sizes, where that was counted; `centre` the score of
+        two classes at which their cells meet and slopes may change, a public or released number.
 
         Notes
         -----
@@ -169,6 +175,8 @@ class CalibrationPlan:
         is_binary = len(weights) == 2
         has_common = not is_binary and rarity is not None and rarity.degree > 0.0
         common = rarity.common if rarity is not None and has_common else None
+        if centre:
+            scores = apply_to_chunks(np.subtract, scores, centre)
         exact = sum_over_chunks(score_counts, scores, classes, people, common, record_weights)
         counts, spread = permit.release(exact, self.noise), noise_deviation(self.noise)
         if not is_binary and common is None:
@@ -176,10 +184,10 @@ class CalibrationPlan:
         if rarity is None:
             rarity = Rarity.unknown()
         population = math.log(weights[1] / weights[0]) if is_binary else 0.0
-        curve = _likeliest(counts, spread, population, rarity)
+        curve = _likeliest(counts, spread, population, rarity, centre)
         if not is_binary:
             return replace(curve, common=common)
-        return replace(curve, counts=NoisyCounts(_EDGES, counts, spread, weights))
+        return replace(curve, counts=NoisyCounts(_EDGES + centre, counts, spread, weights))
 
 
 def affordable_calibration(n_samples: int, budget: Budget) -> tuple[CalibrationPlan | None, Budget]:
@@ -285,16 +293,18 @@ def _likeliest_line(counts: FloatArray, deviation: float) -> CalibrationCurve:
 
 
 def _likeliest(
-    counts: FloatArray, deviation: float, population: float, rarity: Rarity
+    counts: FloatArray, deviation: float, population: float, rarity: Rarity, centre: float = 0.0
 ) -> CalibrationCurve:
     """Return the mean probabilities of all curves on a public grid, weighed by their likelihood.
 
-    A curve is a line of log odds for scores of each sign, with a common offset. `population` is
+    A curve is a line of log odds for scores on each side of `centre`, with a common offset, which
+    lies towards the log odds of the rare class where this is far from zero. `population` is
     the logarithm of the ratio of the class weights: log odds of the counted records are so much
     lower. The count of the classes is one more observation of the sum of all probabilities.
     """
-    degree = rarity.degree
-    offsets = (0.5 + 0.5 * degree) * _OFFSETS
+    degree, usual = rarity.degree, rarity.log_odds_of_second
+    middle = _TOWARDS_SHARE * abs(centre) / (abs(centre) + _FAR) * degree * usual
+    offsets = (0.5 + 0.5 * degree) * _OFFSETS + middle
     tables, totals = _cell_likelihoods(counts, deviation), counts.sum(axis=0)
     low, high = (_side(tables, totals, side, offsets - population) for side in (-1.0, 1.0))
     fit, seen, squares = (a[:, None, :] + b[None, :, :] for a, b in zip(low, high, strict=True))
@@ -302,7 +312,7 @@ def _likeliest(
     between = np.subtract.outer(_LOG_SLOPES, _LOG_SLOPES)
     prior = (means / _SLOPE_DEVIATION) ** 2 + (between / _SLOPE_DIFFERENCE) ** 2
     width = _OFFSET_DEVIATION + (_RARE_DEVIATION - _OFFSET_DEVIATION) * degree
-    fit -= 0.5 * (prior[:, :, None] + (offsets / width) ** 2)
+    fit -= 0.5 * (prior[:, :, None] + ((offsets - middle) / width) ** 2)
     if math.isfinite(rarity.deviation):
         part = rarity.second
         # Noise of the count, that of the cells as far as they are counted, and that of the labels.
@@ -314,10 +324,16 @@ def _likeliest(
     probabilities = [_mean_log_odds(_KNOTS[_KNOTS < 0], lower, offsets)]
     probabilities.append(_mean_log_odds(_KNOTS[_KNOTS >= 0], higher, offsets))
     found = np.concatenate(probabilities)
-    trust = rarity.trust
     slope = math.exp(higher.sum(axis=1) @ _LOG_SLOPES)
-    log_odds = trust * found + (1.0 - trust) * rarity.log_odds_of_second
-    return CalibrationCurve(_KNOTS, log_odds, slope=slope)
+    if rarity.trust < 1.0:
+        # Probabilities are averaged, not log odds: as many records are expected as before.
+        known, unknown = math.log(rarity.trust), math.log1p(-rarity.trust)
+        found, none = (
+            np.logaddexp(known + log_expit(sign * found), unknown + log_expit(sign * usual))
+            for sign in (1.0, -1.0)
+        )
+        found = found - none
+    return CalibrationCurve(_KNOTS + centre, found, slope=slope)
 
 
 def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) -> FloatArray:

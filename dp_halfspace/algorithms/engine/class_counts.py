@@ -21,7 +21,6 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
@@ -50,11 +49,6 @@ class ClassCountPlan:
     are_weighed: bool = False
     counted_before: bool = False
     released: float | None = None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return () if self.counted_before else (self.noise.event,)
 
     def run(
         self,

@@ -343,7 +343,7 @@ class ColumnScalesPlan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"private_column_scales": True}
 
     def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
@@ -432,7 +432,8 @@ def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatAr
     """
     n_samples, n_features = X.shape
     counts = np.empty((n_features, 2 * N_OCTAVES + 1))
-    # Where octaves begin among exponents; first comes what counts as zero, last what is larger.
+    # Lower limits of the octaves of exponents; numbers treated as zero come first, larger ones
+    # last.
     starts = np.append(0, np.arange(N_OCTAVES) + 127 + LOWEST)
     for first in range(0, n_features, _COLUMNS_AT_ONCE):
         part = X[:, first : first + _COLUMNS_AT_ONCE]

@@ -60,6 +60,11 @@ _MOST_DIRECTIONS = 100.0
 PATH_OF_SIGNAL = 75.0
 # Shortest path, relative to the planned length.
 SHORTEST_PATH = 0.2
+# Log of the ratio of the sizes of two classes from which on they differ, where a path is shorter.
+UNLIKE = 0.4
+# Columns with features for each direction of the preconditioner, beyond the first, from which on
+# the coefficients of columns lag behind the intercept.
+_LAGGING = 2.0
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
 # Output perturbation behind a preconditioner: margin offset of the logistic loss of two classes.
@@ -103,6 +108,8 @@ _FEATURED_FALL = 0.25
 _FEATURED_LARGEST = 1.8
 # Records of the rarer class times mu at which half of what it adds to the path remains.
 _LENGTHENED = 30.0
+# Records times mu from which column scales are learnt although a norm of rows is stated.
+_RECORDS_FOR_SCALES = 900.0
 # Whitened Fourier features of all records, beyond those that there would be without whitening.
 _MOST_WHITENED = 1e9
 # Least square of the length of whitened features, relative to that of the columns.
@@ -163,7 +170,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDefaults(Steps):
-    """What the engine uses for one shape of problem and one budget.
+    """Settings of the engine for one shape of the data and one budget.
 
     `constant_column` is the value of the constant column, relative to rows divided by their public
     scale; `preconditioner_share` the share of mu^2 that the preconditioner is worth, where it is
@@ -221,7 +228,7 @@ def _wide_constant_column(strength: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RareDefaults:
-    """What a ranking uses for a rarer class of one size.
+    """Settings of a ranking for one size of the rarer class.
 
     The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
     times as long. The majority class weighs the ratio of the sizes of the classes to the power
@@ -291,7 +298,7 @@ _EVEN_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RaritySettings:
-    """What noisy steps use where a class is rare: public or released numbers.
+    """Settings of noisy steps for a rare class: public or released numbers.
 
     Steps are `step_factor` times as long, behind the power `map_power` of the preconditioner; the
     constant column is `constant` times as large. The score of the common class is read as if it
@@ -422,6 +429,11 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
     return int(min(max(min(wanted, cheap), _JOINT), limit - others)) // 2 * 2
 
 
+def scales_pay(n_samples: int, mu: float) -> bool:
+    """Return whether column scales bring more than they cost where a norm of rows is stated."""
+    return n_samples * mu >= _RECORDS_FOR_SCALES
+
+
 def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
     """Return the length of whitened Fourier features, relative to that of the columns."""
     share = n_samples * mu / (n_features * n_classes * _FULL_LENGTH)
@@ -487,6 +499,14 @@ def resolved_directions(records: float) -> float:
     return min(max(records / _RECORDS_PER_DIRECTION, EFFECTIVE_DIMENSION), _MOST_DIRECTIONS)
 
 
+def column_lag(n_curved: float, n_directions: float) -> float:
+    """Return how far the coefficients of columns lag behind the intercept, in [0, 1].
+
+    A row is divided among `n_curved` columns, and the preconditioner is made for `n_directions`.
+    """
+    return min(max(n_curved / n_directions - 1.0, 0.0) / _LAGGING, 1.0)
+
+
 def _records_per_coefficient(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
     """Return how many records times mu there are for one coefficient of a column."""
     return n_samples * mu / (n_features * math.sqrt(n_classes))
@@ -509,7 +529,7 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
 
 @dataclass(frozen=True, slots=True)
 class OutputDefaults:
-    """What output perturbation uses behind a preconditioner.
+    """Settings of output perturbation after a preconditioner.
 
     `constant_column` is the value of the constant column, relative to rows divided by their public
     scale; `power` of the map of the preconditioner is used.
@@ -536,7 +556,7 @@ def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefault
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveDefaults:
-    """What objective perturbation uses for one shape of problem and one budget.
+    """Settings of objective perturbation for one shape of the data and one budget.
 
     `constant_column` is the value of the constant column, relative to rows divided by their public
     scale; `margin_offset` that of the logistic loss. `stretch` is the standard deviation of the

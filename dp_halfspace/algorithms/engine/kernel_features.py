@@ -190,6 +190,8 @@ _COARSE = 1.0
 _FINEST = 0.15
 # Most coarse frequencies, of which otherwise half are: their kernel has few directions.
 _MOST_COARSE = 96
+# Most of them, over the square of the number of parts of the rows that their kernel distinguishes.
+_COARSE_FOR_PARTS = 6.0
 # Halvings of the interval that the fine length scale is searched in.
 _HALVINGS = 50
 
@@ -216,13 +218,12 @@ class WhiteningPlan:
             rows = rows.first_columns(self.n_curved)
         noisy = released_moment(rows, self.moment.mechanism, permit)
         root, spectrum = whitening_map(noisy[: self.n_curved, : self.n_curved], self.moment.edge)
-        coarse, fine = _COARSE, fine_length(spectrum, self.n_cells)
         assert drawn.fourier is not None
         turns = root @ drawn.fourier.frequencies.astype(np.float64)
         # They have the same distribution, so it does not matter which ones are coarse.
-        n_coarse = min((turns.shape[1] + 1) // 2, _MOST_COARSE)
-        turns[:, :n_coarse] /= coarse
-        turns[:, n_coarse:] /= fine
+        n_coarse = n_coarse_frequencies(spectrum, turns.shape[1])
+        turns[:, :n_coarse] /= _COARSE
+        turns[:, n_coarse:] /= fine_length(spectrum, self.n_cells)
         return replace(drawn, fourier=FourierMap(turns.astype(np.float32)))
 
 
@@ -254,19 +255,35 @@ def whitening_map(upper: FloatArray, edge: float) -> tuple[FloatArray, FloatArra
     return (directions * factors) @ directions.T, values * factors**2
 
 
+def n_coarse_frequencies(spectrum: FloatArray, size: int) -> int:
+    """Return how many of `size` frequencies are coarse, by the spectrum of the whitened rows.
+
+    The fewer parts of the rows the coarse kernel distinguishes, the fewer features describe it.
+    """
+    parts = math.exp(_log_parts(spectrum, _COARSE))
+    return min((size + 1) // 2, _MOST_COARSE, round(_COARSE_FOR_PARTS * parts**2))
+
+
 def fine_length(spectrum: FloatArray, n_cells: float) -> float:
     """Return the length scale, relative to the root of the number of columns, of fine features.
 
-    At length scale l the mean squared kernel of two Gaussian rows with this spectrum is the inverse
-    of ``prod sqrt(1 + 4 s / l^2)``: that many parts of the rows are distinguished, and the scale
-    within the public limits is taken at which they are `n_cells`.
+    The scale within the public limits is taken at which `n_cells` parts of the rows are
+    distinguished.
     """
     low, high = _FINEST, _COARSE
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
-        logarithm = 0.5 * float(np.log1p(4.0 * spectrum / (middle**2 * len(spectrum))).sum())
-        if logarithm > math.log(n_cells):
+        if _log_parts(spectrum, middle) > math.log(n_cells):
             low = middle
         else:
             high = middle
     return high
+
+
+def _log_parts(spectrum: FloatArray, length: float) -> float:
+    """Return the logarithm of the number of parts of the rows that a kernel distinguishes.
+
+    At length scale l the mean squared kernel of two Gaussian rows with this spectrum is the inverse
+    of ``prod sqrt(1 + 4 s / l^2)``: that many parts.
+    """
+    return 0.5 * float(np.log1p(4.0 * spectrum / (length**2 * len(spectrum))).sum())

@@ -26,6 +26,7 @@ from dp_halfspace.algorithms.engine.defaults import (
     EFFECTIVE_DIMENSION,
     PATH_OF_SIGNAL,
     SHORTEST_PATH,
+    UNLIKE,
     EngineDefaults,
     RaritySettings,
     Steps,
@@ -38,6 +39,7 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
 )
+from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.record_weights import Weights, with_class_weights
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.objectives import Adversary
@@ -174,7 +176,7 @@ def plan_descent(
     )
     # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
     # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
-    margins = (n_columns + 3) * compression * mapped_radius + 4.0 * largest_score_offset
+    margins = (n_columns + 3) * compression * mapped_radius + 6.0 * largest_score_offset
     per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
@@ -304,7 +306,7 @@ def descend(
         opening = first if step == 0 else None
         made = slopes if opening is None else opening[1]
         is_halved = 0 < step < plan.n_halved
-        # Of neighbouring steps each reads the other half of the blocks.
+        # Consecutive steps read alternate halves of the blocks.
         half = {"part": (step % 2, 2)} if is_halved else {}
         ascent = rows.fused_adjoint(query, made, **half)
         if transform is not None:
@@ -314,6 +316,10 @@ def descend(
             noisy = 2.0 * noisy
         if opening is not None:
             step_factor = opening[0].step_factor(noisy, plan)
+            shift = opening[0].score_shift(step_factor, plan)
+            if shift:
+                slopes = apply_to_chunks(_shifted, slopes, shift)
+                last = last and (last[0], apply_to_chunks(_shifted, last[1], shift))
         if plan.n_outputs > 1:
             # Slopes sum to zero over the classes, so the noise along (1, ..., 1) is only noise.
             noisy = noisy - noisy.mean(axis=1, keepdims=True)
@@ -323,6 +329,16 @@ def descend(
             total += point
     mean = total / n_averaged
     return np.atleast_2d((mean if transform is None else transform.T @ mean).T)
+
+
+def _shifted(slopes: Slopes, shift: float) -> Slopes:
+    """Return the slopes at scores that are so much higher."""
+
+    def at(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+        margins += shift
+        return slopes(margins, lo, hi)
+
+    return at
 
 
 def _project(point: FloatArray, radius: float) -> FloatArray:
@@ -341,7 +357,7 @@ class FirstStep:
     number of records and the `share` of the minority class are released numbers, or public ones.
     The step factor is used to the power `degree`.
     Rows differ along `n_directions`: those that the preconditioner is made for or, if there are
-    more, columns.
+    more, columns. These `lag` behind the intercept, by a number in [0, 1].
     """
 
     weights: FloatArray
@@ -349,6 +365,7 @@ class FirstStep:
     share: float
     degree: float
     n_directions: float = EFFECTIVE_DIMENSION
+    lag: float = 0.0
 
     def step_factor(self, released: FloatArray, plan: DescentPlan) -> float:
         """Return the factor of the lengths of all steps, in (0, 1], by the first released sum.
@@ -372,6 +389,22 @@ class FirstStep:
         few = EFFECTIVE_DIMENSION / self.n_directions
         needed = math.sqrt(few * length * curvature * n_columns / PATH_OF_SIGNAL)
         return float(min(max(signal / needed, SHORTEST_PATH), 1.0) ** self.degree)
+
+    def score_shift(self, step_factor: float, plan: DescentPlan) -> float:
+        """Return what is added to scores behind the first step, when steps have this factor.
+
+        While scores are small, all slopes are as large as the clip allows, and the intercept moves
+        until margins of the common class exceed the margin offset, far beyond the log odds of the
+        classes. On a shorter path the coefficients of columns that `lag` grow less, so that most
+        rows would be given to the common class. Its score is therefore read as if it were higher.
+        ``docs/proofs/rare.md``, section 5.
+        """
+        odds, clip = self.share / (1.0 - self.share), min(plan.steps.clip, 1.0)
+        lead = plan.steps.margin_offset + math.log((1.0 - clip * odds) / clip)
+        # Where the classes have like sizes, hardly anything moves the intercept.
+        lead *= min(-math.log(odds) / UNLIKE, 1.0)
+        shift = min(self.lag * (1.0 - step_factor) * max(lead, 0.0), LARGEST_SCORE_OFFSET)
+        return shift if self.weights[1] < self.weights[0] else -shift
 
 
 @dataclass(frozen=True, slots=True, eq=False)

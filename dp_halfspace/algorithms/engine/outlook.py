@@ -34,8 +34,8 @@ LARGEST_EPSILON = 1e6
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = (
-    ", so that its ranking may be no better than chance: do not rely on it unless a private score "
-    "of other records says more"
+    ", so that its ranking may be no better than chance: do not rely on it unless a "
+    "private score on other records confirms it"
 )
 
 
@@ -83,11 +83,13 @@ _TABLES = {
     True: (_Curve(30.0, 0.5, 0.0, 1.3), _Curve(30.0, 0.0, 0.0, 1.5)),
     False: (_Curve(60.0, 0.4, 0.0, 1.0), _Curve(78.0, 0.0, 0.0, 1.6)),
 }
+# One selected column that ranks a rare class: of p (1 - p) n epsilon.
+_RANKED_BY_A_COLUMN = _Curve(17.0, 0.0, 0.0, 1.2)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What is public about a fit that ranks: if scales are stated, and the share of a class."""
+    """Public facts about a ranking: whether scales are stated, and the share of a class."""
 
     is_scale_stated: bool
     share: float = RARE
@@ -99,17 +101,18 @@ class Table:
 
     `share` is that of the rarer class: a public number, or a released one. `n_facts` counts a
     column of texts once for each column that its words are counted in, any other once; None for the
-    number of columns.
+    number of columns. Up to the share `column_limit` one selected column ranks the rarer class.
     """
 
     n_encoded: int
     share: float = RARE
     n_facts: int | None = None
+    column_limit: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of a fit, for classes of about equal size.
+    """Expected quality of a fit, for classes of about equal size.
 
     Attributes
     ----------
@@ -136,6 +139,8 @@ class Outlook:
         Whether less than half of the improvement is to be expected.
     cannot_rank_rare : bool
         Whether a class of that share of the records is hardly told from the other one.
+    column_limit : float
+        Share of the rarer class up to which the model is one selected column; 0 for no such model.
     """
 
     improvement: float
@@ -150,6 +155,7 @@ class Outlook:
     unit: str = "records"
     is_poor: bool = False
     cannot_rank_rare: bool = False
+    column_limit: float = 0.0
 
     def __str__(self) -> str:
         rows, epsilon = _round_to_two_digits(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
@@ -161,18 +167,26 @@ class Outlook:
         if self.improvement < GOOD:
             text += f" (for {GOOD:.0%}: about {rows} {self.unit}, or epsilon={epsilon})"
         if self.rare_improvement is None:
-            return f"{text}, and less of a rare class"
+            return f"{text}, and less for a rare class"
         text += (
             f". If one class has {100 * self.rare_share:.2g}% of the {self.unit}: about "
             f"{self.rare_improvement:.0%} of the area under the curve above one half"
         )
-        return f"{text}{_NO_BETTER}" if self.cannot_rank_rare else text
+        text += _NO_BETTER * self.cannot_rank_rare
+        if self.column_limit:
+            text += (
+                f". If a noisy count finds at most {100 * self.column_limit:.2g}% of the "
+                f"{self.unit} in the rarer class, the model is one selected column, which ranks "
+                "that class, and every predicted label is the other one"
+            )
+        return text
 
     def after_counts(self, found: str) -> str:
         """Say what to expect of a ranking, by a share that was `found` in a fit."""
         return (
             f"{self._sizes}: {found}, expect about {self.rare_improvement:.0%} of the area under "
-            f"the curve above one half that a model without privacy would have{_NO_BETTER}"
+            "the curve above one half that a model without privacy would have"
+            f"{_NO_BETTER * self.cannot_rank_rare}"
         )
 
     @property
@@ -255,9 +269,15 @@ def outlook_of(
     signal = n_samples * strength
     improvement = 1.0 / (1.0 + math.pow(half / (even * signal), curve.steepness))
     ranked = None
+    column_limit = kind.column_limit if isinstance(kind, Table) else 0.0
     if n_classes == 2:
+        ranking_signal = rare * signal
+        if share <= column_limit:
+            ranking, ranking_signal = _RANKED_BY_A_COLUMN, rare * n_samples * epsilon
+            # The area of a single column varies too much from fit to fit to be relied on.
+            least = 1.0
         half = ranking.half(n_facts, n_classes)
-        ranked = 1.0 / (1.0 + math.pow(half / (rare * signal), ranking.steepness))
+        ranked = 1.0 / (1.0 + math.pow(half / ranking_signal, ranking.steepness))
     return Outlook(
         improvement,
         *sizes,
@@ -269,4 +289,5 @@ def outlook_of(
         unit,
         is_poor=improvement < POOR,
         cannot_rank_rare=ranked is not None and ranked < least,
+        column_limit=column_limit,
     )

@@ -39,7 +39,7 @@ class Plan(Protocol):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

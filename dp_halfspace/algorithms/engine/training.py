@@ -19,6 +19,7 @@ from dp_halfspace.algorithms.engine.class_counts import (
 from dp_halfspace.algorithms.engine.defaults import (
     EFFECTIVE_DIMENSION,
     EngineDefaults,
+    column_lag,
     engine_defaults,
     rarity_settings,
     resolved_directions,
@@ -67,7 +68,7 @@ _COMPONENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is public about a fit before a way is chosen.
+    """Public facts about a fit, before an algorithm is chosen.
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
     of `PROJECTIONS`, ``"auto"`` or None; `tail_fraction` the share of the last steps whose iterates
@@ -204,7 +205,12 @@ class LinearPlan(FitPlan):
                 n_directions = resolved_directions(first.share * total * self.mu)
                 preconditioner = replace(preconditioner, effective_dimension=n_directions)
             n_curved = float(self.algorithm.descent.steps.n_curved)
-            first = replace(first, n_directions=max(n_directions, n_curved))
+            is_plain = not problem.balances_classes and weights[0] == weights[1]
+            first = replace(
+                first,
+                n_directions=max(n_directions, n_curved),
+                lag=column_lag(n_curved, n_directions) if is_plain else 0.0,
+            )
             algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
         if problem.balances_classes:
             weights = balanced_weights(released, noise, total, self.n_recounted)
@@ -293,7 +299,7 @@ def linear_plan(
     if isinstance(algorithm, GradientPlan):
         is_plain = attack is None and linear_map is None
         takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
-    counted = () if counts is None else counts.events
+    counted = () if counts is None or counts.counted_before else (counts.noise.event,)
     return LinearPlan(
         problem,
         solver,

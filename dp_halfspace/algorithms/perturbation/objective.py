@@ -161,13 +161,13 @@ class ObjectivePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         copies, event = self.risk.n_stacked, self.linear.event
         return (event if copies == 1 else Repeated(event, copies), self.output.event)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"alpha": self.ridge, "certified_gradient": self.tolerance.certified}
 
     def run(
@@ -322,8 +322,9 @@ def _calibrate_term(
 
     if accounting.delta(events(0.0, 0.0), epsilon) > _MOST_OF_DELTA * delta:
         raise BudgetError(
-            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: "
-            "the other releases leave nothing at this regulariser"
+            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small for this "
+            "regulariser: the other releases use all of it. Use a larger epsilon or a "
+            "larger regulariser"
         )
     output = _OUTPUT_MU * ceiling
     # The vertices share one delta: with many of them and a tiny epsilon less is left.

@@ -63,12 +63,12 @@ class OutputPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.noise.event,)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {
             "alpha": self.ridge,
             "sensitivity": self.sensitivity,

@@ -82,12 +82,12 @@ class PreconditionedOutputPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.preconditioner.mechanism.event, *self.output.events)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return self.output.public
 
     def run(
@@ -163,14 +163,14 @@ class PreconditionedObjectivePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         if self.preconditioner is None:
             return self.objective.events
         return (self.preconditioner.mechanism.event, *self.objective.events)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"private_preconditioner": self.preconditioner is not None, **self.objective.public}
 
     def run(
@@ -241,7 +241,7 @@ def _plan_preconditioner(
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
     if not budget.is_pure:
         return plan_preconditioner(*sizes, mu=budget.mu)
-    # Of a release with next to no noise only the sensitivity is used.
+    # If a release has almost no noise, only its sensitivity is used.
     reference = plan_preconditioner(*sizes, mu=1e12)
     # A packed coefficient has the standard deviation n_columns * scale, nearly.
     edge = math.sqrt(2.0) * risk.n_columns**1.5 / budget.epsilon

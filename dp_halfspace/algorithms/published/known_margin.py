@@ -74,13 +74,13 @@ class SingleRecordPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         event = self.mechanism.event
         return (event if isinstance(event, Pure) else Repeated(event, self.n_steps),)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"private_preconditioner": False}
 
     def run(
@@ -312,7 +312,7 @@ class PhasedPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases: one phase, because phases share no record."""
+        """Events of a run: one phase, because phases share no record."""
         return (self.phases[0].mechanism.event,)
 
     def run(

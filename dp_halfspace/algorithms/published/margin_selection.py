@@ -241,14 +241,14 @@ class MarginPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         if isinstance(self.choice, NoNoise):
             return (Pure(math.inf),)
         return (self.choice.event, *self.candidates[0].events)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return _public_facts(self.candidates)
 
     @property

@@ -197,12 +197,12 @@ class NetworkPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return self.search.events
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {
             "n_parameters": self.shape.size,
             "n_candidates": self.search.n_candidates,

@@ -286,7 +286,7 @@ _PURE_COUNT_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingProblem(Problem):
-    """What is public about a fit before a way is chosen.
+    """Public facts about a fit, before an algorithm is chosen.
 
     `loss` is a key of `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
     None for a private count. `threshold_share` of the budget is spent on a threshold; if it is
@@ -426,7 +426,7 @@ def _ball_rows(
 
 @dataclass(frozen=True, slots=True)
 class RankingPlan(FitPlan):
-    """What a fit releases: a count of the positive records, a direction, a threshold.
+    """The releases of a fit: a count of the positive records, a direction, a threshold.
 
     There is no `count` where it is public or not needed, and no choice of a public threshold.
     `rare` takes the place of `ranker`, at the same price, where the count is that of a rare class.
@@ -446,7 +446,7 @@ class RankingPlan(FitPlan):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         count = () if self.count is None else (self.count.event,)
         choice = self.threshold
         last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
@@ -454,7 +454,7 @@ class RankingPlan(FitPlan):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return self.parameters
 
     @property
@@ -625,8 +625,9 @@ def _pairs(
         room = feasible_ridge(risk, ridge, epsilon, delta, others)
         if room is None:
             raise BudgetError(
-                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the threshold "
-                "leaves nothing for the ranking; lower threshold_share"
+                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the "
+                "threshold uses all of it, and nothing remains for the ranking. Lower "
+                "threshold_share"
             )
         plan = plan_objective(risk, room, epsilon, delta, earlier=others)
     else:

@@ -1,9 +1,9 @@
-"""One selection of a column, with a sign, that ranks the records of a rare class.
+"""Select one column and a sign to rank the records of a rare class.
 
-Where a class has few records, noise on sums hides it at budgets that still tell one column from
-another: the exponential mechanism over the columns, by pairs of one record of either class. The
-chosen column ranks; every record is said to be of the common class. Proofs:
-``docs/proofs/rare.md``, section 6.
+If a class has few records, the noise of sums hides it at budgets at which an exponential mechanism
+can still distinguish columns. The cost of a column is the number of misordered pairs, each of one
+record from either class. The chosen column ranks the records, and the common class is predicted for
+all of them. Proofs: ``docs/proofs/rare.md``, section 6.
 """
 
 from __future__ import annotations
@@ -28,33 +28,34 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 
-# Cells are logarithmic for all but the smallest numbers.
+# Exponent of the cells (see `asinh_cells`); they are logarithmic for all but the smallest numbers.
 _EXPONENT = EXPONENTS[0]
-# How often the list holds a column of the table with each sign. The encoded columns of one column
-# share this number, so that a column of many categories is not chosen more often by chance.
+# Number of times that the list contains a column of the table with each sign. The encoded columns
+# of one table column share this number, so that a column with many categories is not chosen more
+# often by chance.
 _REPEATS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRankingPlan:
-    """The public numbers of one choice: how often the list holds each column with either sign."""
+    """The public numbers of a choice: how often the list contains each column with either sign."""
 
     repeats: tuple[int, ...]
     choice: TalliedChoice
 
     @property
     def n_listed(self) -> int:
-        """Candidates, repetitions included."""
+        """Number of candidates, with repetitions."""
         return 2 * sum(self.repeats)
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
+        """Events that a run charges."""
         return (self.choice.event,)
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {"n_candidates": self.n_listed}
 
     def run(
@@ -62,7 +63,7 @@ class ColumnRankingPlan:
     ) -> SmallModel:
         """Choose a column of numbers, or NaN, that ranks the second class above the first.
 
-        The model says the released class `common` of every row.
+        The model predicts the released class `common` for every row.
 
         Notes
         -----
@@ -70,7 +71,7 @@ class ColumnRankingPlan:
 
         - Adjacency: replace-one.
         - Released: the number of one column, and a sign.
-        - Sensitivity: 1 of the cost of each, an integer.
+        - Sensitivity: 1 for the cost of each candidate, which is an integer.
         - Proof: ``docs/proofs/rare.md``, section 6.
         """
         with single_blas_thread():
@@ -80,22 +81,23 @@ class ColumnRankingPlan:
         column, opposite = divmod(int(np.searchsorted(np.cumsum(repeats), number, "right")), 2)
         coefficients = np.zeros(X.shape[1])
         coefficients[column] = (-1.0 if opposite else 1.0) * SCORE_STEP * LARGEST_SUM
-        # No sum of cells is as large, so that all rows are on one side.
+        # This intercept is larger than any sum of cells, so all rows are on one side.
         beyond = SCORE_STEP * (LARGEST_SUM * LARGEST_CELL + 0.5)
         return SmallModel(coefficients, beyond if common else -beyond, _EXPONENT)
 
 
 def pair_costs(column: NDArray[Any], class_indices: NDArray[np.intp]) -> IntArray:
-    """Return the costs of a column, and of its opposite, for ranking the second class higher.
+    """Return the costs of a column and of the negated column as scores of the second class.
 
-    Pairs of one record of either class in the wrong order, where ties count one half, over the
-    number of records, rounded down: replacing a record changes either by at most one.
+    A cost is the number of misordered pairs of one record from either class, with ties counted as
+    one half, divided by the number of records and rounded down. Replacing a record changes each
+    cost by at most one.
     """
     cells = asinh_cells(column[:, 0], _EXPONENT)
     first = np.sort(cells[class_indices == 0])
     second = cells[class_indices == 1]
     n_pairs = len(first) * len(second)
-    # Twice the pairs in the right order.
+    # Twice the number of pairs in the right order.
     right = int(
         np.searchsorted(first, second, side="left").sum()
         + np.searchsorted(first, second, side="right").sum()
@@ -105,6 +107,6 @@ def pair_costs(column: NDArray[Any], class_indices: NDArray[np.intp]) -> IntArra
 
 
 def plan_column_ranking(widths: Sequence[int], epsilon: float) -> ColumnRankingPlan:
-    """Plan a choice among columns that are encoded in so many each, at a pure budget."""
+    """Plan a pure DP choice among columns, each encoded in the given number of columns."""
     repeats = [max(1, round(_REPEATS / width)) for width in widths for _ in range(width)]
     return ColumnRankingPlan(tuple(repeats), TalliedChoice(epsilon))

@@ -1,16 +1,17 @@
-"""Public streams of integer classifiers, and how many records lie on the wrong side of each.
+"""Public streams of integer classifiers, and the number of records that each misclassifies.
 
-There are two kinds. *Cells*: a number is brought to a cell of the area hyperbolic sine, linear near
-zero and logarithmic beyond, so an unknown width of a column is an offset there; cells are found by
-comparisons with public ends (``docs/proofs/small_tables.md``, sections 2 and 3). *Directions* for
-rows of norm one: each direction and each row is rounded to integers so small that every sum of
-every product is exact in float32 (``docs/proofs/pure_halfspace.md``, sections 2 to 4).
+There are two kinds. *Cells*: a number is mapped to a cell of the inverse hyperbolic sine, which is
+linear near zero and logarithmic beyond, so an unknown column scale becomes an offset. Cells are
+found by comparisons with public boundaries (``docs/proofs/small_tables.md``, sections 2 and 3).
+*Directions* are for rows of norm one: each direction and each row is rounded to integers that are
+small enough for all sums of products to be exact in float32 (``docs/proofs/pure_halfspace.md``,
+sections 2 to 4).
 
-In both the sign of a score is that of exact arithmetic, whatever the order in which a library adds.
-A score of zero is an error for either label: prediction reads rows that are not rounded, so nothing
-is known of such a record. With a known margin a record counts if it has less than a tenth of it,
-the utility of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2; the limit of a direction is an
-integer too.
+For both kinds, the sign of a score is that of exact arithmetic, in whatever order a library adds. A
+score of zero counts as an error for either label, because prediction uses rows that are not
+rounded, for which the sign of the score is then unknown. With a known margin, a record counts as an
+error if its margin is less than a tenth of the known one: this is the utility of Nguyen, Ullman and
+Zakynthinou (2020), Algorithm 2. The limit of the score of a direction is an integer, too.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from dp_halfspace._rounding import WIDE_UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.rows.rows import Rows
 
-# Cells of a unit of asinh.
+# Number of cells for each unit of asinh.
 _PER_UNIT = 256
 # The largest cell on either side of zero.
 LARGEST_CELL = 64 * 256
 # Largest sum of absolute coefficients: 1000 * 16384 < 2^24, up to which float32 holds every
 # integer.
 LARGEST_SUM = 1000
-# A threshold beyond is that of a constant classifier.
+# A classifier with a threshold beyond this one is constant.
 _LARGEST_THRESHOLD = 2**24 - 1
-# Binary exponents of the scales at which a column turns from linear to logarithmic.
+# Binary exponents of the scales at which cells change from linear to logarithmic.
 EXPONENTS = (-24, -16, -8, -4, 0, 4, 8)
-# Typical numbers at which hyperplanes pass: 2^(u + tau N). u is common to columns, and as often
-# this number times a Cauchy variable as times a normal one.
+# A hyperplane crosses the axis of a column at about 2^(u + tau N). The number u is shared by all
+# columns: with equal probability it is this constant times a Cauchy or times a normal variable.
 _SPREAD = 8.0
 # Largest size of u.
 _FARTHEST = 60.0
@@ -51,14 +52,15 @@ _BLOCK_CELLS = 2**18
 
 @cache
 def _ends() -> FloatArray:
-    """Return where cells begin, from the first one beyond zero."""
+    """Return the lower boundaries of the cells, from the first one above zero."""
     return np.sinh((np.arange(1, LARGEST_CELL + 1) - 0.5) / _PER_UNIT)
 
 
 def asinh_cells(X: NDArray[Any], exponent: int) -> NDArray[np.float32]:
     """Return ``rint(256 clip(asinh(x 2^-exponent), -64, 64))``, zero for a missing entry.
 
-    Integers, each a function of its entry alone, bit for bit: found by comparisons.
+    The results are integers. They are found by comparisons, so each is a function of its own entry,
+    bit for bit.
     """
     with np.errstate(all="ignore"):
         scaled = np.ldexp(np.nan_to_num(np.asarray(X, dtype=np.float64)), -exponent)
@@ -68,10 +70,10 @@ def asinh_cells(X: NDArray[Any], exponent: int) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class CellStream:
-    """A fixed sequence of linear classifiers of cells, and their opposites, read block by block.
+    """A fixed sequence of linear classifiers of cells and of their negatives, in blocks.
 
-    A block has one scale of `exponents`, ``n_candidates`` are shared between all of them; the
-    public `seed` gives the sequence.
+    Each block has one scale of `exponents`, and ``n_candidates`` are divided among the scales. The
+    public `seed` determines the sequence.
     """
 
     n_columns: int
@@ -115,11 +117,11 @@ class CellStream:
         size = np.count_nonzero(kept, axis=0)
         found = unit_length(rng.standard_normal((d, width)) * kept)
         found += kept * (rng.standard_normal(width) / np.sqrt(size))
-        # Row by row: a library may choose the order of its own sums.
+        # Sums are taken row by row, because a library may choose the order of its own sums.
         total = np.zeros(width)
         for row in found:
             total += np.abs(row)
-        # Rounding adds at most one half to each.
+        # Rounding adds at most one half to each coefficient.
         found *= (LARGEST_SUM - size / 2.0) / np.where(total > 0.0, total, 1.0)
         np.rint(found, out=found)
         centre = rng.standard_cauchy(width)
@@ -138,16 +140,16 @@ class CellStream:
         return found.astype(np.float32), threshold.astype(np.float32)
 
 
-# More are refused: they would take minutes and hardly improve on a million.
+# Largest number of directions; more would take minutes and hardly improve on a million.
 MOST_DIRECTIONS = 10**6
-# Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, up to which float32
-# holds every integer.
+# Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, and float32 represents every
+# integer up to 2^24.
 ROW_NORM = 4095
 _DIRECTION_NORM = 2047
-# Rounding would leave too little of directions with more entries.
+# Largest number of columns; with more, rounding would make too many entries zero.
 MOST_COLUMNS = 2**16
 _BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
-# Standard deviation of the common part of all columns, relative to a part of norm one.
+# Standard deviation of the part that all columns share, relative to a part of norm one.
 _COMMON = 1.0
 
 
@@ -155,13 +157,13 @@ _COMMON = 1.0
 class DirectionStream:
     """A fixed sequence of integer directions that can be read again, block by block.
 
-    `n_columns` are those of the rows, constant column included; `n_directions` are wanted, and a
-    few more or less may come. The public `seed` gives the sequence. `constant` is the value of
-    the constant column, which is the last, before rows are normalised. Directions are uniform on
-    the sphere if `spherical`, as behind a random projection, where columns have no meaning;
-    otherwise they favour few columns, and columns that agree. A released `centre` is looked
-    round, up to the distance `radius` from its unit vector before normalising. `largest_entry` is
-    that of a lattice; 0 for random directions.
+    `n_columns` counts the columns of the rows with the constant column. About `n_directions`
+    directions are produced. The public `seed` determines the sequence. `constant` is the value of
+    the constant column, which is the last one, before rows are normalised. If `spherical`,
+    directions are uniform on the sphere; this suits rows after a random projection, whose columns
+    have no meaning. Otherwise directions with few nonzero columns, and with equal signs, are more
+    frequent. With a released `centre`, directions are at most `radius` from its unit vector before
+    they are normalised. `largest_entry` is that of a lattice, and 0 for random directions.
     """
 
     n_columns: int
@@ -175,7 +177,7 @@ class DirectionStream:
 
     @property
     def paired(self) -> bool:
-        """Whether the opposite of every direction of a block is a candidate too."""
+        """Whether the negative of every direction of a block is a candidate, too."""
         return self.centre is None
 
     @property
@@ -185,7 +187,7 @@ class DirectionStream:
 
     @property
     def _n_drawn(self) -> int:
-        """Number of directions that blocks are cut from."""
+        """Number of directions that are divided into blocks."""
         if self.largest_entry:
             return int((2 * self.largest_entry + 1) ** self.n_columns - 1) // 2
         return -(-self.n_directions // 2) if self.paired else self.n_directions
@@ -200,10 +202,10 @@ class DirectionStream:
         return -(-self._n_drawn // self._block_columns)
 
     def block(self, number: int) -> NDArray[np.float32]:
-        """Return one block of directions as columns, the same whenever it is asked for.
+        """Return one block of directions as columns; repeated calls return the same block.
 
-        They are integers of norm at most 2047. Empty if a part of a lattice holds only multiples of
-        other points.
+        The entries are integers, and norms are at most 2047. A block is empty if its part of a
+        lattice contains only multiples of other points.
         """
         lo = number * self._block_columns
         hi = min(lo + self._block_columns, self._n_drawn)
@@ -226,11 +228,11 @@ class DirectionStream:
 def _plausible(
     normal: NDArray[np.float32], constant: float | None, rng: np.random.Generator
 ) -> FloatArray:
-    """Turn spherical directions into ones that a table of measurements makes more likely.
+    """Transform spherical directions into ones that are more plausible for measurements.
 
-    The number of columns that a direction looks at is log-uniform. To that comes a common part
-    of all columns, and the hyperplane goes through a random point of the diagonal, between the
-    origin and the end of a row of equal columns.
+    The number of columns with a coefficient of their own is log-uniform. A part that all columns
+    share is added, and the hyperplane passes through a random point of the diagonal, between the
+    origin and a row with equal columns.
     """
     n_columns, width = normal.shape
     n_features = n_columns - (constant is not None)
@@ -243,7 +245,7 @@ def _plausible(
     found = np.zeros((n_columns, width))
     found[:n_features] = unit_length(normal[:n_features] * kept) + common / root
     if constant is not None:
-        # Row by row, as in `unit_length`.
+        # Sums are taken row by row, as in `unit_length`.
         for row in found[:n_features]:
             found[n_features] -= row
         found[n_features] *= height / (root * constant)
@@ -251,9 +253,10 @@ def _plausible(
 
 
 def unit_length(columns: NDArray[np.floating]) -> FloatArray:
-    """Divide every column by its norm, with the same result wherever the array is in memory."""
+    """Divide every column by its norm; the result does not depend on the memory address."""
     out = columns.astype(np.float64)
-    # Row by row: the order of a library's sum may depend on where the array begins.
+    # Sums are taken row by row, because a library's order of summation may depend on the address of
+    # the array.
     squares = np.zeros(out.shape[1])
     for row in out:
         squares += row * row
@@ -268,11 +271,11 @@ def integer_norm(largest: int, n_columns: int) -> float:
 
 
 def lattice_entry(n_columns: int, n_directions: int) -> int:
-    """Return the largest ``m`` for which ``{-m, ..., m}^n_columns`` has at most so many points."""
-    # The norm of its points must stay below that of all directions.
+    """Return the largest ``m`` such that ``{-m, ..., m}^n_columns`` has at most `n_directions`."""
+    # The norm of a lattice point must not exceed the largest norm of a direction.
     most = int(_DIRECTION_NORM / math.sqrt(n_columns))
     largest_entry = 0
-    # The first test spares a huge power.
+    # The first test avoids computing a huge power.
     while (
         largest_entry < most
         and n_columns < 64
@@ -283,9 +286,10 @@ def lattice_entry(n_columns: int, n_directions: int) -> int:
 
 
 def _lattice(lo: int, hi: int, n_columns: int, largest_entry: int) -> NDArray[np.float32]:
-    """Return the lattice points number `lo` to `hi` behind the origin that lead their ray."""
+    """Return those lattice points `lo` to `hi` after the origin that come first on their ray."""
     base = 2 * largest_entry + 1
-    # Digits in this base, the highest first: behind the middle the first nonzero is positive.
+    # A point is a number in this base, the highest digit first. After the middle of the list, the
+    # first nonzero entry is positive.
     rest = np.arange(lo, hi, dtype=np.int64) + (base**n_columns - 1) // 2 + 1
     points = np.empty((n_columns, hi - lo), dtype=np.int64)
     for j in range(n_columns - 1, -1, -1):
@@ -302,13 +306,13 @@ _READ_ROWS = 1024
 _KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.
 WEIGHT_BITS = 16
-# What is left of a margin behind a projection and a net, in the published algorithm.
+# Fraction of the margin that remains after a projection and a net in the published algorithm.
 _SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerRows:
-    """Normalised rows, each rounded to integers; all are `kept`, or computed when needed."""
+    """Normalised rows, rounded to integers one by one: all are `kept`, or computed when needed."""
 
     rows: Rows
     kept: NDArray[np.float32] | None
@@ -335,7 +339,7 @@ def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
     values = rows.dense(index)
     values *= integer_norm(ROW_NORM, values.shape[1])
     np.rint(values, out=values)
-    # Exact where it is within the bound, and it certifies that it is.
+    # The computed sum of squares is exact if it is within the bound, which the comparison proves.
     squares = np.einsum("ij,ij->i", values, values)
     values[~(squares <= ROW_NORM**2)] = 0.0
     return values.astype(np.float32)
@@ -344,14 +348,14 @@ def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
 def open_records(
     stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], int]:
-    """Set records aside on which all directions of a stream agree.
+    """Separate the records on which all directions of a stream agree.
 
-    Returns the numbers of the others among `index`, and how many of those set aside have a
-    negative score, for every direction: ``docs/proofs/pure_halfspace.md``, section 3.
+    The result holds the indices of the other records among `index`, and for every direction the
+    number of separated records with a negative score: ``docs/proofs/pure_halfspace.md``, section 3.
     """
     if stream.centre is None:
         return index, 0
-    # How far a direction may be from the ray of the centre, roundings included.
+    # Largest distance of a direction from the ray of the centre, with rounding errors.
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
     farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
     undecided, n_negative = [index[:0]], 0
@@ -371,11 +375,11 @@ def counts_below(
     index: NDArray[np.intp],
     limits: NDArray[np.float32],
 ) -> IntArray:
-    """Count the records whose score is below each limit, exactly, for every direction.
+    """Count for every direction, exactly, the records whose score is below each limit.
 
     `rows` and `directions` are integers with exact products, such as those of `integer_rows` and
-    `DirectionStream.block`; `limits` of shape (L, m) are integers, and so
-    many counts of the records with the numbers `index` are returned.
+    `DirectionStream.block`; `limits` of shape (L, m) are integers. Counts of the same shape are
+    returned for the records `index`.
     """
     width = directions.shape[1]
     counts = np.zeros(limits.shape, dtype=np.int64)
@@ -402,11 +406,12 @@ def class_factors(weights: FloatArray) -> IntArray:
 def scores(
     counts: tuple[IntArray, ...], sizes: tuple[int, ...], weights: FloatArray, *, paired: bool
 ) -> IntArray:
-    """Return the weighted number of errors of every candidate of a block, rounded down.
+    """Return the weighted number of errors of each candidate of a block, rounded down.
 
-    `counts` are the errors on the records of each class, of which there are `sizes`; if `paired`,
-    the opposite directions follow. From 0 to the number of records; replacing a record changes an
-    entry by one at most, because the public class weights are at most one.
+    `counts` are the errors on the records of each class, and `sizes` the numbers of these records.
+    If `paired`, the negated directions follow. Results are between 0 and the number of records.
+    Replacing a record changes an entry by at most one, because the public class weights are at most
+    one.
     """
     factors = class_factors(weights)
     total = factors @ np.stack(counts)
@@ -416,12 +421,13 @@ def scores(
 
 
 def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
-    """Return the integer score from which on a record does not count, for every direction.
+    """Return for every direction the integer score from which on a record is no error.
 
-    It is at least 1, so a score of zero counts for either label: a tenth of the public `margin` of
-    normalised rows times the norms of direction and integer row. With ``margin=0`` errors count.
+    The limit is a tenth of the public `margin` of normalised rows, times the norms of the direction
+    and of an integer row. It is at least 1, so a score of zero counts as an error for either label.
+    With ``margin=0`` only misclassified records count.
     """
-    # Sums of squared integers up to 2047^2 are exact in any order.
+    # Sums of squared integers are exact in any order up to 2047^2.
     norms = np.sqrt(np.square(directions, dtype=np.float64).sum(axis=0))
     limits = np.rint(_SHARE * margin * integer_norm(ROW_NORM, len(directions)) * norms)
     return np.asarray(np.maximum(limits, 1.0), dtype=np.float32)
@@ -437,14 +443,14 @@ def margin_costs(
     paired: bool,
     settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0)),
 ) -> IntArray:
-    """Return the weighted number of records whose margin is below a tenth of `margin`.
+    """Return the weighted number of records with a margin below a tenth of `margin`.
 
-    `members` are the numbers of the records of either class; a positive score predicts the
-    second. `settled` says of how many further records of each class all scores are negative, and
-    of how many they are positive: see `open_records`. The rest is as in `scores`.
+    `members` are the indices of the records of either class; a positive score predicts the second
+    one. `settled` counts further records of each class, those with negative and those with positive
+    scores only: see `open_records`. Everything else is as in `scores`.
     """
     limits = margin_limits(directions, margin)
-    # Scores are integers: above minus the limit is what is not below the next one.
+    # Scores are integers, so a score above minus the limit is not below the next integer.
     edges = np.stack([limits, 1.0 - limits])
     first, second = (
         counts_below(directions, rows, index, edges) + negative

@@ -1,10 +1,11 @@
-"""A model by the exponential mechanism over seeded candidates, refined in stages.
+"""Choose a model by the exponential mechanism over seeded candidates, in stages.
 
-Candidates never depend on the data but through what was released, so every stage is one exponential
-mechanism, for every number of candidates. Two searches: over directions of halfspaces, the
-mechanism of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2, of which only the costs are kept
-(``docs/proofs/pure_halfspace.md``); and over Gaussian parameter vectors of any model, each stage
-round the candidate that the stage before released (``docs/proofs/pure_network.md``, section 2).
+Candidates depend on the data only through released values, so every stage is one exponential
+mechanism, for any number of candidates. There are two searches. One is over directions of
+halfspaces, with the mechanism of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2, and stores
+only the costs (``docs/proofs/pure_halfspace.md``). The other is over Gaussian parameter vectors of
+any model; each stage is centred at the candidate that the previous stage released
+(``docs/proofs/pure_network.md``, section 2).
 """
 
 from __future__ import annotations
@@ -39,18 +40,19 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import Rows
 
-# Directions of a stage.
+# Number of directions of a stage.
 _WANTED = 50_000
-# Fewest of them, with many rows.
+# Smallest number of directions, for many rows.
 _FEWEST = 2_000
-# Directions times rows, so that a stage takes seconds.
+# Product of the numbers of directions and rows, so that a stage takes seconds.
 _WORK = 1e9
-# n epsilon for which one more stage is worth its share of the budget: ``docs/defaults.md``.
+# Value of n epsilon from which one more stage is worth its fraction of the budget:
+# ``docs/defaults.md``.
 _PER_STAGE = 350.0
 _MOST_STAGES = 8
 # Radius of the cone of the second stage.
 _RADIUS = 1.0
-# More features than this are projected.
+# Largest number of features that are not projected.
 _NARROW = 64
 
 
@@ -59,8 +61,9 @@ class DirectionPlan:
     """The public numbers of a search.
 
     Each stage has `n_directions` and is charged `choice`. `largest_entry` is that of the lattice of
-    the first stage, 0 for random directions; `radii` are those of the cones of the
-    later ones. A record counts that has less than a tenth of `margin`; with None, that is wrong.
+    the first stage, and 0 for random directions; `radii` are those of the cones of later stages. A
+    record counts as an error if its margin is less than a tenth of `margin` or, with None, if it is
+    misclassified.
     """
 
     n_columns: int
@@ -85,8 +88,8 @@ class DirectionPlan:
     ) -> FloatArray:
         """Release a direction of norm one with few errors on normalised rows; see `Plan`."""
         # 1. Round the rows to integers, so that every score is exact.
-        # 2. Choose among directions from everywhere by their weighted errors.
-        # 3. In every later stage, choose among directions of a cone round the one released.
+        # 2. Choose among directions of the whole sphere by their weighted errors.
+        # 3. In every later stage, choose among directions of a cone around the released one.
         members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
         problem = _Problem(integer_rows(rows), members, weights, self.margin)
         stream = DirectionStream(
@@ -105,10 +108,11 @@ class DirectionPlan:
 
 @dataclass(frozen=True, slots=True)
 class DirectionDefaults:
-    """What a search uses for one shape of problem and one budget.
+    """Defaults of a search for one shape of the data and one budget.
 
-    `constant_column` is the value of the constant column, relative to rows divided by their public
-    scale; `n_components` is the dimension to project to by random signs, None for no projection.
+    `constant_column` is the value of the constant column next to rows divided by their public
+    scale. `n_components` is the dimension of the projection by random signs, None for no
+    projection.
     """
 
     constant_column: float
@@ -124,7 +128,7 @@ def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> Direc
     n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
     n_components, constant_column = None, 0.5
     if n_features > _NARROW:
-        # The shorter what is left of the rows, the more the constant has to carry.
+        # The shorter the projected rows are, the more the constant column contributes to a score.
         constant_column = 2.0 if n_features > WIDE else 1.0
         power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
         n_components = min(max(power, _NARROW // 2), n_features)
@@ -143,13 +147,13 @@ def plan_directions(
     seed: tuple[int, ...] = (),
     margin: float | None = None,
 ) -> DirectionPlan:
-    """Divide a pure budget between stages; infinity takes the best direction of each.
+    """Divide a pure DP budget among stages; an infinite one takes the best direction of each.
 
     `constant` is the value of the constant column before rows were normalised; directions are
-    `spherical` where columns have no meaning of their own, as behind a random projection; with a
-    `lattice` the first stage takes the directions of an integer one; `seed` is public randomness;
-    `margin` is as in `DirectionPlan`. What is too large is a ValueError: nothing is ever left out
-    silently.
+    `spherical` if columns have no meaning of their own, as after a random projection. With a
+    `lattice`, the first stage takes directions from the points of an integer lattice. `seed` is
+    public randomness, and `margin` is as in `DirectionPlan`. Sizes that are too large raise a
+    ValueError, so that no direction is left out silently.
     """
     if n_columns > MOST_COLUMNS:
         raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
@@ -184,7 +188,8 @@ def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.in
     margin = problem.margin
     settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
     if margin is None:
-        # Far from the hyperplane of the centre all directions agree: those are counted once.
+        # All directions agree on records far from the hyperplane of the centre, so these are
+        # counted once.
         left = [open_records(stream, rows, index) for index in members]
         settled = tuple(
             (negative, len(index) - len(kept) - negative)
@@ -208,16 +213,16 @@ def _choose_direction(
 
     - Adjacency: replace-one.
     - Released: the number of one direction of a public list.
-    - Sensitivity: 1 of the cost of each direction, an integer.
+    - Sensitivity: 1 for the cost of each direction, which is an integer.
     - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
     """
-    # Four bytes for each candidate; the directions themselves are forgotten and made again.
+    # Four bytes are kept for each candidate; the chosen direction is generated again.
     costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
     found = permit.choose(np.concatenate(costs), choice, is_cost=True)
     ends = np.cumsum([len(part) for part in costs])
     number = int(np.searchsorted(ends, found, side="right"))
     block = stream.block(number)
-    # Behind the directions of a block come their opposites.
+    # The directions of a block are followed by their negatives.
     opposite, place = divmod(found - int(ends[number]) + len(costs[number]), block.shape[1])
     return (-1.0 if opposite else 1.0) * block[:, place].astype(np.float64)
 
@@ -233,7 +238,7 @@ def plan_direction_training(
 ) -> LinearPlan:
     """Plan a search among data-independent directions, pure DP, for two classes.
 
-    A tenth of `margin` is asked of a record; with None only errors count.
+    A record counts if its margin is below a tenth of `margin`; with None only errors count.
     """
     epsilon = budget.epsilon
     defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
@@ -274,8 +279,8 @@ _BLOCK = 256
 class SearchPlan:
     """The public numbers of a search.
 
-    Each stage has `n_candidates` and is charged `mechanism`. The radius of a stage is infinite for
-    candidates from everywhere; else a candidate is ``(centre + radius * g) / sqrt(1 + radius^2)``
+    Each stage has `n_candidates` and is charged `mechanism`. With an infinite radius, candidates
+    are drawn around zero; otherwise a candidate is ``(centre + radius * g) / sqrt(1 + radius^2)``
     with Gaussian ``g``.
     """
 
@@ -300,9 +305,9 @@ def plan_search(
     radius: float = 1.0,
     shrink: float = 0.7,
 ) -> SearchPlan:
-    """Split a budget into equal stages, for losses of a bounded sensitivity of each.
+    """Split a budget into equal stages, for losses of bounded sensitivity.
 
-    `radius` is that of the second stage, `shrink` the ratio of one to the next.
+    `radius` is that of the second stage, and `shrink` the ratio of the radii of consecutive stages.
     """
     if not 1 <= n_candidates <= MOST_CANDIDATES:
         raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
@@ -328,24 +333,24 @@ def run_search(
     *,
     seed: int,
 ) -> FloatArray:
-    """Choose a candidate of `size` parameters of small loss: private, free to be used.
+    """Choose a candidate with `size` parameters and a small loss, privately.
 
-    `losses` turns candidates, the rows of a matrix, into their private losses, which one record
-    changes by at most the sensitivity of the plan; `permit` is charged with the events of the
-    plan; `seed` is public.
+    `losses` maps candidates, the rows of a matrix, to their private losses, which one record
+    changes by at most the sensitivity of the plan. `permit` is charged with the events of the plan,
+    and `seed` is public.
 
     Notes
     -----
     **Guarantee.**
 
-    - Adjacency: any under which no loss changes by more than the sensitivity of the plan.
+    - Adjacency: any relation under which no loss changes by more than the sensitivity of the plan.
     - Released: one candidate of each stage.
     - Sensitivity: that of the plan.
     - Proof: ``docs/proofs/pure_network.md``, section 2.
     """
-    # 1. Draw the candidates of a stage round what the stage before released.
-    # 2. Choose one by the exponential mechanism: only the utilities are kept.
-    # 3. Draw its block again to know it, and look round it in the next stage.
+    # 1. Draw the candidates of a stage around the released candidate of the previous stage.
+    # 2. Choose one by the exponential mechanism; only the utilities are kept.
+    # 3. Draw its block again, and search around the chosen candidate in the next stage.
     centre = np.zeros(size)
     n = plan.n_candidates
     widths = [min(_BLOCK, n - lo) for lo in range(0, n, _BLOCK)]
@@ -360,11 +365,11 @@ def run_search(
 def candidate_block(
     seed: tuple[int, ...], width: int, centre: FloatArray, radius: float
 ) -> FloatArray:
-    """Return candidates, the same whenever they are asked for.
+    """Return candidates; repeated calls return the same ones.
 
-    The last entry of the public `seed` is the number of the block. The first candidate of block
-    0 is the centre itself, so that no stage needs to lose what was found; with an infinite
-    `radius` candidates do not depend on the centre.
+    The last entry of the public `seed` is the number of the block. The first candidate of block 0
+    is the centre itself, so that a stage can keep the result of the previous one. With an infinite
+    `radius`, candidates do not depend on the centre.
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     drawn = rng.standard_normal((width, len(centre)))

@@ -1,9 +1,9 @@
 """One exponential mechanism for tables of few rows, which spends the whole budget on one choice.
 
-A public list holds directions for rows of norm one, linear classifiers of columns on a scale of
-their own logarithm, and the two constant classifiers. The mechanism picks one of few errors. There
-are no column scales to be learnt and no steps, and the guarantee is pure DP. Where probabilities
-are asked for, a noisy count of errors says how often the chosen classifier errs. Proof:
+A public list contains directions for rows of norm one, linear classifiers of columns on a
+logarithmic scale, and the two constant classifiers. The mechanism chooses one with few errors. No
+column scales are learnt and no gradient steps are taken, and the guarantee is pure DP. If
+probabilities are requested, a noisy count estimates the error rate of the chosen classifier. Proof:
 ``docs/proofs/small_tables.md``.
 """
 
@@ -39,19 +39,19 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import normalised_rows
 
-# n epsilon of a count that is precise enough.
+# Value of n epsilon at which a count is precise enough.
 _ENOUGH = 20.0
-# Least and largest part of a budget for a count, of two classes.
+# Smallest and largest fraction of a budget for a count, for two classes.
 _LEAST = 0.05
 _MOST = 0.25
-# The largest part of more classes.
+# The largest fraction for more classes.
 _MOST_OF_SEVERAL = 0.15
-# Shares of errors that are held for possible, as parts of that of a guess.
+# Error rates that are considered possible, relative to the error rate of a random guess.
 _PARTS = (np.arange(100) + 0.5) / 100.0
-# Errors on other records beyond those that were counted, by e (1 - e) and epsilon of the choice: it
-# fits records by chance the more, the larger its epsilon is.
+# Additional error rate on new records, as a multiple of e (1 - e) and the epsilon of the choice: a
+# choice with a larger epsilon fits the training records more by chance.
 _OPTIMISM = 0.125
-# Without a count.
+# Assumed error rate without a count.
 USUAL_SHARE = 0.2
 
 
@@ -64,9 +64,9 @@ class ErrorCount:
     n_classes: int = 2
 
     def run(self, n_errors: int, permit: Permit) -> float:
-        """Release a share of errors: the mean of those that explain the noisy count.
+        """Release an error rate: the posterior mean given the noisy count.
 
-        Replacing a record moves the count by one at most: ``docs/proofs/small_tables.md``,
+        Replacing a record changes the count by at most one: ``docs/proofs/small_tables.md``,
         section 6. `permit` is charged with the event of the noise.
 
         Notes
@@ -86,9 +86,9 @@ class ErrorCount:
 def counted_share(
     noisy: float, n_samples: int, choice: CountedChoice, n_classes: int, *, is_constant: bool
 ) -> float:
-    """Return the share of errors of a chosen classifier, by its noisy count: post-processing.
+    """Return the error rate of a chosen classifier by its noisy count, as post-processing.
 
-    A constant classifier fits no record by chance.
+    A constant classifier does not overfit.
     """
     below, above = map(float, choice.rates)
     share = share_of(noisy, n_samples, (below, above), n_classes)
@@ -99,11 +99,11 @@ def counted_share(
 
 
 def share_of(noisy: float, n_samples: int, rates: tuple[float, float], n_classes: int = 2) -> float:
-    """Return the mean share of errors, given a noisy count: post-processing.
+    """Return the posterior mean of the error rate given a noisy count, as post-processing.
 
-    The noise falls off with these `rates` below and above the count. A guess among `n_classes` is
-    wrong in ``1 - 1 / n_classes`` of the cases; shares are below. All are equally likely beforehand
-    with two classes; with more, a share is as likely as it is large.
+    `rates` are the decay rates of the noise below and above the count. A random guess among
+    `n_classes` is wrong in ``1 - 1 / n_classes`` of the cases, and error rates are below that. The
+    prior is uniform for two classes; for more classes it is proportional to the error rate.
     """
     shares = _PARTS * (1.0 - 1.0 / n_classes)
     noise = noisy - shares * n_samples
@@ -115,19 +115,19 @@ def share_of(noisy: float, n_samples: int, rates: tuple[float, float], n_classes
 
 
 def _part_of(n_samples: int, epsilon: float, n_classes: int) -> float:
-    """Return the part of a pure budget that is spent on a count."""
+    """Return the fraction of a pure DP budget that is spent on a count."""
     most = _MOST if n_classes == 2 else _MOST_OF_SEVERAL
     return min(max(_ENOUGH / (n_samples * epsilon), _LEAST), most)
 
 
 def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> CountedChoice:
-    """Plan a choice and the count of its errors at a pure budget."""
+    """Plan a choice and the count of its errors for a pure DP budget."""
     whole = epsilon * DOWN
     return CountedChoice(whole, whole * (1.0 - _part_of(n_samples, epsilon, n_classes)))
 
 
 def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
-    """Plan a count as a part of a pure budget; return the epsilon that is left."""
+    """Plan a count with a part of a pure DP budget; return the remaining epsilon."""
     part = epsilon * _part_of(n_samples, epsilon, n_classes)
     noise = DiscreteLaplaceNoise(1, part)
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
@@ -135,43 +135,45 @@ def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[Er
 
 # Candidates.
 _WANTED = 50_000
-# Candidates from the n epsilon on with which more of them improve accuracy.
+# Number of candidates from the value of n epsilon on at which more of them improve accuracy.
 _MORE_WANTED = 200_000
-# That n epsilon.
+# That value of n epsilon.
 _TELLING = 180.0
-# Fewest candidates, with many rows.
+# Smallest number of candidates, for many rows.
 _FEWEST = 2_000
-# Candidates times rows, so that a fit takes seconds: below that n epsilon, and above it.
+# Product of the numbers of candidates and rows, so that a fit takes seconds, below and above that
+# value of n epsilon.
 _WORK = 1e9
 _MORE_WORK = 3e8
-# Part of the two constant classifiers.
+# Fraction of the list for the two constant classifiers.
 _CONSTANTS = 0.05
-# Largest part of the constant classifiers where errors are counted: probabilities of a classifier
-# that barely beats a constant are worse than those of the constant, and a small budget finds many
-# such classifiers.
+# Largest fraction for the constant classifiers if errors are counted. The probabilities of a
+# classifier that is barely better than a constant one are worse than those of the constant one, and
+# a small budget often chooses such classifiers.
 _MOST_CONSTANTS = 0.5
-# The n epsilon from which on that part falls with the square of n epsilon.
+# Value of n epsilon from which on this fraction decreases with the square of n epsilon.
 _FALLS = 60.0
-# Part of directions among the other candidates.
+# Fraction of directions among the other candidates.
 _DIRECTIONS = 0.28
-# The same up to an n epsilon that is too small to choose thresholds of cells.
+# The same fraction while n epsilon is too small to choose thresholds of cells.
 _MORE_DIRECTIONS = 0.45
-# That n epsilon.
+# That value of n epsilon.
 _LITTLE = 30.0
 # Constant column for rows of norm one.
 BIAS = 0.5
-# A power of two, so that scores stay exact: they are then about as large as a mean asinh.
+# Factor of scores of cells. It is a power of two, so that scores stay exact, and makes them about
+# as large as a mean asinh.
 SCORE_STEP = 2.0**-18
 
 
 @dataclass(frozen=True, slots=True)
 class SmallModel:
-    """A classifier that was chosen: `coefficients` of columns and an `intercept`.
+    """A chosen classifier: `coefficients` of columns and an `intercept`.
 
-    Of two classes a vector and a number; of more, there is one row and one entry for each. They
-    are for rows as they are if `exponent` is None, else for ``asinh_cells(rows, exponent)``, whose
-    scores are exact. `error_share` was released, or is a public guess. `is_prior` tells of the
-    public model.
+    For two classes these are a vector and a number; for more classes there is one row and one entry
+    for each class. They apply to unchanged rows if `exponent` is None, and otherwise to
+    ``asinh_cells(rows, exponent)``, whose scores are exact. `error_share` was released, or is a
+    public guess. `is_prior` marks the public model.
     """
 
     coefficients: FloatArray
@@ -183,10 +185,11 @@ class SmallModel:
 
 @dataclass(frozen=True, slots=True)
 class SmallTablePlan:
-    """The public numbers of one selection among listed classifiers, drawn from the public `seed`.
+    """The public numbers of one selection among listed classifiers.
 
-    There are `n_candidates` that look at a row, this part of them directions, and `n_constants` of
-    each constant classifier; a public `prior` stands in the list as often as all of them.
+    The list is drawn from the public `seed`. It contains `n_candidates` classifiers that depend on
+    the row, a fraction of them directions, and `n_constants` copies of each constant classifier. A
+    public `prior` is listed as many times as all others together.
     """
 
     n_columns: int
@@ -209,7 +212,7 @@ class SmallTablePlan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {
             "solver": "exponential_mechanism",
             "n_candidates": self.n_listed * (1 if self.prior is None else 2),
@@ -229,7 +232,7 @@ class SmallTablePlan:
 
     @property
     def cells(self) -> CellStream:
-        """Classifiers of columns on a scale of their logarithm."""
+        """Classifiers of columns on a logarithmic scale."""
         rest = round((1.0 - self.part_of_directions) * self.n_candidates)
         return CellStream(self.n_columns, rest, (*self.seed, 1))
 
@@ -247,13 +250,13 @@ class SmallTablePlan:
 
         - Adjacency: replace-one.
         - Released: the number of one classifier of a public list, and a noisy count of its errors
-          where that was planned.
-        - Sensitivity: 1 of the cost of each classifier, an integer.
+          if planned.
+        - Sensitivity: 1 for the cost of each classifier, which is an integer.
         - Proof: ``docs/proofs/small_tables.md``, sections 1, 4 and 6.
         """
         # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released, and a noisy count of its errors where that
-        #    was planned.
+        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
+        #    planned.
         # 3. Draw its block of the public list again.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
@@ -310,7 +313,8 @@ class SmallTablePlan:
                 return prior_model(self.prior)
             lengths = lengths[:-1]
         if block == len(lengths) - 1:
-            # The first constant classifier says the second class: wrong on all of the first.
+            # The first constant classifier predicts the second class, so it errs on all records of
+            # the first.
             sign = 1.0 if place < self.n_constants else -1.0
             return SmallModel(np.zeros(self.n_columns), sign, None)
         opposite, column = divmod(place, lengths[block] // 2)
@@ -327,14 +331,14 @@ class SmallTablePlan:
 
 
 def prior_model(prior: LinearPrior) -> SmallModel:
-    """Return the public model as a classifier that was chosen."""
+    """Return the public model as a chosen classifier."""
     if len(prior.coefficients) == 1:
         return SmallModel(prior.coefficients[0], float(prior.intercepts[0]), None, is_prior=True)
     return SmallModel(prior.coefficients, prior.intercepts, None, is_prior=True)
 
 
 def _part_of_constants(n_epsilon: float, *, counts: bool) -> float:
-    """Return the part of the list that the constant classifiers are."""
+    """Return the fraction of the list that consists of constant classifiers."""
     if not counts:
         return _CONSTANTS
     return max(_MOST_CONSTANTS * min(_FALLS / n_epsilon, 1.0) ** 2, _CONSTANTS)
@@ -351,8 +355,8 @@ def plan_small_table(
 ) -> SmallTablePlan:
     """Fix the public numbers of a selection; `seed` is that of public random objects.
 
-    A part of the budget counts the errors of what was chosen if `counts`. A public `prior` is
-    listed, too.
+    If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
+    public `prior` is listed, too.
     """
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     part = _part_of_constants(n_samples * epsilon, counts=counts)
@@ -364,7 +368,7 @@ def plan_small_table(
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
     directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
     fewest = max(1, round(_CONSTANTS * wanted / 2.0))
-    # More constants add to the list: as many others as there would be are left.
+    # Additional constant classifiers make the list longer; the number of other candidates stays.
     more = part / (1.0 - part) / (_CONSTANTS / (1.0 - _CONSTANTS))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
     sizes = n_features, wanted - 2 * fewest, round(fewest * more)

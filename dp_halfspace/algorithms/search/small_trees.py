@@ -1,14 +1,14 @@
 """Exponential mechanisms for tables of few rows and several classes: one tree, or two stages.
 
-*One*: a public list holds cuts by linear classifiers of cells, one or two of them, with every way
-to name the two or three leaves by different labels, and the constant classifiers. The mechanism
-picks one of few errors (``docs/proofs/small_tables.md``, section 7).
+*One tree*: a public list contains one or two cuts (tests of a linear score of cells against a
+threshold), with every assignment of different labels to the two or three leaves, and the constant
+classifiers. The mechanism chooses one with few errors (``docs/proofs/small_tables.md``, section 7).
 
-*Two*: the first mechanism picks a cut that divides the labels into two halves, the second one, at
-once for either side, a tree for the labels and the records of that side: a tree alone can name
-three labels only (section 8).
+*Two stages*: the first mechanism chooses a cut that divides the labels into two halves. The
+second one chooses, for both sides at once, a tree for the labels and the records of that side. A
+single tree can predict three labels only (section 8).
 
-Since every label has one leaf at most, the result is a linear classifier of all classes, exactly.
+Since every label has at most one leaf, the result is exactly a linear classifier of all classes.
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, Talli
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 
-# Pairs of cuts.
+# Number of pairs of cuts.
 _PAIRS = 10_000
-# Fewest of them, with many rows or classes.
+# Smallest number of pairs, for many rows or classes.
 _FEWEST = 500
-# Pairs times rows, so that a fit takes seconds.
+# Product of the numbers of pairs and rows, so that a fit takes seconds.
 _WORK = 2.5e8
-# Entries of the list.
+# Largest number of entries of the list.
 _ENTRIES = 4e6
-# The part of the constant classifiers.
+# Fraction of the list for the constant classifiers.
 _CONSTANTS = 0.1
-# Weight of the second cut relative to the first: less than any score of a whole cell.
+# Weight of the second cut relative to the first: less than the score of one cell.
 SECOND = 2.0**-26
 _TILE_ROWS = 255  # so many ones fit into a byte
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A tree for two cuts: its `leaves` are sets of quadrants, in the order of their labels.
+    """A tree with two cuts: its `leaves` are sets of quadrants, in the order of their labels.
 
     Quadrants are numbered: above both cuts, above the first only, above the second only, below
-    both. The cut number `root` comes first; of three leaves two are `above` it, or below.
+    both. The cut number `root` comes first; of three leaves, two are `above` it or two are below.
     """
 
     leaves: tuple[tuple[int, ...], ...]
@@ -85,18 +85,18 @@ _TWO_CUTS = (
     Shape(((0,), (2,), (1, 3)), 1),
     Shape(((1,), (3,), (0, 2)), 1, above=False),
 )
-# Shapes for cuts of coefficients of their own, and for two thresholds of the same coefficients.
+# Shapes for cuts with different coefficients, and for two thresholds of the same coefficients.
 _SHAPES = (_ONE_CUT + _TWO_CUTS, _TWO_CUTS)
 
 
 @cache
 def labellings(n_classes: int, n_leaves: int) -> NDArray[np.intp]:
-    """Return every way to name leaves by different labels, one in a row."""
+    """Return every assignment of different labels to leaves, one in each row."""
     return np.array(list(permutations(range(n_classes), n_leaves)), dtype=np.intp)
 
 
 def n_forms(n_classes: int) -> int:
-    """Return how many candidates there are for one pair of cuts."""
+    """Return the number of candidates for one pair of cuts."""
     return sum(
         len(labellings(n_classes, len(shape.leaves)))
         for shapes in _shapes(n_classes)
@@ -113,10 +113,11 @@ def _shapes(n_classes: int) -> tuple[tuple[Shape, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class SmallTreePlan:
-    """The public numbers of one selection among listed trees, drawn from the public `seed`.
+    """The public numbers of one selection among listed trees.
 
-    There are about `n_pairs` pairs of cuts, and `n_constants` of each constant classifier; cells
-    have one of the `exponents`. A public `prior` stands in the list as often as all of them.
+    The list is drawn from the public `seed`. It contains trees for about `n_pairs` pairs of cuts
+    and `n_constants` copies of each constant classifier; cells have one of the `exponents`. A
+    public `prior` is listed as many times as all others together.
     """
 
     n_columns: int
@@ -141,7 +142,7 @@ class SmallTreePlan:
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         return {
             "solver": "exponential_mechanism",
             "n_candidates": self.n_listed * (1 if self.prior is None else 2),
@@ -151,7 +152,7 @@ class SmallTreePlan:
 
     @property
     def cells(self) -> CellStream:
-        """The cuts; those of the two halves of a block are paired."""
+        """The cuts; one of the first half of a block is paired with one of the second half."""
         return CellStream(self.n_columns, 4 * self.n_pairs, (*self.seed, 1), self.exponents)
 
     def run(
@@ -159,22 +160,22 @@ class SmallTreePlan:
     ) -> SmallModel:
         """Choose a tree with few errors on rows of numbers, or NaN.
 
-        `codes` are class indices, `weights` the public weights of the classes, the largest one
-        being 1; `permit` is charged with `events`.
+        `codes` are class indices, and `weights` the public weights of the classes, the largest of
+        which is 1. `permit` is charged with `events`.
 
         Notes
         -----
         **Guarantee.**
 
         - Adjacency: replace-one.
-        - Released: the number of one tree of a public list, and a noisy count of its errors where
-          that was planned.
-        - Sensitivity: 1 of the cost of each tree, an integer.
+        - Released: the number of one tree of a public list, and a noisy count of its errors if
+          planned.
+        - Sensitivity: 1 for the cost of each tree, which is an integer.
         - Proof: ``docs/proofs/small_tables.md``, sections 6 and 7.
         """
         # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released, and a noisy count of its errors where that
-        #    was planned.
+        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
+        #    planned.
         # 3. Draw its block of the public list again.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
@@ -218,7 +219,7 @@ class SmallTreePlan:
     ) -> SmallModel:
         """Return a candidate of the list by its number.
 
-        `below` says what the second cut weighs by the thresholds of both.
+        `below` is a function of both thresholds that returns the weight of the second cut.
         """
         ends = np.cumsum(lengths)
         block = int(np.searchsorted(ends, number, side="right"))
@@ -255,7 +256,7 @@ class SmallTreePlan:
         return SmallModel(coefficients, intercept, exponent)
 
     def _form(self, number: int) -> tuple[bool, Shape, NDArray[np.intp]]:
-        """Say which form has this number: whether coefficients are shared, shape and labels."""
+        """Return the form with this number: whether coefficients are shared, shape and labels."""
         for shared, shapes in zip((False, True), _shapes(self.n_classes), strict=True):
             for shape in shapes:
                 names = labellings(self.n_classes, len(shape.leaves))
@@ -273,8 +274,9 @@ def pair_counts(
 ) -> IntArray:
     """Count the records of each class above the cuts of each pair of a block, exactly.
 
-    Shape (5, K, m): above the first one, the second, the second threshold on the score of the
-    first, and above the first and the second, the first and that threshold.
+    The result has the shape (5, K, m). It counts records above the first cut; above the second;
+    above the second threshold on the score of the first; above the first and the second; and above
+    the first cut and that threshold.
     """
     half = coefficients.shape[1] // 2
     second = np.s_[half : 2 * half]
@@ -293,9 +295,9 @@ def pair_counts(
 
 
 def _right(counts: IntArray, sizes: IntArray) -> Iterator[IntArray]:
-    """Yield weighted numbers of records that are right, of every form and pair.
+    """Yield the weighted numbers of correct predictions of every form and pair.
 
-    `counts` are those of `pair_counts` and `sizes` of the classes, both weighted.
+    `counts` are those of `pair_counts`, and `sizes` the sizes of the classes, both weighted.
     """
     n_classes = len(sizes)
     for shapes, second, both in zip(_shapes(n_classes), counts[1:3], counts[3:], strict=True):
@@ -323,8 +325,8 @@ def plan_small_tree(
 ) -> SmallTreePlan:
     """Fix the public numbers of a selection; `seed` is that of public random objects.
 
-    A part of the budget counts the errors of what was chosen if `counts`. A public `prior` is
-    listed, too.
+    If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
+    public `prior` is listed, too.
     """
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     if counts:
@@ -337,32 +339,32 @@ def plan_small_tree(
 
 
 def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
-    """Return how many pairs of cuts and copies of each constant classifier a list has."""
+    """Return the numbers of pairs of cuts and of copies of each constant classifier in a list."""
     forms = n_forms(n_classes)
     n_pairs = max(int(min(_PAIRS, _ENTRIES / max(forms, 1), _WORK / n_samples)), _FEWEST)
     others = n_pairs * forms
     return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
 
 
-# Share of epsilon for the first cut.
+# Fraction of epsilon for the first cut.
 _FIRST_SHARE = 0.45
-# First cuts.
+# Number of first cuts.
 _CUTS = 20_000
-# Fewest of them, with many rows.
+# Smallest number of first cuts, for many rows.
 _FEWEST = 1_000
-# Cuts times rows, so that a fit takes seconds.
+# Product of the numbers of cuts and rows, so that a fit takes seconds.
 _WORK = 5e8
-# Weight of a cut relative to the one before it, where three of them have to fit into a float64.
+# Weight of a cut relative to the previous one, so that three of them fit into a float64.
 _BELOW = 2.0**-14
-# Least weight, where its threshold is much larger than that of the one before it.
+# Smallest weight, used if its threshold is much larger than that of the previous cut.
 _LEAST_BELOW = 2.0**-26
-# Up to so many classes there is one cut on a side.
+# Up to this number of classes there is one cut on each side.
 _ONE_CUT_BELOW = 4
 
 
 @cache
 def halves(n_classes: int) -> NDArray[np.bool_]:
-    """Return every way to send half of the labels above a cut, one in a row; True is above."""
+    """Return every choice of half of the labels, one in each row; True is above the cut."""
     sizes = {n_classes // 2, n_classes - n_classes // 2}
     rows = [above for size in sorted(sizes) for above in combinations(range(n_classes), size)]
     found = np.zeros((len(rows), n_classes), dtype=bool)
@@ -373,7 +375,7 @@ def halves(n_classes: int) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A first cut that was chosen, and whether each label belongs above it."""
+    """A chosen first cut, and whether each label belongs above it."""
 
     exponent: int
     coefficients: FloatArray
@@ -382,10 +384,10 @@ class _Cut:
 
 
 def weight_below(threshold: float, lower: float) -> float:
-    """Return the weight of a cut relative to the one before it, by the thresholds of both.
+    """Return the weight of a cut relative to the previous one, by the thresholds of both.
 
-    A power of two: scores of cells that are nearly zero are thresholds, and the lower one is to be
-    small beside the first one there, too.
+    The weight is a power of two. For cells near zero the scores equal the thresholds, and the score
+    of the lower cut must be small compared with that of the upper one there, too.
     """
     ratio = abs(lower) / max(abs(threshold), 0.5 * SCORE_STEP)
     return max(_BELOW * 2.0 ** -math.ceil(math.log2(max(ratio, 1.0))), _LEAST_BELOW)
@@ -394,7 +396,7 @@ def weight_below(threshold: float, lower: float) -> float:
 def on_side(
     labels: NDArray[np.bool_], codes: NDArray[np.intp], is_there: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which records of one side of the first cut have one of its labels.
+    """Return which records on one side of the first cut have one of its labels.
 
     No record is on both sides.
     """
@@ -405,8 +407,8 @@ def on_side(
 class StagedTreePlan:
     """The public numbers of two selections, drawn from the public `seed`.
 
-    There are about `n_cuts` first cuts; `list_sizes` tells what the lists of either side hold, by
-    the public `n_samples`. `epsilons` are those of the two selections.
+    There are about `n_cuts` first cuts. `list_sizes` determines the sizes of the lists of either
+    side from the public `n_samples`. `epsilons` are those of the two selections.
     """
 
     n_columns: int
@@ -419,16 +421,16 @@ class StagedTreePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the selections cost: two exponential mechanisms, pure DP; delta is not spent."""
+        """Events of the selections: two exponential mechanisms; delta is not spent."""
         choices = [Exponential(epsilon) for epsilon in self.epsilons]
         return (*choices, *([] if self.count is None else [self.count.noise.event]))
 
     @property
     def public(self) -> dict[str, Any]:
-        """What a record says about it."""
+        """Public facts for the record."""
         listed = sum(width for _, _, width in self.cells.blocks) * len(halves(self.n_classes))
         for above in (False, True):
-            # Every half has as many labels, or the sides change places.
+            # Every half has the same number of labels, or the sides are exchanged.
             side = self._side(halves(self.n_classes)[0] == above, 0, above=above)
             listed += int(dict(side.public)["n_candidates"])
         return {
@@ -445,11 +447,11 @@ class StagedTreePlan:
         return CellStream(self.n_columns, 2 * self.n_cuts, (*self.seed, 1))
 
     def _side(self, labels: NDArray[np.bool_], exponent: int, *, above: bool) -> SmallTreePlan:
-        """Return the list of trees for some labels on one side of a cut of cells."""
+        """Return the list of trees for some labels on one side of a cut."""
         n_labels = int(labels.sum())
         pairs, constants = list_sizes(self.n_samples, n_labels)
         choice, seed = TalliedChoice(self.epsilons[1]), (*self.seed, 2 + above)
-        # A single label has nothing to be told from: there is one constant.
+        # For a single label there is one candidate, which is constant.
         exponents = (exponent,) if n_labels > 1 else ()
         return SmallTreePlan(
             self.n_columns, n_labels, pairs, constants, choice, seed, exponents=exponents
@@ -469,13 +471,14 @@ class StagedTreePlan:
 
         - Adjacency: replace-one.
         - Released: the number of a first cut, then those of one tree for either side of it.
-        - Sensitivity: 1 of the cost of each first cut; then 1 of the sum of the costs of two trees.
+        - Sensitivity: 1 for the cost of each first cut; then 1 for the sum of the costs of two
+          trees.
         - Proof: ``docs/proofs/small_tables.md``, section 8.
         """
-        # 1. Choose a first cut and what labels belong above it; only its number is released.
-        # 2. For either side choose a tree for its labels by the records that are there and have
+        # 1. Choose a first cut and the labels above it; only its number is released.
+        # 2. For either side choose a tree for its labels by the records that are on it and have
         #    them; the two numbers are released together.
-        # 3. Count the errors with noise, where that was planned.
+        # 3. Count the errors with noise if that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
         choice = TalliedChoice(self.epsilons[0])
@@ -506,7 +509,7 @@ class StagedTreePlan:
     def _costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
     ) -> Iterator[IntArray]:
-        """Yield the costs of first cuts: weights of records on the side that lacks their label."""
+        """Yield the costs of first cuts: weights of records on a side without their label."""
         members = [np.flatnonzero(codes == label) for label in range(self.n_classes)]
         sizes = np.array([len(index) for index in members])
         factors = class_factors(weights)
@@ -552,7 +555,7 @@ class StagedTreePlan:
             (-1.0, 1.0), sides, numbers, lengths, strict=True
         ):
             tree = side.candidate(number, ends, weight_below)
-            # A constant says 1, and a cut at least half a step.
+            # The score of a constant classifier is 1, and that of a cut is at least half a step.
             own = tree.intercept * (SCORE_STEP if tree.exponent is None else 1.0)
             threshold, below = SCORE_STEP * cut.threshold, SECOND
             if self.n_classes > _ONE_CUT_BELOW:
@@ -573,8 +576,8 @@ def plan_staged_tree(
 ) -> StagedTreePlan:
     """Fix the public numbers of two selections for three classes or more.
 
-    A part of the budget counts the errors of what was chosen if `counts`. The `seed` is that of
-    public random objects.
+    If `counts`, a part of the budget is spent on counting the errors of the chosen classifier.
+    `seed` is that of public random objects.
     """
     count = None
     if counts:

@@ -189,3 +189,46 @@ def test_lines_lie_between_the_scores_of_a_curve_and_go_on_beyond():
     np.testing.assert_allclose(
         curve(np.array([-1.0, 0.5, 1.0, 2.0, 5.0])), [-2.0, 1.0, 2.0, 2.5, 4.0]
     )
+
+
+def rare_scores(n=4000, share=0.05):
+    """Scores far on the side of the common class, as noise leaves them; the rare class is apart."""
+    rng = np.random.default_rng(5)
+    classes = (rng.random(n) < share).astype(np.intp)
+    return rng.normal(-90.0 + 40.0 * classes, 10.0), classes
+
+
+@pytest.mark.parametrize("is_second", [True, False])
+def test_cells_round_a_centre_tell_a_rare_class_from_the_other(is_second):
+    """Where all scores are on one side of zero, cells round zero hardly do."""
+    scores, classes = rare_scores()
+    counts, centre = np.bincount(classes).astype(float), -60.0
+    if not is_second:
+        scores, classes, counts, centre = -scores, 1 - classes, counts[::-1], 60.0
+    rarity = rarity_of(counts, np.ones(2), 10.0, len(scores), 0.3, has_features=True)
+    assert rarity.degree > 0.5
+    losses = []
+    for given in (centre, 0.0):
+        plan, _ = affordable_calibration(len(classes), Budget.of(2.0, 1e-8))
+        record = PrivacyRecord(epsilon=2.0, delta=1e-8, events=plan.events, noise="os")
+        permit = authorise(record, OS_RANDOMNESS)
+        curve = plan.run(scores, classes, np.ones(2), permit, rarity=rarity, centre=given)
+        assert np.all(np.diff(curve.log_odds) > 0.0)
+        assert curve.counts.edges[len(curve.counts.edges) // 2] == given
+        probability = expit(curve(scores))
+        if given:
+            assert abs(probability.mean() - np.mean(classes)) < 0.02
+        losses.append(-np.mean(np.log(np.where(classes == 1, probability, 1.0 - probability))))
+    assert losses[0] < 0.06 < 0.08 < losses[1]
+
+
+def test_what_scores_say_and_the_share_of_a_class_are_averaged_as_probabilities():
+    """With half of the trust each probability lies half way to the share."""
+    counts = np.zeros((2, 2 * calibration._PER_SIDE))
+    counts[0, 3:9], counts[1, 7:9] = 160.0, 25.0
+    found = []
+    for records in (10.0, math.inf):
+        rarity = rarity_of(np.array([950.0, 50.0]), np.ones(2), math.inf, 1000, 0.3)
+        rarity = replace(rarity, degree=1.0, share=0.05, records=records, deviation=math.inf)
+        found.append(expit(calibration._likeliest(counts, 5.0, 0.0, rarity).log_odds))
+    np.testing.assert_allclose(found[0], 0.5 * found[1] + 0.5 * 0.05, rtol=1e-9)

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dp_halfspace import PrivateKernelClassifier
 from dp_halfspace.algorithms.engine import noisy_gd
 from dp_halfspace.algorithms.engine.defaults import (
     SHORTEST_PATH,
     Steps,
+    column_lag,
     engine_defaults,
     resolved_directions,
 )
@@ -137,6 +139,54 @@ def test_whatever_is_counted_weights_are_at_most_one(counts):
     assert 0.0 < first.share <= 0.5
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.45])
+def test_the_shift_is_what_the_intercept_has_beyond_the_log_odds_where_it_comes_to_rest(share):
+    """With a full shift the slopes of both classes cancel where the margin is the log odds."""
+    plan = plan_for(np.inf)
+    counts = N * np.array([share, 1.0 - share])
+    first = replace(first_step(counts, N, 0.0), lag=1.0)
+    shift = first.score_shift(0.0, plan)
+    log_odds = np.log((1.0 - share) / share)
+    codes = np.array([0, 1])
+    at_rest = noisy_gd._shifted(clipped_slopes(plan, codes, np.ones(2)), shift)
+    slopes = at_rest(np.full(2, log_odds), 0, 2)
+    if share < 0.4:
+        assert slopes[0] == -STEPS.clip
+        assert counts @ slopes == pytest.approx(0.0, abs=1e-9)
+    assert first.score_shift(1.0, plan) == replace(first, lag=0.0).score_shift(0.2, plan) == 0.0
+    assert first.score_shift(0.6, plan) == pytest.approx(0.4 * shift)
+    mirrored = replace(first_step(counts[::-1], N, 0.0), lag=1.0)
+    assert mirrored.score_shift(0.0, plan) == -shift
+
+
+def test_classes_of_the_same_size_are_not_shifted():
+    first = replace(first_step(np.array([2000.0, 2000.0]), N, 0.0), lag=1.0)
+    assert first.score_shift(0.2, plan_for(1.0)) == 0.0
+
+
+def test_columns_lag_only_where_there_are_more_than_the_preconditioner_is_made_for():
+    found = [column_lag(n, 20.0) for n in (0.0, 12.0, 20.0, 40.0, 60.0, 500.0)]
+    assert found == [0.0, 0.0, 0.0, 0.5, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 0.5}], ids=str)
+def test_class_weights_leave_the_score_as_it_is(class_weight, monkeypatch):
+    found = []
+    honest = FirstStep.score_shift
+
+    def seen(self, *arguments):
+        found.append(self.lag)
+        return honest(self, *arguments)
+
+    monkeypatch.setattr(FirstStep, "score_shift", seen)
+    X = np.random.default_rng(0).standard_normal((3000, 45))
+    y = (X[:, 0] > 0.5).astype(int)
+    PrivateKernelClassifier(
+        epsilon=3.0, classes=[0, 1], data_norm=None, class_weight=class_weight
+    ).fit(X, y)
+    assert found == [pytest.approx(0.625 if class_weight is None else 0.0)]
+
+
 class Answers:
     """Release the same values, whatever the data are; tells how long the query was."""
 
@@ -155,7 +205,8 @@ def followed(signal, answers):
     defaults = replace(engine_defaults(N, D + 1, 2, 3.0), behind=1.0)
     sizes = {"n_samples": N, "n_columns": D + 1, "n_classes": 2, "block_rows": N}
     plan = plan_gradient(defaults, **sizes, mu=3.0, largest_score_offset=LARGEST_SCORE_OFFSET)
-    plan = replace(plan, first=first_step(np.array([2800.0, 1200.0]), N, 0.0))
+    first = first_step(np.array([2800.0, 1200.0]), N, 0.0)
+    plan = replace(plan, first=replace(first, lag=1.0))
     return plan.run(rows, codes, np.ones(2), answers)
 
 
@@ -176,6 +227,42 @@ def test_the_replay_sees_a_pace_of_the_exact_sum(monkeypatch):
         monkeypatch.setattr(FirstStep, "step_factor", of_the_sum)
         found.append(followed(signal, answers))
     assert not np.array_equal(*found)
+
+
+def shifts(signal, answers, monkeypatch):
+    """What is added to scores in a whole fit that is answered alike."""
+    added, honest = [], noisy_gd._shifted
+
+    def seen(slopes, shift):
+        added.append(shift)
+        return honest(slopes, shift)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(noisy_gd, "_shifted", seen)
+        followed(signal, answers)
+    return added
+
+
+def test_the_shift_is_a_function_of_what_was_released(monkeypatch):
+    found = [shifts(signal, Answers(), monkeypatch) for signal in (0.0, 4.0)]
+    assert found[0] == found[1]
+    assert len(found[0]) == 1
+    assert found[0][0] < 0.0
+
+
+def test_the_replay_sees_a_shift_by_the_exact_sum(monkeypatch):
+    """Planted: the sum before the noise sets what is added to scores."""
+    honest, found = FirstStep.score_shift, []
+    for signal in (0.0, 4.0):
+        answers = Answers()
+
+        def of_the_sum(self, _, plan, seen=answers.seen):
+            exact = self.step_factor(seen[-1], replace(plan, mechanism=NoNoise()))
+            return honest(self, exact, plan)
+
+        monkeypatch.setattr(FirstStep, "score_shift", of_the_sum)
+        found.append(shifts(signal, answers, monkeypatch))
+    assert found[0] != found[1]
 
 
 def test_all_steps_follow_the_pace_and_the_first_has_weights_of_its_own():

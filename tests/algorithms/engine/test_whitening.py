@@ -12,6 +12,7 @@ from dp_halfspace.algorithms.engine import kernel_features as module
 from dp_halfspace.algorithms.engine.defaults import n_whitened, whitened_length
 from dp_halfspace.algorithms.engine.kernel_features import (
     fine_length,
+    n_coarse_frequencies,
     plan_whitening,
     whitening_map,
 )
@@ -219,8 +220,16 @@ def test_fine_features_tell_so_many_parts_apart():
     assert fine_length(spectrum, 1.0) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("size", "coarse"), [(64, 32), (400, 96)])
-def test_half_of_the_frequencies_are_coarse_but_not_more_than_so_many(size, coarse):
+def test_the_fewer_directions_rows_have_the_fewer_frequencies_are_coarse():
+    """The square of the parts that the coarse kernel tells apart, times six."""
+    assert n_coarse_frequencies(np.array([1.0]), 400) == 30
+    assert n_coarse_frequencies(np.array([1.0, 0.1, 0.1]), 400) == round(6 * 7 / 3 * (17 / 15) ** 2)
+    assert n_coarse_frequencies(np.ones(9), 400) == 96
+    assert n_coarse_frequencies(np.ones(9), 64) == n_coarse_frequencies(np.ones(9), 63) == 32
+
+
+@pytest.mark.parametrize(("size", "coarse"), [(64, 32), (400, 65)])
+def test_half_of_the_frequencies_are_coarse_but_not_more_than_directions_allow(size, coarse):
     """Behind a moment that is flat, with its noise, a coarse frequency is as it was drawn."""
     fourier = draw_fourier(Spectrum("rbf"), 3, np.ones(size), np.random.default_rng(0))
     plan = plan_whitening(Problem(900, 3, 2, False, 1.0), drawn(3), 50.0, 1.0)

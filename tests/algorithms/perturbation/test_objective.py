@@ -504,7 +504,7 @@ def test_earlier_releases_share_the_budget(risk, epsilon, shares):
 
 def test_what_earlier_releases_leave_may_be_nothing():
     for risk, ridge, mu in ((records(), 1e-9, 0.23), (pairs(n=100, d=5), 1.0, 1.0)):
-        with pytest.raises(BudgetError, match="leave nothing"):
+        with pytest.raises(BudgetError, match="use all of it"):
             plan_objective(risk, ridge, 1.0, 1e-6, earlier=(Gaussian(mu),))
 
 

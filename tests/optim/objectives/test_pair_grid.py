@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.optim import pairs
-from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.losses import LOGISTIC, softplus_slope
 from dp_halfspace.optim.pairs import (
     NODES,
     chebyshev_points,
-    lagrange_basis,
+    chebyshev_polynomials,
+    chebyshev_transform,
     logistic_curvature,
     logistic_pairs,
     logistic_rounding,
@@ -107,7 +108,7 @@ def test_invariant_under_a_common_shift(shift, seed):
 def test_the_lagrange_polynomials_are_exact():
     """The assumption of Theorem 3 about them, in 50 digits."""
     x = np.concatenate([[-1.0, 1.0, 1.0 - 2.0**-53], np.random.default_rng(0).uniform(-1, 1, 200)])
-    found = lagrange_basis(x, NODES)
+    found = chebyshev_polynomials(x, NODES).T @ chebyshev_transform(NODES)
     with mpmath.workdps(50):
         points = [mpmath.cos(mpmath.pi * (2 * a + 1) / (2 * NODES)) for a in range(NODES)]
         for place, row in zip(x.tolist(), found.tolist(), strict=True):
@@ -127,6 +128,47 @@ def test_lebesgue_constants_of_the_proof():
             for b, c in enumerate(points)
         )
         assert total.max() <= bound
+
+
+def test_sums_of_coefficients_of_the_proof():
+    """Slopes as functions of the place of a source, at targets all over the near cells."""
+    targets = np.linspace(-45, 45, 9001)
+    slopes = softplus_slope(targets[:, None] - chebyshev_points(NODES), 0.0)
+    coefficients = np.abs(slopes @ chebyshev_transform(NODES).T).sum(axis=1)
+    assert 1.0 <= coefficients.max() <= pairs._COEFFICIENTS
+    transform = np.abs(chebyshev_transform(NODES))
+    assert transform.sum(axis=1).max() <= 2.0
+    assert transform.sum() <= 2.0 * NODES
+
+
+@pytest.mark.parametrize("n_nodes", [2, 7, NODES])
+def test_condensed_scores_have_the_sums_of_polynomials(n_nodes):
+    rng = np.random.default_rng(n_nodes)
+    values = np.append(rng.uniform(3, 9, size=200), [-40.0, 17.5])
+    columns = rng.normal(size=(202, 3))
+    found = pairs._condense(pairs._find_cells(values), n_nodes, columns)
+    assert found.places.size < 202
+    for degree in range(n_nodes):
+        want = (values / 40) ** degree @ columns
+        got = ((found.centres + found.places) / 40) ** degree @ found.weights
+        np.testing.assert_allclose(got, want, atol=1e-11)
+
+
+@pytest.mark.parametrize("reach", [3.0, 1e4, 1e5, 1e9])
+def test_cells_hold_every_score_once(reach):
+    """Few cells are ordered as integers of 16 bits, many as doubles."""
+    values = np.random.default_rng(0).uniform(-reach, reach, size=500)
+    cells = pairs._find_cells(values)
+    assert sorted(cells.order.tolist()) == list(range(500))
+    assert (np.diff(cells.centres) > 0).all()
+    seen = 0
+    for centre, inside in cells.each():
+        seen += inside.stop - inside.start
+        assert centre % 2 == 1
+        assert np.abs(cells.places[inside]).max() <= 1.0
+        exact = values[cells.order[inside]] - centre
+        np.testing.assert_array_equal(cells.places[inside], exact)
+    assert seen == 500
 
 
 def test_too_few_nodes_are_seen(monkeypatch):
