@@ -3099,6 +3099,48 @@ MUTANTS = [
         ),
     ),
     *of(
+        "inspection/card.py",
+        "tests/inspection/test_card.py",
+        (
+            "_promise",
+            'getattr(model, "learnt_part", "model")',
+            '"model"',
+            "test_what_wraps_a_model_promises_nothing_of_the_model",
+        ),
+        (
+            "private_part",
+            "_around_a_part(estimator)",
+            "[]",
+            "test_what_wraps_a_private_model_tells_its_guarantee",
+        ),
+    ),
+    *of(
+        "model_selection/threshold.py",
+        "tests/model_selection/test_threshold.py",
+        (
+            "PrivateThresholdClassifier._warn_of_release",
+            "count <= plan.takes",
+            "False",
+            "test_a_finite_threshold_without_room_is_no_silent_one",
+        ),
+        (
+            "PrivateThresholdClassifier._warn_of_plan",
+            "data.n <= plan.takes",
+            "False",
+            "test_a_threshold_that_has_no_room_is_announced_before_it_is_paid",
+        ),
+    ),
+    *of(
+        "model_selection/conformal.py",
+        "tests/model_selection/test_conformal.py",
+        (
+            "PrivateConformalClassifier._warn_of_plan",
+            "data.n <= plan.takes",
+            "False",
+            "test_sets_of_everything_are_announced_before_they_are_paid",
+        ),
+    ),
+    *of(
         "_budget.py",
         "tests/test_weak_guarantees.py",
         (
