@@ -4607,6 +4607,12 @@ MUTANTS = [
         "tests/estimators/test_sample_weight.py",
         (
             "_checked",
+            "len(weights) != n_samples",
+            "len(weights) < n_samples",
+            "test_weights_that_are_none_are_refused_without_a_value",
+        ),
+        (
+            "_checked",
             "(weights <= 1.0)",
             "(weights <= 2.0)",
             "test_weights_that_are_none_are_refused_without_a_value",
