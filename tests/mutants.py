@@ -3179,6 +3179,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/column_scales.py",
+        "tests/test_persons.py",
+        (
+            "_means_of_people",
+            "np.trunc(",
+            "np.asarray(",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
+        ),
+        (
+            "_means_of_people",
+            "np.ceil(",
+            "np.asarray(",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
+        ),
+    ),
+    *of(
         "data/people.py",
         "tests/test_persons.py",
         (
@@ -3900,7 +3916,7 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
-            "PrivateTableClassifier._rare_fit",
+            "PrivateTableClassifier._column_limit",
             "facts.is_chunked or",
             "",
             "test_steps_alone_follow_rows_in_chunks",
@@ -4410,6 +4426,16 @@ MUTANTS = [
             "sizes.min() / sizes",
             "sizes.max() / sizes",
             "test_balanced_weights_are_inverse_sizes_of_at_most_one",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
+        "tests/algorithms/engine/test_whitening.py",
+        (
+            "additive_sizes",
+            "pays and (is_stated or n_each >= _LEAST_RECORDS_PER_COEFFICIENT)",
+            "pays",
+            "test_fourier_features_of_many_columns_in_learnt_scales_need_as_many_records_as_cosines",
         ),
     ),
     *of(

@@ -82,7 +82,8 @@ _MOST = 600
 _MAX_COLUMNS = 2049
 # Features of one column; twice as many with many records.
 FEW_TERMS = 4
-# Records times mu, for each coefficient of a column, from which cosines improve accuracy.
+# Records times mu, for each coefficient of a column, from which cosines improve accuracy, and in
+# learnt scales Fourier features.
 _LEAST_RECORDS_PER_COEFFICIENT = 6.0
 # Fourier features of all columns.
 _JOINT = 192
@@ -393,12 +394,19 @@ def length_scales(
 
 
 def additive_sizes(
-    n_samples: int, n_features: int, n_classes: int, mu: float, limit: int
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    mu: float,
+    limit: int,
+    *,
+    is_stated: bool = False,
 ) -> tuple[int, int]:
     """Return the number of features of one column and of Fourier features of all of them.
 
     At most `limit` features, or as many as there are columns. Cosines decay, and cost little
-    where they bring nothing; Fourier features cost accuracy elsewhere.
+    where they bring nothing; Fourier features cost accuracy elsewhere. In learnt scales, which are
+    not stated, there are none where cosines of so many columns do not pay.
     """
     n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
     wanted = (
@@ -411,6 +419,7 @@ def additive_sizes(
     n_terms = max(1, min(wanted, limit // n_features))
     joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
     pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
+    pays = pays and (is_stated or n_each >= _LEAST_RECORDS_PER_COEFFICIENT)
     return n_terms, joint if pays else 0
 
 

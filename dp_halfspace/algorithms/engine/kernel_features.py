@@ -139,7 +139,8 @@ def draw_additive_features(
     # Pure noise is longer by the root of the number of columns.
     mu = budget.epsilon / math.sqrt(n_features + 1.0) if budget.is_pure else budget.mu
     limit = n_components or (_PURE_MOST if budget.is_pure else WIDE - 1)
-    n_terms, joint = additive_sizes(problem.n_samples, n_features, problem.n_classes, mu, limit)
+    sizes = problem.n_samples, n_features, problem.n_classes, mu, limit
+    n_terms, joint = additive_sizes(*sizes, is_stated=is_stated)
     if name == "additive":
         n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
     half_range = _STATED if is_stated else _LEARNT

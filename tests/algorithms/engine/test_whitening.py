@@ -9,7 +9,7 @@ from scipy.stats import ortho_group
 
 from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier, audit
 from dp_halfspace.algorithms.engine import kernel_features as module
-from dp_halfspace.algorithms.engine.defaults import n_whitened, whitened_length
+from dp_halfspace.algorithms.engine.defaults import additive_sizes, n_whitened, whitened_length
 from dp_halfspace.algorithms.engine.kernel_features import (
     fine_length,
     n_coarse_frequencies,
@@ -265,3 +265,12 @@ def test_columns_of_a_table_without_features_have_no_part():
     fourier = found.model_.feature_map_.fourier
     assert fourier.n_features_in == 3
     assert public(found)["private_whitening"]
+
+
+def test_fourier_features_of_many_columns_in_learnt_scales_need_as_many_records_as_cosines():
+    """Of the same budget a stated scale has them, too."""
+    for d, mu in ((40, 0.07), (80, 0.07), (80, 0.2)):
+        n_terms, joint = additive_sizes(5600, d, 2, mu, 511)
+        assert (joint > 0) == (n_terms > 1)
+        assert additive_sizes(5600, d, 2, mu, 511, is_stated=True)[1] > 0
+        assert (n_whitened(5600, d, 2, mu, 1023) > 0) == (n_terms > 1)
