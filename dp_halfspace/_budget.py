@@ -164,14 +164,8 @@ def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
     )
 
 
-def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
-    """Warn once in each fit, by public facts only, if a guarantee is weak."""
-    _warn_of_calls_around(record)
-    warn_of_weak_budget(record)
-
-
 def warn_of_weak_budget(record: PrivacyRecord) -> None:
-    """Warn of a budget that promises little; of public facts alone."""
+    """Warn, by public facts only, if a budget gives a weak guarantee."""
     epsilon, delta, n = record.epsilon, record.delta, dict(record.public)["n_samples"]
     unit = "person" if record.adjacency == "replace-one-person" else "record"
     if _WEAK_EPSILON <= epsilon < math.inf:
@@ -189,7 +183,7 @@ def warn_of_weak_budget(record: PrivacyRecord) -> None:
         )
 
 
-def _warn_of_calls_around(record: PrivacyRecord) -> None:
+def warn_of_calls_around(record: PrivacyRecord) -> None:
     """Warn of pipeline steps that read the records, and of groups that do not reach the fit.
 
     The decision depends on the running calls of scikit-learn, their parameters, and which arguments

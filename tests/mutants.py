@@ -3099,6 +3099,48 @@ MUTANTS = [
         ),
     ),
     *of(
+        "inspection/card.py",
+        "tests/inspection/test_card.py",
+        (
+            "_promise",
+            'getattr(model, "learnt_part", "model")',
+            '"model"',
+            "test_what_wraps_a_model_promises_nothing_of_the_model",
+        ),
+        (
+            "private_part",
+            "_around_a_part(estimator)",
+            "[]",
+            "test_what_wraps_a_private_model_tells_its_guarantee",
+        ),
+    ),
+    *of(
+        "model_selection/threshold.py",
+        "tests/model_selection/test_threshold.py",
+        (
+            "PrivateThresholdClassifier._warn_of_release",
+            "count <= plan.takes",
+            "False",
+            "test_a_finite_threshold_without_room_is_no_silent_one",
+        ),
+        (
+            "PrivateThresholdClassifier._warn_of_plan",
+            "data.n <= plan.takes",
+            "False",
+            "test_a_threshold_that_has_no_room_is_announced_before_it_is_paid",
+        ),
+    ),
+    *of(
+        "model_selection/conformal.py",
+        "tests/model_selection/test_conformal.py",
+        (
+            "PrivateConformalClassifier._warn_of_plan",
+            "data.n <= plan.takes",
+            "False",
+            "test_sets_of_everything_are_announced_before_they_are_paid",
+        ),
+    ),
+    *of(
         "_budget.py",
         "tests/test_weak_guarantees.py",
         (
@@ -3134,6 +3176,22 @@ MUTANTS = [
             "len(set(categories)) < len(categories)",
             "False",
             "test_refusals_cost_nothing",
+        ),
+    ),
+    *of(
+        "algorithms/engine/column_scales.py",
+        "tests/test_persons.py",
+        (
+            "_means_of_people",
+            "np.trunc(",
+            "np.asarray(",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
+        ),
+        (
+            "_means_of_people",
+            "np.ceil(",
+            "np.asarray(",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
         ),
     ),
     *of(
@@ -3858,7 +3916,7 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
-            "PrivateTableClassifier._rare_fit",
+            "PrivateTableClassifier._column_limit",
             "facts.is_chunked or",
             "",
             "test_steps_alone_follow_rows_in_chunks",
@@ -4547,6 +4605,12 @@ MUTANTS = [
     *of(
         "data/record_weights.py",
         "tests/estimators/test_sample_weight.py",
+        (
+            "_checked",
+            "len(weights) != n_samples",
+            "len(weights) < n_samples",
+            "test_weights_that_are_none_are_refused_without_a_value",
+        ),
         (
             "_checked",
             "(weights <= 1.0)",

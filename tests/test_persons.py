@@ -368,6 +368,15 @@ def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeyp
             assert places[0][key] == places[1][key]
 
 
+def test_moments_of_people_are_whole_steps_of_the_grid():
+    """Sums of other numbers would be rounded, and depend on their order."""
+    people = People(np.array([1, 2, 3, 7, 30, 1000]))
+    X = np.random.default_rng(0).normal(size=(people.counts.sum(), 3))
+    sums, squares = clipped_moments(X, UNITS, people)
+    for steps in (sums * 2.0**10, squares * 2.0**20 / 1.5):
+        np.testing.assert_array_equal(steps, np.rint(steps))
+
+
 def test_a_function_of_rows_is_given_lists_of_public_length(monkeypatch):
     monkeypatch.setattr(people_module, "_TILE", 8)
     counts = np.random.default_rng(0).choice([1, 1, 2, 3, 9, 40], 48)

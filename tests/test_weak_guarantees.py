@@ -80,7 +80,7 @@ def test_a_score_says_it_too():
     with pytest.warns(PrivacyWarning) as caught:
         private_score(Rule(), X, Y, epsilon=10.0, delta=0.02)
     first, second = (str(w.message) for w in caught)
-    assert first.startswith("epsilon=10 promises little")
+    assert first.startswith("epsilon=10 is a weak guarantee")
     assert second.startswith("delta=0.02 is more than 1/n for 60 records")
     assert {w.filename for w in caught} == {__file__}
     with warnings.catch_warnings():

@@ -431,7 +431,8 @@ def _train(
                 "read: finish writing the file first"
             ) from error
     share = model._rarer_share
-    if share is not None and share < _RARE and threshold is None and model.class_weight is None:
+    is_plain = threshold is None and model.class_weight is None and len(model.classes_) == 2
+    if is_plain and share is not None and share < _RARE:
         people = model.privacy_.adjacency == "replace-one-person"
         _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows"))
     # The path of a ledger is private, and the file of a model may be published.

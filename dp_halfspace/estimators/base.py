@@ -19,9 +19,10 @@ from dp_halfspace._budget import (
     BUDGET,
     SharedLedger,
     opened_ledger,
+    warn_of_calls_around,
     warn_of_scales,
     warn_of_sparse_columns,
-    warn_of_weak_guarantee,
+    warn_of_weak_budget,
 )
 from dp_halfspace._params import (
     fit_context,
@@ -130,7 +131,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             data = with_sample_weight(data, sample_weight)
         plan = self._fit_plan(data)
         record = self._record(plan, data)
-        warn_of_weak_guarantee(record)
+        warn_of_calls_around(record)
+        warn_of_weak_budget(record)
         is_said = self._warn_of_a_poor_outlook(data, rarity_is_released_later=self._releases_rarity)
         ledger = opened_ledger(self.ledger, type(self).__name__)
         if self.verbose:

@@ -21,7 +21,12 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
+from dp_halfspace._budget import (
+    SharedLedger,
+    opened_ledger,
+    warn_of_calls_around,
+    warn_of_weak_budget,
+)
 from dp_halfspace._params import fit_context
 from dp_halfspace.algorithms.fit_plan import PublicPlan
 from dp_halfspace.metrics._held_out import HeldOut, held_out
@@ -154,7 +159,8 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
         data, plan, record = self._plan_fit(X, y, groups)
-        warn_of_weak_guarantee(record)
+        warn_of_calls_around(record)
+        warn_of_weak_budget(record)
         self._warn_of_plan(plan, data)
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_guarantee
+from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
@@ -281,7 +281,8 @@ class PrivateSearchCV(WrappingClassifier):
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
         grid, plan, total = self._plan_search(X, y)
-        warn_of_weak_guarantee(total)
+        warn_of_calls_around(total)
+        warn_of_weak_budget(total)
         ledger = model_inside(self.estimator)[1].ledger if self.ledger is None else self.ledger
         account = opened_ledger(ledger, type(self).__name__)
         permit = authorise(total, noise_source(self.random_state), account)

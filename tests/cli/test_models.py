@@ -338,6 +338,15 @@ def test_what_is_said_of_a_rare_label_follows_from_the_noisy_count(ward, capsys)
     )
 
 
+def test_of_several_classes_none_is_called_the_rarer_one(ward, capsys):
+    """No threshold divides them, and the share that was counted is not that of one class."""
+    grade = np.where(ward["died"] == "yes", np.where(ward["age"] > 55, "bad", "worse"), "good")
+    ward.assign(died=grade).to_csv("ward.csv", index=False)
+    given = [*RARE[:-1], "bad,good,worse", "--drop", "patient_id", "--epsilon", "3"]
+    assert main([*given, "--save", "m.joblib"]) == 0
+    assert "rarer class" not in capsys.readouterr().err
+
+
 def test_a_weak_guarantee_is_said(ward, capsys):
     given = [*RARE, "--drop", "patient_id", "--save", "m.joblib"]
     assert main([*given, "--epsilon", "100", "--delta", ".1"]) == 0

@@ -385,6 +385,7 @@ BAD = {
     "text": lambda w: [f"{v}" for v in w],
     "text among numbers": lambda w: np.array(["0.50000123", *w[1:]], dtype=object),
     "short": lambda w: w[1:],
+    "long": lambda w: [*w, 0.5],
     "column": lambda w: w[:, None],
     "a number": lambda _: 0.50000123,
     "complex": lambda w: w + 0j,

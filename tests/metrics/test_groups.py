@@ -142,7 +142,7 @@ def test_a_column_is_found_by_name_in_a_table_of_any_library(table):
     ]
     assert {tuple(np.ravel(bed.confusion)) for bed in beds} == {tuple(np.ravel(beds[0].confusion))}
     assert beds[0].confusion[2].sum() == 0
-    with pytest.raises(ValueError, match="by='wrad' is no column of X"):
+    with pytest.raises(ValueError, match="by='wrad' is not a column of X"):
         private_score(OfTable(), frame, Y, by="wrad", by_values=WARDS, **kind)
 
 
