@@ -168,7 +168,7 @@ def test_budget_and_record():
     "params",
     [
         {"epsilon": 0.1},
-        {"data_norm": 4.0},
+        {"data_norm": 4.0, "epsilon": 1.5},
         {"delta": 0.0},
         {"margin": 0.2},
         {"solver": "objective_perturbation"},
