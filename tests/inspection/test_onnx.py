@@ -66,6 +66,7 @@ def test_what_is_not_linear_is_refused():
 
 
 def test_what_wraps_a_linear_model_names_the_model_to_export():
+    pytest.importorskip("onnx")
     model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, (Y > 0).astype(int))
     screening = PrivateThresholdClassifier(model, epsilon=3.0).fit(X, (Y > 0).astype(int))
     for asked in (to_onnx, natural_coefficients):
