@@ -42,7 +42,6 @@ ROWS: dict[str, dict[str, int]] = {
 UNKNOWN: dict[str, int] = {
     "dimension": 1,
     "linear": 6,
-    "speed": 15,
 }
 
 
