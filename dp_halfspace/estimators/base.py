@@ -474,7 +474,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             Scores; with two classes, positive means ``classes_[1]``.
         """
         X = self._checked_rows(X)
-        # This exponent belongs to a model that was chosen for a small table.
+        # Only a model that was selected for a small table divides scores by the lengths of rows.
         lengths = self.row_lengths_.of(X)[:, None] if hasattr(self, "row_lengths_") else 1.0
         scores = np.asarray((self._margins(self._scaled_rows(X)) + self.intercept_) / lengths)
         return scores[:, 0] if scores.shape[1] == 1 else scores
