@@ -318,8 +318,13 @@ def private_score(
             "ledger": ledger,
         }
         metrics = [metric] if isinstance(metric, str) else list(metric)
-        for name in metrics or [""]:
+        if not metrics:
+            raise ValueError("metric is an empty list: name at least one metric")
+        for name in metrics:
             check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
+        if thresholds is not None and all(METRICS[name].borders is None for name in metrics):
+            users = ", ".join(name for name, each in METRICS.items() if each.borders is not None)
+            raise ValueError(f"thresholds has no effect on {metric!r}: it is for {users}")
         data = _check_held_out(model, X, y, metrics, groups)
         if by is not None or by_values is not None:
             group = _groups_of(by, by_values, X, data, metrics)

@@ -386,8 +386,11 @@ def test_several_metrics_share_one_budget(model, delta):
     (record,) = book.records
     assert all(found.privacy_ is record for found in scores)
     assert 0.97 * 3.0 < composed(record.events, delta) <= 3.0 * (1.0 + 1e-9)
-    with pytest.raises(ValueError, match="'metric' parameter"):
+    with pytest.raises(ValueError, match="metric is an empty list"):
         private_score(model, X, Y, metric=[], ledger=book)
+    with pytest.raises(ValueError, match="no effect on 'accuracy': it is for average_precision"):
+        private_score(model, X, Y, thresholds=[0.0], ledger=book)
+    assert len(book.records) == 1
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0])
