@@ -111,7 +111,7 @@ _ROWS_ONLY = (
 _HARDLY_PREDICTED = (
     "by noisy counts {:.2g} of the {} are in the rarer class, which is hardly ever "
     "predicted, because a prediction is the more likely label. Rank rows by their "
-    "probabilities, or use --threshold recall 0.9 or --class-weight balanced."
+    "probabilities{}."
 )
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE = 0.2
@@ -434,7 +434,12 @@ def _train(
     is_plain = threshold is None and model.class_weight is None and len(model.classes_) == 2
     if is_plain and share is not None and share < _RARE:
         people = model.privacy_.adjacency == "replace-one-person"
-        _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows"))
+        # Only what this fit would not refuse: a threshold needs counts of scores, weights a delta.
+        has_counts = model.calibration_.counts is not None
+        ways = ["--threshold recall 0.9"] if has_counts else []
+        ways += ["--class-weight balanced"] if model.privacy_.delta > 0.0 else []
+        advice = f", or use {' or '.join(ways)}" if ways else ""
+        _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows", advice))
     # The path of a ledger is private, and the file of a model may be published.
     return model.set_params(ledger=None)
 

@@ -303,6 +303,24 @@ def ward(tmp_path, monkeypatch):
     return frame
 
 
+@pytest.mark.parametrize(
+    ("more", "advice"),
+    [
+        ([], "probabilities, or use --class-weight balanced."),
+        (["--delta", "0"], "probabilities."),
+        (["--features", "additive"], "or use --threshold recall 0.9 or --class-weight balanced."),
+    ],
+)
+def test_the_advice_for_a_rare_label_is_what_would_not_be_refused(ward, capsys, more, advice):
+    """A selection for a small table counts no scores, and pure DP balances no classes."""
+    ward[:400].to_csv("ward.csv", index=False)
+    epsilon = "9" if "--features" in more else "1"
+    given = [*RARE, "--epsilon", epsilon, "--drop", "patient_id", "--save", "m.joblib"]
+    assert main([*given, *more]) == 0
+    (note,) = (line for line in capsys.readouterr().err.splitlines() if "hardly ever" in line)
+    assert note.endswith(advice)
+
+
 def test_a_rare_label_is_predicted_where_a_threshold_or_weights_say_so(ward, capsys):
     found = {}
     for name, more in {

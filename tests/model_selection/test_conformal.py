@@ -431,14 +431,7 @@ def test_refusals_cost_nothing(arguments, message):
     assert not book.records
 
 
-def test_weights_of_people_leave_room_for_the_factors_of_utilities(monkeypatch):
+def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_people):
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
-    factors, honest = [], People.weights_for
-
-    def recorded(people, largest):
-        factors.append(largest)
-        return honest(people, largest)
-
-    monkeypatch.setattr(People, "weights_for", recorded)
     PrivateConformalClassifier(Several()).fit(X, Y, groups=np.arange(1500))
-    assert factors == [16 * _prefit.COUNT_GRID]
+    assert factors_of_people == [16 * _prefit.COUNT_GRID]

@@ -525,14 +525,7 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
     assert model.privacy_.epsilon == 1e6
 
 
-def test_weights_of_people_leave_room_for_the_factors_of_utilities(monkeypatch):
+def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_people):
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
-    factors, honest = [], People.weights_for
-
-    def recorded(people, largest):
-        factors.append(largest)
-        return honest(people, largest)
-
-    monkeypatch.setattr(People, "weights_for", recorded)
     PrivateThresholdClassifier(Rare()).fit(X, Y, groups=np.arange(3000))
-    assert factors == [_prefit.COUNT_GRID]
+    assert factors_of_people == [_prefit.COUNT_GRID]
