@@ -33,7 +33,9 @@ class Figure(NamedTuple):
     sd: float | None = None
 
 
-def figures(found: Any, keys: Keys = (), fits: int = 1) -> Iterator[tuple[Keys, Figure]]:
+def figures(
+    found: Any, keys: Keys = (), fits: int = 1, spreads: Any = None
+) -> Iterator[tuple[Keys, Figure]]:
     """Yield the figures below a part of a file, with the names that lead to them."""
     if isinstance(found, list) and len(found) > 1 and all(isinstance(v, float) for v in found):
         yield keys, Figure(float(np.mean(found)), len(found), float(np.std(found, ddof=1)))
@@ -47,9 +49,9 @@ def figures(found: Any, keys: Keys = (), fits: int = 1) -> Iterator[tuple[Keys, 
         return
     for name, value in parts.items():
         if name in MEASURES and isinstance(value, float):
-            yield (*keys, name), Figure(value, fits)
-        elif name != "validation":  # these rows choose settings, the others score
-            yield from figures(value, (*keys, str(name)), fits)
+            yield (*keys, name), Figure(value, fits, (spreads or {}).get(name))
+        elif name not in ("validation", "sd"):  # validation rows choose settings, others score
+            yield from figures(value, (*keys, str(name)), fits, parts.get("sd"))
 
 
 def z_of(new: Figure, old: Figure) -> float | None:

@@ -15,13 +15,17 @@ def test_every_kind_of_row_is_read():
         "b": {"accuracies": [0.25, 0.75], "cpu_seconds": 3.0},
         "c": {
             "fits": 3,
-            "settings": [{"test": {"area": 0.7}, "validation": {"area": 0.9}}],
+            "settings": [
+                {"test": {"area": 0.7}, "validation": {"area": 0.9}, "sd": {"area": 0.1}},
+                {"test": {"area": 0.6}},
+            ],
         },
     }
     assert dict(compare.figures({"cells": cells, "versions": {"python": "3"}})) == {
         ("cells", "a", "0.3"): Figure(0.5, 20, 0.1),
         ("cells", "b", "accuracies"): Figure(0.5, 2, pytest.approx(math.sqrt(0.125))),
-        ("cells", "c", "settings", "0", "test", "area"): Figure(0.7, 3),
+        ("cells", "c", "settings", "0", "test", "area"): Figure(0.7, 3, 0.1),
+        ("cells", "c", "settings", "1", "test", "area"): Figure(0.6, 3),
     }
 
 
