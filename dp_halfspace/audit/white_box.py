@@ -77,7 +77,7 @@ _DISTORTIONS = (
     Distortion(-30.0, 1.0),
     Distortion(0.0, 0.0),
 )
-# Probability with which noise of the right size is judged too small.
+# Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
 # Accepted relative difference between two methods of composition.
 _COMPOSITION_SLACK = 1e-6
@@ -90,9 +90,9 @@ _COST_OF_STOPPED_RUNS = 3.0
 _KEY_BYTES = 32
 # Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
-# Largest relative gap of two minimisers at which they are taken for the same.
+# Largest relative difference of two minimisers that count as equal.
 _SOLVED = 1e-6
-# Fits of the slower search for a linear term, at most; 400 were observed.
+# Most fits of the slower search for a linear term; 400 were observed.
 _MOST_FITS = 500
 # Relative error of the linear terms that are solved for; 1e-11 was observed.
 _SOLVER_ERROR = 1e-8

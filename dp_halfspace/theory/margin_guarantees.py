@@ -954,7 +954,7 @@ def _dimensions(most: int) -> list[int]:
 
 
 def _log_packing(dimension: int, margin: float, error: float) -> float:
-    """Logarithm of the number, less one, of halfspaces without a common good classifier."""
+    """Return ``log(N - 1)`` for the number N of halfspaces without a common good classifier."""
     if dimension < 2:
         return 0.0
     near = float(betainc(0.5, (dimension - 1) / 2.0, min(margin * margin, 1.0)))

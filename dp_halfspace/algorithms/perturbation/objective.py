@@ -352,7 +352,7 @@ def _calibrate_term(
 def _with_output(
     risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
 ) -> ObjectivePlan:
-    """Plan a minimisation with a linear term; the budget `left` pays for the noise of the output.
+    """Plan a minimisation with a linear term; the budget `left` is for the noise of the output.
 
     Sensitivity of the output: ``docs/proofs/objective_perturbation.md``, section 6.
     """
