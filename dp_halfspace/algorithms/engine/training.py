@@ -181,12 +181,13 @@ class LinearPlan(FitPlan):
         if self.counts is None:
             return self
         assert isinstance(self.algorithm, GradientPlan)
-        problem, noise = self.problem, noise_deviation(self.counts.noise)
-        released, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
+        problem, algorithm, noise = self.problem, self.algorithm, noise_deviation(self.counts.noise)
         weights = relative_weights(problem.class_weights)
         # A model with features in addition to the columns overfits single records sooner.
-        preconditioner = self.algorithm.preconditioner
+        preconditioner = algorithm.preconditioner
         has_features = preconditioner is not None and preconditioner.behind > 0.0
+        # 1. Release the counts. All that follows depends on them and on public numbers alone.
+        released, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
         rarity = rarity_of(
             released,
             weights,
@@ -197,31 +198,25 @@ class LinearPlan(FitPlan):
             n_columns=self.algorithm.descent.n_columns,
             is_table=problem.is_table,
         )
+        # 2. Choose the settings of the steps for a rare class, if there is one.
         settings = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             recounted = max(self.n_recounted - noise, 0.0) / total
-            settings = rarity_settings(rarity, weights, self.algorithm.descent.steps, recounted)
-        algorithm = self.algorithm
-        if problem.n_classes == 2 and has_features and preconditioner is not None:
-            first = first_step(released, total, rarity.degree)
-            n_directions = EFFECTIVE_DIMENSION
-            if preconditioner.lead is None:
-                n_directions = resolved_directions(first.share * total * self.mu)
-                preconditioner = replace(preconditioner, effective_dimension=n_directions)
-            n_curved = float(self.algorithm.descent.steps.n_curved)
+            settings = rarity_settings(rarity, weights, algorithm.descent.steps, recounted)
+        # 3. With features, measure the signal in a first step with classes of equal total weight.
+        if problem.n_classes == 2 and has_features:
             is_plain = not problem.balances_classes and weights[0] == weights[1]
-            first = replace(
-                first,
-                n_directions=max(n_directions, n_curved),
-                lag=column_lag(n_curved, n_directions) if is_plain else 0.0,
+            algorithm = with_first_step(
+                algorithm, first_step(released, total, rarity.degree), self.mu, is_plain=is_plain
             )
-            algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
+        # 4. Balance the classes, if this is wanted: the scores are then for balanced classes.
         if problem.balances_classes:
             weights = balanced_weights(released, noise, total, self.n_recounted)
             if settings is not None:
                 settings = replace(settings, weights=weights, last_weights=weights)
                 settings = replace(settings, score_offset=0.0, intercept_offset=0.0)
             rarity = replace(rarity, share=0.5, degree=0.0)
+        # 5. Put the settings into the plan; its events and its noise stay as they are.
         population, offset, constant = weights, self.margin_offset, self.constant_column
         if settings is not None and constant is not None:
             weights, offset = settings.weights, settings.margin_offset
@@ -340,6 +335,27 @@ def first_step(released: FloatArray, total: float, rare: float) -> FirstStep:
     counts = np.clip(released, 0.5, total)
     smaller = float(counts.min())
     return FirstStep(smaller / counts, total, smaller / float(counts.sum()), 1.0 - rare)
+
+
+def with_first_step(
+    algorithm: GradientPlan, first: FirstStep, mu: float, *, is_plain: bool
+) -> GradientPlan:
+    """Return a plan that begins with the step `first`, and a preconditioner for these counts.
+
+    Scores are shifted for columns that lag only if both classes have the same weight (`is_plain`).
+    ``docs/proofs/rare.md``, section 5.
+    """
+    preconditioner, n_directions = algorithm.preconditioner, EFFECTIVE_DIMENSION
+    if preconditioner is not None and preconditioner.lead is None:
+        n_directions = resolved_directions(first.share * first.n_samples * mu)
+        preconditioner = replace(preconditioner, effective_dimension=n_directions)
+    n_curved = float(algorithm.descent.steps.n_curved)
+    first = replace(
+        first,
+        n_directions=max(n_directions, n_curved),
+        lag=column_lag(n_curved, n_directions) if is_plain else 0.0,
+    )
+    return replace(algorithm, first=first, preconditioner=preconditioner)
 
 
 def asked_margin(training: LinearPlan, released: FloatArray) -> float:
