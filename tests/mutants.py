@@ -4243,7 +4243,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "audit/white_box.py",
+        "audit/mechanism_checks.py",
         "tests/audit/test_replay.py",
         (
             "distance",
@@ -4577,7 +4577,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "inspection/displays.py",
+        "inspection/effect_displays.py",
         "tests/inspection/test_effects.py",
         (
             "noise_deviations",

@@ -30,7 +30,7 @@ from dp_halfspace.algorithms.engine.calibration import OperatingPoint
 from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
-from dp_halfspace.inspection.displays import (
+from dp_halfspace.inspection.effect_displays import (
     HALF_WIDTH,
     AdditiveDisplay,
     ColumnEffect,
