@@ -3,7 +3,7 @@
 Frequencies in whitened columns follow a released second moment. What has been released may be used
 freely, so directions in which rows hardly differ are stretched before frequencies are drawn there,
 and length scales are set by how many directions there are. Derivations: ``docs/proofs/kernel.md``,
-section 6; evidence for the constants: ``docs/defaults.md``.
+section 6; evidence for the constants: ``docs/defaults/features.md``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Spherical noise wastes accuracy on data whose directions differ in strength. The second moment of
 normalised rows is cheap to release, and what has been released may be used freely: rows are mapped
 by its inverse root and normalised again, each independently. Derivations:
-``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults.md``.
+``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults/steps.md``.
 """
 
 from __future__ import annotations

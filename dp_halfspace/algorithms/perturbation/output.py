@@ -145,7 +145,8 @@ def plan_output(
     return OutputPlan(risk, ridge, radius, goal, sensitivity, mechanism, optimizer, projects)
 
 
-# What a good model is guessed to save of the loss of zeros; see docs/defaults.md.
+# What a good model is guessed to save of the loss of zeros; see
+# ``docs/defaults/perturbation.md``.
 _SAVED = 1.0 / 3.0
 _GRID = 100
 # Distance to the minimiser without noise, as a share of the largest norm it can have.
@@ -215,7 +216,8 @@ def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
 
     In proportion to the noise of one coefficient, which is then a fifth at most; and where there
     are few records for a coefficient, so that the norm of the noise stays in proportion to that of
-    the minimisers. `mu` is the signal to noise ratio of the release. ``docs/defaults.md``.
+    the minimisers. `mu` is the signal to noise ratio of the release.
+    ``docs/defaults/perturbation.md``.
     """
     if math.isinf(mu):
         return risk.least_ridge
