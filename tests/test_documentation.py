@@ -467,7 +467,7 @@ def test_proofs_say_what_they_claim_for_whom_and_where(name):
 
 
 def dangling_references(text: str) -> list[str]:
-    """References to sections and claims of proofs that are not there."""
+    """References to sections and claims of proofs, and to other pages, that are not there."""
     flat = re.sub(r"\s*\n\s*#?\s*", " ", text)
     number = r"\d+(?:\.\d+)?a?"
     kinds = rf"sections?|{KINDS_OF_CLAIMS}|Lemmas|Theorems"
@@ -482,7 +482,8 @@ def dangling_references(text: str) -> list[str]:
                 if page in PROOFS and not re.search(heading, PROOFS[page], re.MULTILINE):
                     found.append(f"{page}, {kind} {one}")
     found += [page for page in re.findall(r"proofs/([a-z_]+\.md)", flat) if page not in PROOFS]
-    return found
+    cited = re.findall(r"docs/((?!proofs/)[a-z_/]+\.md)", flat)
+    return found + [page for page in cited if not (ROOT / "docs" / page).exists()]
 
 
 def test_references_to_proofs_are_there():
@@ -498,6 +499,7 @@ def test_a_proof_without_a_head_and_a_dangling_reference_are_seen():
     text = "Proof: ``docs/proofs/rare.md``, sections 1 and 9; ``persons.md``, Lemmas 1 and 8.\n"
     assert dangling_references(text) == ["rare.md, section 9", "persons.md, Lemma 8"]
     assert dangling_references("``docs/proofs/absent.md``") == ["absent.md"]
+    assert dangling_references("``docs/defaults/absent.md``") == ["defaults/absent.md"]
 
 
 def wrong_see_also(docstring: str) -> list[str]:
