@@ -188,7 +188,7 @@ def kernel_rows() -> dict[str, list[str]]:
     sets = {
         "satimage": "satimage",
         "ijcnn1": "ijcnn1",
-        "board": "checkers",
+        "checkerboard": "checkers",
         "adult": "adult",
         "breast cancer": "cancer",
         "digits": "digits",
