@@ -152,7 +152,7 @@ def label_rows() -> dict[str, list[str]]:
 
 
 def plan_rows() -> dict[str, list[str | None]]:
-    """The measured column of the table of planning.md; the others are of a script that prints."""
+    """The measured column of evidence/planning.md; the others are of a script that prints."""
     return {
         f"{name} ": [None, figures(map(mean, found["units"])), None, None, None]
         for name, found in stored("tables_raw").items()
@@ -307,7 +307,7 @@ TABLES = [
     ("evidence/kernel.md", "| table, training rows, $\\epsilon$ |", whitened_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/stories.md", "| rows | logistic regression", hospital_rows),
-    ("planning.md", "| table | rows, columns, classes | measured |", plan_rows),
+    ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),
     ("lower_bound.md", "| | records | lower bound |", lower_rows),
     ("risk_bounds.md", "| fresh records |", partial(risk_rows, "records")),
     ("risk_bounds.md", "| tilt |", partial(risk_rows, "tilt")),
