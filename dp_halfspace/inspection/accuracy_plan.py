@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # far from the boundary and a few are not. The j-th direction of a table has variance 1/j, and class
 # means differ more in directions of larger variance.
 _FREEDOM = 5.0
-# Root mean square error of plans on public tables: docs/evidence/planning.md. It is part of every spread.
+# Error of plans on public tables (docs/evidence/planning.md). It is part of every spread.
 _MISFIT = 0.01
 # Largest number of simulated rows: the first number, or the second times the number of columns if
 # that is more. Instead of simulating further rows, the noise is reduced.
