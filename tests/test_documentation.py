@@ -350,6 +350,16 @@ OLD_WORDS_OF_PAGES = {
     r"\btally\b": "histogram",
     r"\bon the safe side of\b|\btaken at their word\b": "bounded by, calibrated",
     r"\bstood for by\b": "simulated by",
+    r"\bbeside\b": "compared with, next to",
+    r"\bwhoever\b": "anyone who",
+    r"\bbut for\b": "except for, except with probability",
+    r"\bin the place of\b": "instead of",
+    r"\btruth values?\b": "boolean",
+    r"\bstored text\b": "converted text",
+    r"\bshared tables?\b": "real tables",
+    r"\bsafe side\b": "conservatively",
+    r"\bthe engine\b": "the gradient steps",
+    r"\bbehind (?:the|its|a private) (?:map|preconditioner)\b": "after",
 }
 # Where a reader starts: nothing that only the glossary, or only the proofs, explain.
 FIRST_PAGES = [page for page in PAGES if page.parent.name in ("guide", "tutorials", "estimators")]
@@ -364,10 +374,8 @@ WORDS_OF_FIRST_PAGES = {
     r"\bdirections?\b(?! of writing)": "hyperplanes, coefficients, principal components",
     r"\bhalfspaces?\b": "linear boundary",
     r"\btilt(?:s|ed)?\b": "emphasises badly predicted records",
-    r"\bbeside\b": "compared with, next to",
-    r"\bwhoever\b": "anyone who",
-    r"\bbut for\b": "except for",
-    r"\bin the place of\b": "instead of",
+    r"\blearnt (?:column )?scales\b": "estimated column scales",
+    r"\bmade[- ]up\b": "synthetic, simulated",
     r"\bcoins?\b": "random guessing, chance level",
     r"\btells? of\b": "reveals",
 }
