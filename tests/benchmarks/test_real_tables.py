@@ -124,14 +124,19 @@ def test_a_run_of_one_table_leaves_the_others(tmp_path, capsys):
 
 def test_one_command_writes_the_tables_of_the_page_and_runs_nothing(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("a\n<!-- real_tables: begin -->\nold\n<!-- real_tables: end -->\nb\n")
+    marked = [
+        f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n"
+        for name in ("real_tables_summary", "real_tables")
+    ]
+    page.write_text("a\n" + "".join(marked) + "b\n")
     real_tables.main(["--page", str(page)])
     written = page.read_text()
     assert "old" not in written
     assert written.startswith("a\n")
     assert written.endswith("b\n")
-    tables = written.split("begin -->")[1].split("<!--")[0]
-    assert tables in real_tables.PAGE.read_text()  # the page shows the results that are stored
+    # The pages show the results that are stored.
+    for part, shown in zip(written.split("begin -->")[1:], real_tables.PAGES, strict=True):
+        assert part.split("<!--")[0] in shown.read_text()
 
 
 def test_each_table_states_source_and_licence():
