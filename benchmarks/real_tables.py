@@ -266,12 +266,13 @@ def cell(method: str, parts: Split, epsilon: float, fits: int) -> dict[str, Any]
             name: [measures(np.asarray(a)[rows], parts.y[rows], parts.n_classes) for a in draws]
             for name, rows in (("validation", slice(0, half)), ("test", slice(half, None)))
         }
-        found.append(
-            {
-                name: {m: float(np.mean([one[m] for one in each])) for m in each[0]}
-                for name, each in scored.items()
-            }
-        )
+        means = {
+            name: {m: float(np.mean([one[m] for one in each])) for m in each[0]}
+            for name, each in scored.items()
+        }
+        test = scored["test"]
+        spread = {m: float(np.std([one[m] for one in test], ddof=1)) for m in test[0]}
+        found.append({**means, "sd": spread} if n_draws > 1 else means)
     n_fits = n_draws * len(found)
     seconds_per_fit = round(seconds / n_fits, 3)
     return {

@@ -24,7 +24,7 @@ from dp_halfspace.algorithms.engine.defaults import small_table_rule
 from dp_halfspace.algorithms.engine.outlook import LARGEST_EPSILON, Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
+from dp_halfspace.inspection.accuracy_display import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
 

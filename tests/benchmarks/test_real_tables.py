@@ -147,10 +147,10 @@ def test_each_table_states_source_and_licence():
 def test_one_command_knows_every_script_that_measures(tmp_path):
     names = set(everything.commands(tmp_path, quick=False))
     helpers = {
-        "__init__", "__main__", "boosted_worker", "catalogue", "cells", "checkouts", "descent",
-        "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page", "library_worker",
-        "loaders", "methods", "pictures", "predictors", "problems", "published_auc",
-        "published_margin", "tables",
+        "__init__", "__main__", "boosted_worker", "catalogue", "cells", "checkouts", "compare",
+        "descent", "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page",
+        "library_worker", "loaders", "methods", "options", "pictures", "predictors", "problems",
+        "published_auc", "published_margin", "tables",
     }  # fmt: skip
     scripts = {path.stem for path in cells.RESULTS.parent.glob("*.py")}
     assert names == scripts - helpers
