@@ -100,8 +100,9 @@ def plan_scaled(
     for trial in range(_TRIES):
         inner = plan(scaled, Budget.of(left, delta))
         events = (*scales.events, *inner.events)
-        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
+        # The first attempts aim at nearly all of the budget; later ones only have to fit into it.
+        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
             public = {**inner.public, "data_norm": None, "private_column_scales": True}
             return ScaledPlan(scales, inner, events, public, inner.takes)
