@@ -1,7 +1,8 @@
 """Every constant of the training algorithms, in one place.
 
-All are functions of public numbers. ``docs/defaults.md`` shows the measurements behind each.
-Budgets `mu` are Gaussian signal to noise ratios; columns include the constant one.
+All are functions of public numbers. ``docs/defaults.md`` lists each and names the page with the
+measurements behind it. Budgets `mu` are Gaussian signal to noise ratios; columns include the
+constant one.
 """
 
 from __future__ import annotations

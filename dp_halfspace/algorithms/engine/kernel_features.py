@@ -3,7 +3,7 @@
 Whitened Fourier features have frequencies that follow a released second moment, which may be used
 freely: directions in which rows hardly differ are stretched, and the length scales depend on the
 released spectrum. Derivations: ``docs/proofs/kernel.md``, section 6; evidence for the constants:
-``docs/defaults.md``.
+``docs/defaults/features.md``.
 """
 
 from __future__ import annotations

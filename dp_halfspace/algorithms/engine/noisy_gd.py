@@ -7,7 +7,8 @@ exactly, and step size, momentum and averaging are post-processing. The whole ru
 Gaussian private, with no minimiser, no certificate and no branch that depends on the data. An
 adversary who moves rows lowers every margin by the same function of the coefficients, which are
 released numbers at each step.
-Derivations: ``docs/proofs/noisy_gradient.md``; evidence for the constants: ``docs/defaults.md``.
+Derivations: ``docs/proofs/noisy_gradient.md``; evidence for the constants:
+``docs/defaults/steps.md``.
 """
 
 from __future__ import annotations

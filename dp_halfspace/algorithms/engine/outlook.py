@@ -2,7 +2,7 @@
 
 :func:`~dp_halfspace.inspection.plan_accuracy` simulates tables and runs the estimator on them. The
 curves here were fitted to its results once, so that every fit can be told beforehand whether its
-budget is large enough for its table: ``docs/planning.md``.
+budget is large enough for its table: ``docs/evidence/planning.md``.
 """
 
 from __future__ import annotations

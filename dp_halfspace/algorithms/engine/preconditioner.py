@@ -3,7 +3,7 @@
 Spherical noise costs accuracy on data whose directions differ in strength. The second moment of
 normalised rows is cheap to release, and what was released may be used freely: each row is mapped by
 the inverse root of the moment and normalised again, independently of other rows. Derivations:
-``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults.md``.
+``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults/steps.md``.
 """
 
 from __future__ import annotations
