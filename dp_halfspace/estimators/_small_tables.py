@@ -371,6 +371,8 @@ def plan_with_prior(
         return PriorPlan(plan(budget), facts, NoNoise())
     epsilon, delta = budget.epsilon, budget.delta
     share = min(max(_ENOUGH / (facts.n_privacy_units * epsilon), _LEAST), _MOST)
+    # A record moves the number of errors of either model by at most one: `docs/proofs/prior.md`,
+    # Lemma 2.
     choice = TalliedChoice(share * epsilon * DOWN)
     for part in _PARTS:
         rest = Budget.of((1.0 - part * share) * epsilon, delta)

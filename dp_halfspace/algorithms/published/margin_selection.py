@@ -179,6 +179,8 @@ def plan_selection(
             total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
         part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
         each = rest.equal_parts(runs).mu
+        # A record moves each of the scores by at most `score_bound`, so their vector by at most
+        # this length: `docs/proofs/selection.md`, section 6.
         choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
     candidates = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     events = (*(event for c in candidates for event in c.events), choice.event)
