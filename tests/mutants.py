@@ -102,6 +102,36 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/published/margin_selection.py",
+        "tests/algorithms/published/test_kernel_margin.py",
+        (
+            "MarginPlan.choose",
+            "weights[classes]",
+            "2.0 * weights[classes]",
+            "test_one_record_moves_every_cost_by_its_sensitivity_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/published/known_margin.py",
+        "tests/algorithms/published/test_phased_gd.py",
+        (
+            "_noise",
+            "(n_records + 1) * per_step",
+            "per_step",
+            "test_the_allowance_for_rounding_covers_every_step_of_a_phase",
+        ),
+    ),
+    *of(
+        "algorithms/published/network.py",
+        "tests/algorithms/published/test_network.py",
+        (
+            "network_sensitivity",
+            "+ 2.0**-50 * n_samples * n_samples",
+            "",
+            "test_the_allowance_for_the_sum_of_losses_grows_with_the_square_of_their_number",
+        ),
+    ),
+    *of(
         "data/record_weights.py",
         "tests/data/test_odd_cells.py",
         (

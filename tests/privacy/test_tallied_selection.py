@@ -185,7 +185,9 @@ def largest_ratio(rates):
             # One cost against all others, either way.
             costs = np.r_[20, np.full(400, 20)]
             change = np.r_[1, np.full(400, -1)] * (1 if trial % 3 == 1 else -1)
-        distributions = [counted_distribution(c, rates, (-60, 119)) for c in (costs, costs + change)]
+        distributions = [
+            counted_distribution(c, rates, (-60, 119)) for c in (costs, costs + change)
+        ]
         worst = max(worst, np.abs(np.log(distributions[0]) - np.log(distributions[1])).max())
     return worst
 
