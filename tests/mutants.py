@@ -102,6 +102,66 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/perturbation/output.py",
+        "tests/algorithms/perturbation/test_output.py",
+        (
+            "OutputPlan.run",
+            "target=self.tolerance.target",
+            "target=2.0 * self.tolerance.certified",
+            "test_the_solver_is_asked_for_what_the_noise_allows_for",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/objective.py",
+        "tests/algorithms/perturbation/test_output.py",
+        (
+            "ObjectivePlan.run",
+            "target=self.tolerance.target",
+            "target=2.0 * self.tolerance.certified",
+            "test_the_solver_is_asked_for_what_the_noise_allows_for",
+        ),
+    ),
+    *of(
+        "optim/risks.py",
+        "tests/algorithms/perturbation/test_output.py",
+        (
+            "minimisers",
+            "objective(rows), target, radius=radius",
+            "objective(rows), target, radius=2.0 * radius",
+            "test_the_solver_is_asked_for_what_the_noise_allows_for",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "plan_preconditioned_output",
+            "row_norm=1.0, block_rows=formed",
+            "row_norm=1.0",
+            "test_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan.run",
+            "not model.coefficients.any()",
+            "not class_indices.any()",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_trees.py",
+        "tests/algorithms/search/test_small_trees.py",
+        (
+            "",
+            "_TILE_ROWS = 255",
+            "_TILE_ROWS = 256",
+            "test_more_records_of_a_class_than_fit_into_a_byte_are_counted",
+        ),
+    ),
+    *of(
         "algorithms/published/margin_selection.py",
         "tests/algorithms/published/test_kernel_margin.py",
         (
