@@ -102,6 +102,26 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/published/margin_selection.py",
+        "tests/algorithms/published/test_margin_selection.py",
+        (
+            "SelectionPlan.run",
+            "best = permit.choose(np.array([score for _, score in trained]), self.choice)",
+            "permit.choose(np.array([score for _, score in trained]), self.choice)\n        best = int(np.argmax([score for _, score in trained]))",
+            "test_what_was_chosen_is_returned_whatever_the_exact_scores_are",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned.py",
+        "tests/algorithms/perturbation/test_preconditioned_objective.py",
+        (
+            "_plan_preconditioner",
+            "L2LaplaceNoise(reference.mechanism.sensitivity",
+            "L2LaplaceNoise(0.5 * reference.mechanism.sensitivity",
+            "test_a_record_moves_the_moment_by_the_sensitivity_of_pure_noise_at_most_and_does",
+        ),
+    ),
+    *of(
         "algorithms/perturbation/output.py",
         "tests/algorithms/perturbation/test_output.py",
         (
