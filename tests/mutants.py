@@ -102,6 +102,22 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_direction_counts.py",
+        (
+            "margin_costs",
+            "+ negative",
+            "",
+            "test_records_that_are_set_aside_count_as_they_would_otherwise",
+        ),
+        (
+            "margin_costs",
+            "limits, 1.0 - limits",
+            "limits, 0.0 - limits",
+            "test_a_score_of_the_limit_is_right_and_a_smaller_one_is_wrong",
+        ),
+    ),
+    *of(
         "algorithms/published/margin_selection.py",
         "tests/algorithms/published/test_margin_selection.py",
         (
