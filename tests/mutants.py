@@ -102,6 +102,16 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/search/small_tables.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan._costs",
+            "np.nan_to_num(X)",
+            "np.nan_to_num(X, nan=np.nanmean(X))",
+            "test_a_missing_entry_counts_as_zero_and_not_as_what_others_have",
+        ),
+    ),
+    *of(
         "algorithms/search/directions.py",
         "tests/algorithms/search/test_direction_counts.py",
         (

@@ -146,7 +146,7 @@ def wrongly_set_aside():
 
 def test_records_that_are_set_aside_count_as_they_would_otherwise():
     rng = np.random.default_rng(5)
-    codes, centre = rng.integers(2, size=60), np.array([3.0, 2.0, 1.0])
+    codes, centre = (rng.random(60) < 0.3).astype(int), np.array([3.0, 2.0, 1.0])
     rows = integer_rows(normalised_rows(rng.standard_normal((60, 3)), 1.0, None))
     stream = DirectionStream(3, 40, (1,), centre=centre, radius=0.1)
     parts = [open_records(stream, rows, index) for index in members(codes)]
@@ -155,6 +155,7 @@ def test_records_that_are_set_aside_count_as_they_would_otherwise():
         for index, (kept, negative) in zip(members(codes), parts, strict=True)
     ]
     assert np.min(settled) > 0
+    assert settled[0][0] != settled[1][0]  # nor do they cancel each other
     left, block = tuple(kept for kept, _ in parts), stream.block(0)
     np.testing.assert_array_equal(
         margin_costs(block, rows, left, ONES, 0.0, paired=False, settled=tuple(settled)),

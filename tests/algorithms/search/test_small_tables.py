@@ -143,6 +143,14 @@ def test_counts_are_exact():
     np.testing.assert_array_equal(ends[plan.n_constants :], np.sum(codes == 1))
 
 
+def test_a_missing_entry_counts_as_zero_and_not_as_what_others_have():
+    X, codes = wild(50, 3)
+    X += 5.0
+    X[::3, 1] = np.nan
+    plan = small_plan(3, 400)
+    np.testing.assert_array_equal(costs(plan, X, codes), costs(plan, np.nan_to_num(X), codes))
+
+
 @pytest.mark.parametrize("d", [1, 4])
 def test_a_candidate_predicts_what_was_counted(d):
     """Every number of the list leads to a model with exactly its errors."""
