@@ -102,6 +102,16 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "preprocessing/scalers.py",
+        "tests/preprocessing/test_scalers.py",
+        (
+            "PrivateScaler.fit",
+            "probe = stand_in(self)",
+            "probe = self",
+            "test_units_are_released_and_booked",
+        ),
+    ),
+    *of(
         "algorithms/search/small_tables.py",
         "tests/algorithms/search/test_small_tables.py",
         (
