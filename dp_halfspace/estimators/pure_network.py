@@ -245,7 +245,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             coefs, intercepts = [coefs], [intercepts]
         return list(zip(coefs, intercepts, strict=True))
 
-    def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
+    def _outlook_facts(self, n_samples: int, data: TrainingData | None = None) -> None:
         """Return None: there is no outlook for this class."""
 
     @property

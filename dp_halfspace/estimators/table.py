@@ -483,7 +483,7 @@ class PrivateTableClassifier(PrivateClassifier):
         checked = (data.X, data.class_indices, data.classes, data.feature_names, data.people)
         return _EncodedTable(*checked, encoding=encoding, stated_classes=classes)
 
-    def _judged_as(
+    def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Ranking | Table | None] | None:
         """Count columns before encoding: the codes of one column are one fact of a record."""
@@ -498,13 +498,13 @@ class PrivateTableClassifier(PrivateClassifier):
         known = {"n_facts": max(sum(facts), 1), "column_limit": limit}
         return max(len(facts), 1), False, Table(n_encoded, **known)
 
-    def _count_rarer(
+    def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
     ) -> tuple[float | None, str]:
         """Say what a fit released of the rarer class, and if the model is one column."""
         column = self._column_that_ranks if _LIMIT in dict(record.public) else None
         if column is None:
-            return super()._count_rarer(fitted, data, record)
+            return super()._describe_rarer(fitted, data, record)
         assert fitted.error_share is not None
         share = min(fitted.error_share, dict(record.public)[_LIMIT])
         outlook = self._outlook(data, share)
