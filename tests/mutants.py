@@ -3265,7 +3265,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._warn_of_release",
-            "count <= plan.takes",
+            "count <= _AMPLE * plan.takes",
             "False",
             "test_a_finite_threshold_without_room_is_no_silent_one",
         ),
