@@ -102,6 +102,48 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "estimators/pure_network.py",
+        "tests/estimators/test_pure.py",
+        (
+            "_NetworkFit.run",
+            "relative_weights(self.facts.class_weights)",
+            "np.array(self.facts.class_weights)",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+        (
+            "PureNetworkClassifier._plan_search",
+            "sensitivity=network_sensitivity(n_samples, shape)",
+            "sensitivity=1.0",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+        (
+            "_points",
+            "points /= np.maximum(lengths, 1.0)[:, None]",
+            "pass",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "estimators/objective_perturbation.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "ObjectivePerturbationClassifier._plan",
+            "is_sparse = facts.is_sparse and linear_map is None",
+            "is_sparse = False",
+            "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "OutputPerturbationClassifier._risk",
+            "is_sparse=facts.is_sparse",
+            "is_sparse=False",
+            "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
         "preprocessing/scalers.py",
         "tests/preprocessing/test_scalers.py",
         (
