@@ -102,6 +102,52 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/engine/training.py",
+        "tests/audit/test_replay.py",
+        (
+            "LinearPlan.run",
+            "weights_of(relative_weights(plan.problem.class_weights), data)",
+            "weights_of(np.array(plan.problem.class_weights), data)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/kernel_training.py",
+        "tests/audit/test_replay.py",
+        (
+            "KernelPlan.run",
+            "weights_of(relative_weights(used.problem.class_weights), data)",
+            "weights_of(np.array(used.problem.class_weights), data)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/audit/test_replay.py",
+        (
+            "RankingPlan.run",
+            "relative_weights(problem.class_weights)",
+            "np.array(problem.class_weights)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/published/margin_selection.py",
+        "tests/audit/test_replay.py",
+        (
+            "SelectionPlan.run",
+            "relative_weights(self.candidates[0].problem.class_weights)",
+            "np.array(self.candidates[0].problem.class_weights)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+        (
+            "MarginPlan.choose",
+            "relative_weights(self.candidates[0].problem.class_weights)",
+            "np.array(self.candidates[0].problem.class_weights)",
+            "tests/algorithms/published/test_kernel_margin.py::test_one_record_moves_every_cost_by_its_sensitivity_at_most",
+        ),
+    ),
+    *of(
         "estimators/pure_network.py",
         "tests/estimators/test_pure.py",
         (
