@@ -102,6 +102,16 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_pld",
+            "isinstance(event, ObjectivePerturbation) and event.pairwise",
+            "False",
+            "test_rankings_in_a_row_have_the_sum_of_the_upper_parts_of_their_losses",
+        ),
+    ),
+    *of(
         "algorithms/engine/training.py",
         "tests/audit/test_replay.py",
         (
