@@ -102,6 +102,28 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_random_stopping.py",
+        (
+            "trade_off",
+            "np.minimum(log_delta(t), 0.0)",
+            "np.minimum(log_delta(t + t[1]), 0.0)",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+        (
+            "TradeOff.enclose",
+            "np.minimum(normal_density(low), normal_density(high))",
+            "np.maximum(normal_density(low), normal_density(high))",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+        (
+            "TradeOff.enclose",
+            "at, beyond = ndtr(-low), ndtr(-high)",
+            "at, beyond = ndtr(-high), ndtr(-high)",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+    ),
+    *of(
         "privacy/accounting.py",
         "tests/privacy/test_accounting.py",
         (
