@@ -122,7 +122,7 @@ def test_losses_that_the_page_states_are_those_of_the_stored_results():
         if epsilon == "0.3":
             below_half = sum(row["table"]["area"] < 0.5 for row in rows)
     page = other_tables.PAGE.read_text()
-    numbers = "none one two three four five six seven eight nine".split()
+    numbers = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     few, one, many = (numbers[behind[epsilon]] for epsilon in ("0.3", "1", "3"))
     said = f"more than .01 on {few} of the 144 tables at .3, on {one} at 1 and on {many} at 3"
     assert said in page
