@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE, scales_pay
+from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, affordable_calibration
+from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE, scales_pay, threshold_pays
 from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
@@ -259,6 +260,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             count=facts.count,
             is_table=facts.is_table,
         )
+        threshold, budget = self._plan_threshold(problem, facts, budget)
         whitened = self._plan_whitened(problem, facts, budget, seed)
         if whitened is None:
             whitening, left = None, budget
@@ -284,6 +286,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             memory=memory,
             parameters=parameters,
             whitening=whitening,
+            threshold=threshold,
         )
 
     def with_monotone(self, monotone: Mapping[str, str]) -> Self:
@@ -390,10 +393,30 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
         return None if whitening is None else (drawn, whitening, rest)
 
+    def _plan_threshold(
+        self, problem: Problem, facts: PublicFacts, budget: Budget
+    ) -> tuple[CalibrationPlan | None, Budget]:
+        """Plan counts of scores for the threshold between two classes, and return the other budget.
+
+        The plan is None if they do not help. Tables calibrate their scores themselves, and weighted
+        classes are to be divided elsewhere.
+        """
+        sizes = problem.n_samples, problem.n_features, problem.n_classes, budget.mu
+        is_weighted = problem.balances_classes or len(set(problem.class_weights)) > 1
+        pays = self.kernel in ADDITIVE and self._takes_default_steps(budget)
+        pays = pays and facts.in_column_scales and threshold_pays(*sizes)
+        if not pays or facts.is_table or is_weighted or problem.intercept is None:
+            return None, budget
+        return affordable_calibration(problem.n_samples, budget)
+
     def _is_default(self, budget: Budget) -> bool:
         """Return whether a fit is that of the default kernel, by the default steps."""
-        is_kernel = self.kernel == "auto" and self.margin == "auto" and self.projection is None
-        return is_kernel and self.solver == "noisy_gd" and not budget.is_pure
+        return self.kernel == "auto" and self._takes_default_steps(budget)
+
+    def _takes_default_steps(self, budget: Budget) -> bool:
+        """Return whether a fit takes the default steps on the features themselves."""
+        is_plain = self.margin == "auto" and self.projection is None
+        return is_plain and self.solver == "noisy_gd" and not budget.is_pure
 
     def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether column scales are learnt: with many records also if a norm is stated."""

@@ -111,6 +111,8 @@ _FEATURED_LARGEST = 1.8
 _LENGTHENED = 30.0
 # Records times mu from which column scales are learnt although a norm of rows is stated.
 _RECORDS_FOR_SCALES = 900.0
+# Columns from which on features have a threshold between two classes that is paid for.
+_FEWEST_WITH_THRESHOLD = 45
 # Whitened Fourier features of all records, beyond those that there would be without whitening.
 _MOST_WHITENED = 1e9
 # Least square of the length of whitened features, relative to that of the columns.
@@ -441,6 +443,16 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
 def scales_pay(n_samples: int, mu: float) -> bool:
     """Return whether column scales bring more than they cost where a norm of rows is stated."""
     return n_samples * mu >= _RECORDS_FOR_SCALES
+
+
+def threshold_pays(n_samples: int, n_features: int, n_classes: int, mu: float) -> bool:
+    """Return whether features of so many columns have a threshold between two classes of its own.
+
+    A row is divided among its columns, so coefficients lag behind the intercept on a short path.
+    """
+    n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
+    is_featured = n_each >= _LEAST_RECORDS_PER_COEFFICIENT
+    return n_classes == 2 and is_featured and n_features >= _FEWEST_WITH_THRESHOLD
 
 
 def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
