@@ -190,9 +190,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     adjacency; with the default margin it is exactly mu-GDP. Public: the number of rows, the
     columns, the label set, every parameter and the feature map, which is drawn without the data,
     or, if the record says ``private_whitening``, depends on a noisy second moment within the
-    budget. Private: everything else. No branch depends on the data, except that the running time of
-    ``margin="select"`` does so. With `groups` the unit of privacy is a person with all rows, and
-    the number of people is public instead of the number of rows (``docs/proofs/persons.md``).
+    budget. If it says ``private_threshold``, noisy counts of scores within the budget set the
+    threshold between two classes. Private: everything else. No branch depends on the data, except
+    that the running time of ``margin="select"`` does so. With `groups` the unit of privacy is a
+    person with all rows, and the number of people is public instead of the number of rows
+    (``docs/proofs/persons.md``).
 
     References
     ----------

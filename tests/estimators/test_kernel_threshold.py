@@ -151,6 +151,43 @@ def test_replay_sees_half_of_the_noise(monkeypatch):
     assert replayed().findings
 
 
+def exact_counts(tables, **options):
+    """The last query of fits to several tables, the answers to all queries being the same."""
+    given, found = [], []
+    for rows, labels in tables:
+        again = iter(given[:])
+
+        def answer(value, mechanism, source, again=again):
+            found[-1] = np.array(value)
+            given.append(next(again, None))
+            if given[-1] is None:
+                given[-1] = mechanism.perturb(value, source)
+            return given[-1]
+
+        found.append(None)
+        with intercept_releases(answer), pytest.warns(PrivacyWarning):
+            model(epsilon=20.0).fit(rows, labels, **options)
+    return found
+
+
+@pytest.mark.parametrize("rows_each", [1, 5])
+def test_another_record_or_person_moves_the_counts_by_the_root_of_two_at_most(rows_each):
+    X, y = weak(300 * rows_each)
+    other, labels = X.copy(), y.copy()
+    other[:rows_each], labels[:rows_each] = -X[:rows_each], 1 - y[:rows_each]
+    people = np.arange(len(X)) // rows_each
+    counts, moved = exact_counts([(X, y), (other, labels)], groups=people)
+    assert 0.0 < np.linalg.norm(counts - moved) <= math.sqrt(2.0) + 1e-9
+    assert counts.sum() == pytest.approx(300.0)
+
+
+def test_records_are_counted_by_their_weights():
+    X, y = weak(300)
+    weights = np.random.default_rng(1).uniform(size=300)
+    (counts,) = exact_counts([(X, y)], sample_weight=weights)
+    assert counts.sum() == pytest.approx(weights.sum())
+
+
 def intercepts_of_neighbours():
     """Intercepts for several data sets, the releases of all being the same."""
     X, y = weak(300)
