@@ -111,7 +111,7 @@ _FEATURED_LARGEST = 1.8
 _LENGTHENED = 30.0
 # Records times mu from which column scales are learnt although a norm of rows is stated.
 _RECORDS_FOR_SCALES = 900.0
-# Columns from which on features have a threshold between two classes that is paid for.
+# Columns with features from which on a share of the budget sets the threshold of two classes.
 _FEWEST_WITH_THRESHOLD = 45
 # Whitened Fourier features of all records, beyond those that there would be without whitening.
 _MOST_WHITENED = 1e9
