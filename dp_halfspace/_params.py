@@ -145,7 +145,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
         unsupported = "" if "sample_weight" in others else "; sample weights are not supported"
 
         @wraps(fit)
-        def quiet(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
             if len(args) > 2:
                 # Sample weights, which are third elsewhere, must not be read as groups.
                 raise TypeError(
@@ -165,8 +165,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
         # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.
         own = signature(fit)
         shown = [each for each in own.parameters.values() if each.name != "sample_weight"]
-        quiet.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
-        return quiet  # type: ignore[return-value]
+        checked_fit.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+        return checked_fit  # type: ignore[return-value]
 
     return decorate
 

@@ -1670,13 +1670,13 @@ MUTANTS = [
         "_silence.py",
         "tests/data/test_odd_cells.py",
         (
-            "may_speak",
+            "may_print_or_warn",
             "np.ma.MaskedArray | complex | np.complexfloating",
             "complex",
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
-            "may_speak",
+            "may_print_or_warn",
             "not in _SILENT",
             '== ""',
             "test_a_refused_cell_shows_nothing_but_its_column",
@@ -1981,14 +1981,14 @@ MUTANTS = [
         "tests/algorithms/published/test_phased_gd.py",
         (
             "_noise",
-            "2.0 * (pull * FAR_UP + rounding)",
-            "pull * FAR_UP + rounding",
+            "2.0 * (longest_step * FAR_UP + rounding)",
+            "longest_step * FAR_UP + rounding",
             "test_phases_are_a_partition_into_halves",
         ),
         (
             "_noise",
-            "(pull * FAR_UP + rounding)",
-            "pull",
+            "(longest_step * FAR_UP + rounding)",
+            "longest_step",
             "test_mean_of_a_phase_moves_by_two_steps_at_most_and_does",
         ),
         (
@@ -2468,9 +2468,9 @@ MUTANTS = [
             "tests/algorithms/published/test_kernel_margin.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
-            "_plan_phased_prox",
-            "margin, mu)",
-            "margin, mu / margin)",
+            "plan_margin_choice",
+            "plan_known_margin(problem, solver, margin, mu)",
+            "plan_known_margin(problem, solver, margin, mu / margin)",
             "tests/algorithms/published/test_kernel_margin.py::test_every_candidate_costs_what_is_charged",
         ),
     ),
@@ -3327,8 +3327,8 @@ MUTANTS = [
         "tests/optim/risks/test_softmax.py",
         (
             "softmax_diameter",
-            "squares, pulls =",
-            "largest_score *= 0.7; squares, pulls =",
+            "squares, products =",
+            "largest_score *= 0.7; squares, products =",
             "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
         (
@@ -4287,7 +4287,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "audit/white_box.py",
+        "audit/mechanism_checks.py",
         "tests/audit/test_replay.py",
         (
             "distance",
@@ -4578,7 +4578,7 @@ MUTANTS = [
             "test_whatever_is_counted_weights_are_at_most_one",
         ),
         (
-            "LinearPlan.adapt_to_counts",
+            "with_first_step",
             "max(n_directions, n_curved)",
             "n_directions",
             "test_a_row_of_many_curved_columns_is_divided_among_them",
@@ -4621,7 +4621,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "inspection/displays.py",
+        "inspection/effect_displays.py",
         "tests/inspection/test_effects.py",
         (
             "noise_deviations",
@@ -4798,7 +4798,7 @@ MUTANTS = [
             "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
         ),
         (
-            "PrivateClassifier._count_rarer",
+            "PrivateClassifier._describe_rarer",
             "_share_of_rarer(fitted.rarity.second)",
             "_share_of_rarer(float(data.class_indices.mean()))",
             "test_after_a_fit_only_what_was_released_is_said",

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 # Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
 # depend on it.
 _SMOOTHING = 1e-3
-# Fraction of the last steps whose iterates are averaged, None for that of the algorithm.
+# For each `iterate`, the fraction of the last steps whose iterates are averaged; None for that of
+# the algorithm.
 _TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
-# With these values of the parameters, public sizes decide how a small table is fitted.
+# Values of the parameters with which a small table is fitted by a selection from a list.
 _OF_SMALL_TABLES = {
     "margin": "auto",
     "solver": "auto",
@@ -253,13 +254,14 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return twin
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        is_open = not facts.balances_classes
-        for name, value in _OF_SMALL_TABLES.items():
-            # An array never equals a default.
-            given = getattr(self, name)
-            is_open = is_open and isinstance(given, type(value) | int) and given == value
+        # A selection may replace a fit only if all parameters that shape the model are defaults. An
+        # array never equals a default.
+        has_defaults = not facts.balances_classes and all(
+            isinstance(given := getattr(self, name), type(default) | int) and given == default
+            for name, default in _OF_SMALL_TABLES.items()
+        )
         plan: FitPlan | None = None
-        if is_open:
+        if has_defaults:
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})

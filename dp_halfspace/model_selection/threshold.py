@@ -269,8 +269,11 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         count: DiscreteLaplaceNoise | NoNoise | None = None
         if target != "fpr":
             first, budget = budget.split(_COUNT_SHARE)
+            # A record moves the number of positives by at most one.
             count = NoNoise() if first.is_infinite else DiscreteLaplaceNoise(1, first.epsilon)
         epsilon = budget.epsilon
+        # A record moves the excess of each candidate, hence its utility, by at most one:
+        # `docs/proofs/operating_points.md`, Lemmas 1 and 3.
         choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
         miss = 1.0 - float(self.confidence)
         # In addition to the borders there are the candidates "all are positive" and "none is".

@@ -133,7 +133,7 @@ def test_what_is_said_of_a_model_that_is_one_column(capsys):
     steps, _ = fitted_by(2000.0, X, y, schema=dict.fromkeys("abcd", "number"))
     assert "learnt scales" in describe_columns(steps)
     assert "scale estimated" in model_card(steps, n_noise_fits=0)
-    assert "one column, " not in steps._said_of_rarer
+    assert "one column, " not in steps._rarity_warning
 
 
 def test_the_column_is_named_wherever_it_is_encoded():

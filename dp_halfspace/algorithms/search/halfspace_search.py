@@ -47,7 +47,7 @@ _FEWEST = 2_000
 # Product of the numbers of directions and rows, so that a stage takes seconds.
 _WORK = 1e9
 # Value of n epsilon from which one more stage is worth its fraction of the budget:
-# ``docs/defaults.md``.
+# ``docs/defaults/perturbation.md``.
 _PER_STAGE = 350.0
 _MOST_STAGES = 8
 # Radius of the cone of the second stage.
@@ -165,6 +165,8 @@ def plan_directions(
             "to fewer dimensions, or take random directions"
         )
     each = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
+    # A record moves the number of errors of each direction by at most one:
+    # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionPlan(

@@ -129,6 +129,7 @@ def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> C
 def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
     """Plan a count with a part of a pure DP budget; return the remaining epsilon."""
     part = epsilon * _part_of(n_samples, epsilon, n_classes)
+    # A record moves the number of errors by at most one: `docs/proofs/small_tables.md`, Lemma 4.
     noise = DiscreteLaplaceNoise(1, part)
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
 
@@ -358,6 +359,8 @@ def plan_small_table(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
+    # A record moves the cost of each candidate by at most one: `docs/proofs/small_tables.md`,
+    # Lemma 4.
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     part = _part_of_constants(n_samples * epsilon, counts=counts)
     if counts:

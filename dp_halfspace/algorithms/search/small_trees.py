@@ -328,6 +328,7 @@ def plan_small_tree(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
+    # A record moves the cost of each tree by at most one: `docs/proofs/small_tables.md`, Lemma 6.
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     if counts:
         choice = plan_counted_choice(n_samples, epsilon, n_classes)
@@ -481,6 +482,8 @@ class StagedTreePlan:
         # 3. Count the errors with noise if that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+        # A record moves the cost of each first cut by at most one: `docs/proofs/small_tables.md`,
+        # Lemma 8.
         choice = TalliedChoice(self.epsilons[0])
         number = permit.choose(np.concatenate(costs), choice, is_cost=True)
         cut = self._cut(number, [len(part) for part in costs])
