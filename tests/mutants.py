@@ -2131,6 +2131,32 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/kernel.py",
+        "tests/estimators/test_kernel_small.py",
+        (
+            "PrivateKernelClassifier._special_plan",
+            "facts.is_scale_stated or facts.balances_classes",
+            "facts.is_scale_stated",
+            "test_other_fits_take_steps",
+        ),
+        (
+            "PrivateKernelClassifier._special_plan",
+            "norm_of_rows=1.0",
+            "norm_of_rows=2.0",
+            "test_it_is_the_selection_of_the_linear_default",
+        ),
+    ),
+    *of(
+        "inspection/coefficients.py",
+        "tests/estimators/test_kernel_small.py",
+        (
+            "_linear_scores",
+            'not isinstance(getattr(model, "scaler_", None), ColumnScaler | None)',
+            "False",
+            "test_scores_of_logarithms_of_columns_are_said_to_be_no_linear_ones",
+        ),
+    ),
+    *of(
         "algorithms/perturbation/output.py",
         "tests/optim/risks/test_risk.py",
         (

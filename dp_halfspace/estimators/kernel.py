@@ -30,7 +30,7 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.fit_plan import PublicFacts
+from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
 from dp_halfspace.algorithms.kernel_training import (
     KernelPlan,
     features_of,
@@ -187,10 +187,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency; with the default margin it is exactly mu-GDP. Public: the number of rows, the
-    columns, the label set, every parameter and the feature map, which is drawn without the data,
-    or, if the record says ``private_whitening``, depends on a noisy second moment within the
-    budget. If it says ``private_threshold``, noisy counts of scores within the budget set the
+    adjacency; with the default margin it is exactly mu-GDP, or epsilon-DP where a selection fits a
+    small table of three to seven classes (``docs/proofs/small_tables.md``). Public: the number of
+    rows, the columns, the label set, every parameter and the feature map, which is drawn without
+    the data, or, if the record says ``private_whitening``, depends on a noisy second moment within
+    the budget. If it says ``private_threshold``, noisy counts of scores within the budget set the
     threshold between two classes. Private: everything else. No branch depends on the data, except
     that the running time of ``margin="select"`` does so. With `groups` the unit of privacy is a
     person with all rows, and the number of people is public instead of the number of rows
@@ -394,6 +395,21 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         part, rest = budget.split(WHITENING_SHARE)
         whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
         return None if whitening is None else (drawn, whitening, rest)
+
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        """Plan the selection of the linear default for a small table of three to seven classes."""
+        is_default = self._is_default(budget) and self.n_components == "auto"
+        is_default &= bool(self.fit_intercept) and self.intercept_scaling == 1.0
+        is_plain = not (facts.is_scale_stated or facts.balances_classes)
+        if facts.n_classes == 2 or not is_default or not is_plain:
+            return None
+        from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
+
+        # The features are the columns themselves.
+        columns = AdditiveMap(facts.n_features, 1)
+        own = {"margin_": 0.0, "feature_map_": columns, "n_components_": facts.n_features}
+        plan = plan_small_fit(facts, budget, self.random_state, own)
+        return None if plan is None else replace(plan, norm_of_rows=1.0)
 
     def _plan_threshold(
         self, problem: Problem, facts: PublicFacts, budget: Budget

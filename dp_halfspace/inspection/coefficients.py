@@ -166,7 +166,9 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
             "columns: use TableEffectsDisplay, which shows their effects"
         )
     others = ("row_lengths_", "hidden_coef_", "monotone_")
-    if any(hasattr(model, name) for name in others) or not hasattr(model, "coef_"):
+    is_curved = not isinstance(getattr(model, "scaler_", None), ColumnScaler | None)
+    is_curved |= any(hasattr(model, name) for name in others)
+    if is_curved or not hasattr(model, "coef_"):
         raise ValueError(
             f"this {kind} has no linear score of the columns: use AdditiveDisplay, "
             "which shows effects of any model"
