@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
@@ -130,6 +131,28 @@ def refuse_parameters(**reasons: str) -> Callable[[type], type]:
         return kind
 
     return decorate
+
+
+@dataclass(frozen=True)
+class MissingMethod:
+    """A method that a class does not have; asking for it says in an error what to use instead."""
+
+    name: str
+    instead: str
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        raise AttributeError(f"{owner.__name__} has no {self.name}: {self.instead}")
+
+
+def explains_absence(is_there: Callable[[Any], bool], why: str) -> Callable[[Any], bool]:
+    """Return a condition of a method whose error says `why` the method is not there."""
+
+    def check(estimator: Any) -> bool:
+        if not is_there(estimator):
+            raise AttributeError(why)
+        return True
+
+    return check
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:

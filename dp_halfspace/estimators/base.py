@@ -25,6 +25,7 @@ from dp_halfspace._budget import (
     warn_of_weak_budget,
 )
 from dp_halfspace._params import (
+    MissingMethod,
     fit_context,
     label_weights,
     public_number,
@@ -79,6 +80,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _releases_rarity: ClassVar[bool] = False
     _rarer_share = cast("float | None", None)
     _rarity_warning = ""
+    predict_proba: ClassVar[Any] = MissingMethod(
+        "predict_proba",
+        "its scores are not calibrated. Use PrivateTableClassifier, whose probabilities are "
+        "calibrated within the budget, or decision_function for the scores",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
-from dp_halfspace._params import explains_foreign_parameters, resolved_delta
+from dp_halfspace._params import explains_absence, explains_foreign_parameters, resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
@@ -788,7 +788,9 @@ class PrivateTableClassifier(PrivateClassifier):
         changed.model_ = self.model_._with_curves(directions)
         return changed
 
-    @available_if(lambda self: self.probability)
+    @available_if(
+        explains_absence(lambda self: self.probability, "predict_proba needs probability=True")
+    )
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of every label; there with ``probability=True``.

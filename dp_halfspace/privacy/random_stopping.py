@@ -640,8 +640,13 @@ def calibrate_random_stopping(
     """
     epsilon, delta = check_nonnegative("epsilon", epsilon), check_delta(delta)
     whole = gdp_mu(epsilon, delta)
-    if not 0.0 < whole < math.inf:
-        return whole
+    return _largest_mu(distribution, epsilon, delta) if 0.0 < whole < math.inf else whole
+
+
+@lru_cache(maxsize=32)
+def _largest_mu(distribution: RunCountDistribution, epsilon: float, delta: float) -> float:
+    """Compute `calibrate_random_stopping`, once for the several uses that a plan makes of it."""
+    whole = gdp_mu(epsilon, delta)
     # The classical bound needs no chords, so it brackets the answer quickly.
     classical = calibrate(
         lambda mu: [_classical(distribution, mu)], epsilon, delta, lower=0.0, upper=whole, rtol=1e-2

@@ -52,10 +52,10 @@ from dp_halfspace.privacy.randomness import public_generator
 
 # Number of pairs of cuts.
 _PAIRS = 10_000
-# Smallest number of pairs, for many rows or classes.
-_FEWEST = 500
-# Product of the numbers of pairs and rows, so that a fit takes seconds.
-_WORK = 2.5e8
+# Smallest number of pairs, for many rows or classes, and of first cuts, for many rows.
+_FEWEST = 1_000
+# Product of the number of rows and that of pairs or first cuts, so that a fit takes seconds.
+_WORK = 5e8
 # Largest number of entries of the list.
 _ENTRIES = 4e6
 # Fraction of the list for the constant classifiers.
@@ -351,10 +351,6 @@ def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
 _FIRST_SHARE = 0.45
 # Number of first cuts.
 _CUTS = 20_000
-# Smallest number of first cuts, for many rows.
-_FEWEST = 1_000
-# Product of the numbers of cuts and rows, so that a fit takes seconds.
-_WORK = 5e8
 # Weight of a cut relative to the previous one, so that three of them fit into a float64.
 _BELOW = 2.0**-14
 # Smallest weight, used if its threshold is much larger than that of the previous cut.
