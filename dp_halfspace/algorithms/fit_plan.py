@@ -159,7 +159,8 @@ class Fitted:
     `scales` are those that `coefficients` are for, if any were learnt. `attributes` are further
     fitted attributes by their names, `error_share` that of a selection for a small table.
     `rarity` is what was released of the sizes of the classes, if they were counted, `population`
-    the weights of the classes that scores are for.
+    the weights of the classes that scores are for. `rarer_share` is the released share of the rarer
+    of two classes, where a selection followed the count.
     """
 
     coefficients: FloatArray
@@ -170,6 +171,7 @@ class Fitted:
     error_share: float | None = None
     rarity: Rarity | None = None
     population: tuple[float, ...] | None = None
+    rarer_share: float | None = None
 
 
 class PublicPlan(Protocol):

@@ -91,9 +91,7 @@ class KernelPlan(FitPlan):
     def with_count(self, second: float) -> KernelPlan:
         """Follow a number of records of the second class that was released before."""
         assert isinstance(self.training, LinearPlan)
-        assert self.training.counts is not None
-        counts = replace(self.training.counts, released=second)
-        return replace(self, training=replace(self.training, counts=counts))
+        return replace(self, training=self.training.with_count(second))
 
     @property
     def takes(self) -> frozenset[str]:

@@ -20,6 +20,7 @@ from dp_halfspace.algorithms.engine.column_scales import (
     in_column_scales,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
+from dp_halfspace.algorithms.engine.training import LinearPlan
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
@@ -54,6 +55,11 @@ class ScaledPlan(FitPlan):
     events: tuple[Event, ...]
     public: Mapping[str, Any]
     takes: frozenset[str]
+
+    def with_count(self, second: float) -> ScaledPlan:
+        """Follow a number of records of the second class that was released before."""
+        assert isinstance(self.inner, LinearPlan)
+        return replace(self, inner=self.inner.with_count(second))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Learn the scales, and fit a copy of the rows in the precision that the plan counted."""

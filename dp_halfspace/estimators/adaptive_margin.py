@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from dp_halfspace import algorithms
-from dp_halfspace._params import explains_foreign_parameters
+from dp_halfspace._params import explains_foreign_parameters, resolved_delta
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.privacy.budget import Budget
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
+    from dp_halfspace.algorithms.engine.outlook import Kind
     from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
+    from dp_halfspace.data.validation import TrainingData
+    from dp_halfspace.estimators._small_tables import CountedPlan, RareFit
     from dp_halfspace.optim.objectives import Adversary
-    from dp_halfspace.privacy.budget import Budget
+    from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 # Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
 # depend on it.
@@ -252,18 +256,91 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         twin.prior = self.prior
         return twin
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        is_open = not facts.balances_classes
+    @property
+    def _is_open(self) -> bool:
+        """Whether public sizes may decide how a table is fitted."""
+        is_open = True
         for name, value in _OF_SMALL_TABLES.items():
             # An array never equals a default.
             given = getattr(self, name)
             is_open = is_open and isinstance(given, type(value) | int) and given == value
+        return is_open
+
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         plan: FitPlan | None = None
-        if is_open:
+        if self._is_open and not facts.balances_classes:
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
+            plan = plan or self._rare_plan(facts, budget)
         return self._prior_plan(facts, budget) if plan is None and facts.prior is not None else plan
+
+    def _column_limit(self, facts: PublicFacts, budget: Budget) -> float | None:
+        """Return the share of a class up to which a column ranks it, if any; by what is public."""
+        from dp_halfspace.algorithms.engine.defaults import linear_rare_limit  # noqa: PLC0415
+        from dp_halfspace.estimators._small_tables import can_rank_by_a_column  # noqa: PLC0415
+
+        if not (self._is_open and can_rank_by_a_column(facts, budget)):
+            return None
+        sizes, is_stated = (facts.n_privacy_units, facts.n_features), facts.is_scale_stated
+        return linear_rare_limit(*sizes, budget.epsilon, budget.mu, is_scale_stated=is_stated)
+
+    def _rare_plan(self, facts: PublicFacts, budget: Budget) -> RareFit | None:
+        """Plan a count of two classes, and a selection or steps after it, by public facts only."""
+        from dp_halfspace.algorithms.search.column_rankings import (  # noqa: PLC0415
+            plan_column_ranking,
+            plan_listed,
+        )
+        from dp_halfspace.estimators._small_tables import (  # noqa: PLC0415
+            ColumnRankingFit,
+            plan_rare_fit,
+        )
+
+        limit = self._column_limit(facts, budget)
+        if limit is None:
+            return None
+
+        def ranking(epsilon: float, count: DiscreteLaplaceNoise) -> ColumnRankingFit:
+            sizes = facts.n_privacy_units, facts.n_features
+            listed = plan_listed(*sizes, epsilon, self.random_state)
+            plan = plan_column_ranking((1,) * facts.n_features, epsilon, listed)
+            return ColumnRankingFit(facts, plan, count)
+
+        def steps(left: Budget, count: DiscreteLaplaceNoise) -> CountedPlan:
+            counted = replace(facts, count=count)
+            if self._learns_scales_of(facts, left):
+                return self._plan_scaled(self._plan, counted, left)
+            plan = self._plan(counted, left)
+            assert isinstance(plan, algorithms.LinearPlan)
+            return plan
+
+        return plan_rare_fit(budget, limit, ranking=ranking, steps=steps)
+
+    def _judged_as(
+        self, n_samples: int, data: TrainingData | None = None
+    ) -> tuple[int, bool, Kind | None] | None:
+        from dp_halfspace.algorithms.engine.outlook import Linear  # noqa: PLC0415
+
+        judged = super()._judged_as(n_samples, data)
+        if judged is None:
+            return None
+        if data is None:
+            limit = dict(self.privacy_.public).get("ranked_by_a_column_up_to")
+        else:
+            facts = self._facts(data)
+            budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, n_samples))
+            limit = self._column_limit(facts, budget)
+        return (*judged[:2], Linear(column_limit=limit or 0.0))
+
+    @property
+    def _column_that_ranks(self) -> str | None:
+        from dp_halfspace.estimators._small_tables import place_of_ranking  # noqa: PLC0415
+
+        place = place_of_ranking(self)
+        if place is None:
+            return None
+        names = getattr(self, "feature_names_in_", None)
+        return str(place) if names is None else str(names[place])
 
     def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
@@ -317,6 +394,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
+            count=facts.count,
         )
         parameters = {
             "selection": self.selection,

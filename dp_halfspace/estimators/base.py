@@ -43,10 +43,13 @@ from dp_halfspace.data.validation import (
 from dp_halfspace.exceptions import warn_caller
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Self
 
-    from dp_halfspace.algorithms.engine.outlook import Outlook, Ranking, Table
+    from dp_halfspace.algorithms.engine.outlook import Kind, Outlook
     from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
+    from dp_halfspace.algorithms.wrapped_plans import ScaledPlan
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -142,7 +145,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         self._set_fitted(fitted, data, record)
         if self.verbose:
             print(f"{type(self).__name__} has charged and released it")
-        if self._releases_rarity:
+        if self._releases_rarity or fitted.rarer_share is not None:
             self._rarer_share, self._said_of_rarer = self._count_rarer(fitted, data, record)
             if self._said_of_rarer and not is_said:
                 warn_caller(self._said_of_rarer)
@@ -252,6 +255,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         a model that is no better than the majority class misclassifies as many as the other class
         has. If nothing was counted, the warning is about a class of 5 %.
         """
+        if fitted.rarer_share is not None:
+            return self._describe_selected(fitted.rarer_share, data)
         unit = "records" if data.people is None else "persons"
         share, found = None, f"if one class has 5% of the {unit}"
         if fitted.rarity is not None:
@@ -266,6 +271,26 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         outlook = self._outlook(data, share)
         is_rare = outlook is not None and outlook.cannot_rank_rare
         return share, outlook.after_counts(found) if outlook and is_rare else ""
+
+    def _describe_selected(self, share: float, data: TrainingData) -> tuple[float, str]:
+        """Describe the model that was selected after a count found this share of a rarer class."""
+        column, outlook = self._column_that_ranks, self._outlook(data, share)
+        model = "one classifier of a public list, which misclassifies few of them"
+        if column is not None:
+            model = (
+                f"one column, {column!r}, selected to rank that class: every predicted label is "
+                "the other one, and every row has nearly the same probability"
+            )
+        found = (
+            f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
+            f"model is {model}. Of this ranking"
+        )
+        return share, outlook.after_counts(found) if outlook else ""
+
+    @property
+    def _column_that_ranks(self) -> str | None:
+        """The name of the column that was selected to rank a rare class, if any."""
+        return None
 
     def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
         """Return the expected quality by public numbers and a released `share` of the rarer class.
@@ -292,7 +317,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Ranking | Table | None] | None:
+    ) -> tuple[int, bool, Kind | None] | None:
         """Return the public facts that an outlook needs, None if there is no outlook.
 
         These are the number of columns, of `data` or otherwise of the fitted model; whether the
@@ -403,7 +428,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Ranking | Table | None] | None:
+    ) -> tuple[int, bool, Kind | None] | None:
         # A fit that may keep a public model can be better than the curves of an outlook predict.
         if self.prior is not None:
             return None
@@ -421,16 +446,23 @@ class PrivateLinearClassifier(PrivateClassifier):
         if plan is None and not self._learns_scales_of(facts, budget):
             plan = plan_fit(facts, budget)
         elif plan is None:
-            from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
-
-            plan = scaled = plan_scaled(plan_fit, facts, budget)
-            is_missed = scaled.scales is None and not facts.is_scale_stated
-            if is_missed and facts.is_sparse:
-                warn_of_sparse_columns()
-            elif is_missed:
-                warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
+            plan = self._plan_scaled(plan_fit, facts, budget)
         facts.refuse_unsupported(plan.takes)
         return plan
+
+    def _plan_scaled(
+        self, plan_fit: Callable[[PublicFacts, Budget], FitPlan], facts: PublicFacts, budget: Budget
+    ) -> ScaledPlan:
+        """Plan a fit in learnt column scales; warn if none can be learnt."""
+        from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
+
+        scaled = plan_scaled(plan_fit, facts, budget)
+        is_missed = scaled.scales is None and not facts.is_scale_stated
+        if is_missed and facts.is_sparse:
+            warn_of_sparse_columns()
+        elif is_missed:
+            warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
+        return scaled
 
     def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether column scales are to be learnt, as far as the budget allows."""

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._params import explains_foreign_parameters, resolved_delta
-from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
     TARGETS,
@@ -35,8 +34,8 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
-from dp_halfspace.algorithms.engine.defaults import RARE_COUNT_SHARE, rare_class_limit
-from dp_halfspace.algorithms.engine.outlook import Ranking, Table
+from dp_halfspace.algorithms.engine.defaults import rare_class_limit
+from dp_halfspace.algorithms.engine.outlook import Kind, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.algorithms.kernel_training import KernelPlan
@@ -66,17 +65,21 @@ from dp_halfspace.data.validation import (
 )
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._small_tables import (
+    LIMIT,
     ColumnRankingFit,
+    RareFit,
     SmallTableFit,
+    can_rank_by_a_column,
+    place_of_ranking,
+    plan_rare_fit,
     plan_small_fit,
 )
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
-from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Either, Event
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -89,8 +92,6 @@ if TYPE_CHECKING:
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
 _KEPT = 2**28
-# What the record calls the share of a class up to which a column ranks it.
-_LIMIT = "ranked_by_a_column_up_to"
 # Half of the range of a column on the scale of its cosine features.
 _HALF_RANGE = 1.5
 # Number of generated rows that show where scores lie, and number of standard deviations of these
@@ -208,6 +209,11 @@ class _TableFit(FitPlan):
         counts = self.calibration is not None and self.calibration.is_of_integers
         return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
 
+    def with_count(self, second: float) -> _TableFit:
+        """Follow a number of records of the second class that was released before."""
+        assert isinstance(self.inner, KernelPlan | ColumnRankingFit)
+        return replace(self, inner=self.inner.with_count(second))
+
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table in addition to those of the inner model."""
         scales = self._released_scales(data, permit)
@@ -271,56 +277,6 @@ class _TableFit(FitPlan):
             found = self.scales.run(columns_learnt, permit, data.people)
             scales.center[self.learnt], scales.scale[self.learnt] = found.center, found.scale
         return scales
-
-
-@dataclass(frozen=True, slots=True)
-class _RareTableFit(FitPlan):
-    """Count the classes; if one is rare, rank by a single column, otherwise run the steps.
-
-    A single column is used if the released share of the rarer class is at most `limit`.
-    """
-
-    count: DiscreteLaplaceNoise
-    limit: float
-    either: Either
-    ranking: _TableFit
-    steps: _TableFit
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The events of a run: the count, and one of two kinds of releases, chosen by the count."""
-        return (self.count.event, self.either)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        listed = self.ranking.inner.public
-        return {**self.steps.public, **listed, _LIMIT: self.limit}
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Return the fitted attributes of the table.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: a noisy count of the second class, and the releases of one of two plans.
-        - Sensitivity: 1 for the count, which is an integer.
-        - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
-        """
-        exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
-        noisy = float(permit.release(exact, self.count)[0])
-        n_samples = len(data.class_indices)
-        is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
-        ranking, steps = self.ranking.inner, self.steps.inner
-        assert isinstance(ranking, ColumnRankingFit)
-        assert isinstance(steps, KernelPlan)
-        plan = replace(self.steps, inner=steps.with_count(noisy))
-        if is_rare:
-            plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
-        permit.enter(self.either, plan.events)
-        return plan.run(data, permit)
 
 
 @explains_foreign_parameters
@@ -485,11 +441,11 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Ranking | Table | None] | None:
+    ) -> tuple[int, bool, Kind | None] | None:
         """Count columns before encoding: the codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
-            limit = dict(self.privacy_.public).get(_LIMIT, 0.0)
+            limit = dict(self.privacy_.public).get(LIMIT, 0.0)
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
@@ -498,31 +454,13 @@ class PrivateTableClassifier(PrivateClassifier):
         known = {"n_facts": max(sum(facts), 1), "column_limit": limit}
         return max(len(facts), 1), False, Table(n_encoded, **known)
 
-    def _count_rarer(
-        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
-    ) -> tuple[float | None, str]:
-        """Say what a fit released of the rarer class, and if the model is one column."""
-        column = self._column_that_ranks if _LIMIT in dict(record.public) else None
-        if column is None:
-            return super()._count_rarer(fitted, data, record)
-        assert fitted.error_share is not None
-        share = min(fitted.error_share, dict(record.public)[_LIMIT])
-        outlook = self._outlook(data, share)
-        found = (
-            f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
-            f"model is one column, {column!r}, selected to rank that class: every predicted label "
-            "is the other one, and every row has nearly the same probability. Of this ranking"
-        )
-        return share, outlook.after_counts(found) if outlook else ""
-
     @property
     def _column_that_ranks(self) -> str | None:
         """The name of the column of the table that was selected to rank a rare class, if any."""
-        if isinstance(self.model_, PrivateKernelClassifier) or _LIMIT not in dict(
-            self.privacy_.public
-        ):
+        place = place_of_ranking(self.model_)
+        if place is None:
             return None
-        encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
+        encoding = self.encoding_
         others = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
         ends = np.cumsum(encoding.widths)
         return str([*encoding.numbers, *others][int(np.searchsorted(ends, place, "right"))].name)
@@ -585,30 +523,32 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _column_limit(self, data: _EncodedTable) -> float | None:
         """Return the share of a class up to which a column ranks it, if any; by what is public."""
-        limit = rare_class_limit(data.n_privacy_units, float(self.epsilon))
+        n_samples, epsilon = data.n_privacy_units, float(self.epsilon)
+        budget = Budget.of(epsilon, resolved_delta(self.delta, n_samples))
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
-        is_pure = resolved_delta(self.delta, data.n_privacy_units) == 0.0
-        if limit is None or asks_for_steps or is_pure or len(data.classes) != 2:
-            return None
         facts = self._selected_model(data)._facts(data)
-        return None if facts.is_chunked or facts.has_people or facts.has_weights else limit
+        if asks_for_steps or not can_rank_by_a_column(facts, budget):
+            return None
+        return rare_class_limit(n_samples, epsilon)
 
-    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
+    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> RareFit | None:
         """Plan a count of two classes, and the two possible continuations, by public facts only."""
-        limit, epsilon = self._column_limit(data), budget.epsilon
+        limit = self._column_limit(data)
         if limit is None:
             return None
-        model = self._selected_model(data)
-        facts = model._facts(data)
-        count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
-        left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
-        mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
-        steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
-        ranking = ColumnRankingFit(facts, plan_column_ranking(data.encoding.widths, left), count)
-        nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
-        made = data.encoding, model, ranking, model._public_parameters(data), nothing
-        return _RareTableFit(count, limit, Either(left, mu), _TableFit(*made), steps)
+        model, encoding = self._selected_model(data), data.encoding
+
+        def ranking(epsilon: float, count: DiscreteLaplaceNoise) -> _TableFit:
+            plan = plan_column_ranking(encoding.widths, epsilon)
+            inner = ColumnRankingFit(model._facts(data), plan, count)
+            nothing = np.zeros(len(encoding.numbers), dtype=bool)
+            return _TableFit(encoding, model, inner, model._public_parameters(data), nothing)
+
+        def steps(left: Budget, count: DiscreteLaplaceNoise) -> _TableFit:
+            return self._engine_fit(data, left, count)
+
+        return plan_rare_fit(budget, limit, ranking=ranking, steps=steps)
 
     def _engine_fit(
         self, data: _EncodedTable, budget: Budget, count: DiscreteLaplaceNoise | None = None

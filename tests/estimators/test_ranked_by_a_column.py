@@ -18,7 +18,7 @@ from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Table, outlook_of
 from dp_halfspace.algorithms.search import column_rankings
 from dp_halfspace.audit import replay
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators import table
+from dp_halfspace.estimators import _small_tables
 from dp_halfspace.inspection import check_units, model_card
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
 from dp_halfspace.privacy.interception import intercept_releases
@@ -224,14 +224,14 @@ def test_a_fit_is_a_function_of_its_releases(share, flips):
 
 def test_the_replay_sees_a_branch_that_follows_the_exact_count(monkeypatch):
     """Planted: what was counted decides which of two kinds of releases follows."""
-    honest = table._RareTableFit.run
+    honest = _small_tables.RareFit.run
 
     def exact(self, data, permit):
         limit = (np.count_nonzero(data.class_indices) - 0.5) / len(data.class_indices)
         shifted = replace(self, limit=1.0 if limit > self.limit else -1.0)
         return honest(shifted, data, permit)
 
-    monkeypatch.setattr(table._RareTableFit, "run", exact)
+    monkeypatch.setattr(_small_tables.RareFit, "run", exact)
     X, y = ward(0.05)
     y[:] = np.arange(N) < 321
     other = y.copy()
@@ -244,8 +244,8 @@ def test_the_replay_sees_a_model_that_follows_the_exact_count(monkeypatch):
     """Planted: the probability of an error is that of the records of the fit."""
     honest = column_rankings.ColumnRankingPlan.run
 
-    def exact(self, X, class_indices, common, permit):
-        model = honest(self, X, class_indices, common, permit)
+    def exact(self, X, class_indices, second, permit):
+        model = honest(self, X, class_indices, second, permit)
         return replace(model, intercept=model.intercept - float(np.sum(class_indices)))
 
     monkeypatch.setattr(column_rankings.ColumnRankingPlan, "run", exact)

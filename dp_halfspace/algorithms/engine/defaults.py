@@ -32,6 +32,8 @@ MOST_RANKED_BY_A_COLUMN = 3500.0
 RARE_COUNT_SHARE = 0.06
 # Largest share of the rarer class.
 _RANKED_BY_A_COLUMN = 0.08
+# Largest number of its records times mu, for each root of a column, without features.
+_PER_ROOT_OF_COLUMNS = 10.0
 # The n epsilon from which on steps may separate such a class from the rest.
 _STEPS_SEPARATE = 1000.0
 # And the largest share from there on.
@@ -645,6 +647,19 @@ def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
     if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
         return None
     return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
+
+
+def linear_rare_limit(
+    n_samples: int, n_columns: int, epsilon: float, mu: float, *, is_scale_stated: bool
+) -> float | None:
+    """Return the share as in `rare_class_limit`, for a linear model of columns as they are.
+
+    Its steps rank worse than those of a table, the worse the more columns there are.
+    """
+    is_small = not is_scale_stated and n_samples * epsilon < SMALL
+    if rare_class_limit(n_samples, epsilon) is None or is_small or n_columns > WIDE:
+        return None
+    return min(_RANKED_BY_A_COLUMN, _PER_ROOT_OF_COLUMNS * math.sqrt(n_columns) / (n_samples * mu))
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from dp_halfspace.algorithms.engine.defaults import (
     MOST_CLASSES,
@@ -108,6 +109,17 @@ class Table:
     share: float = RARE
     n_facts: int | None = None
     column_limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A linear fit of the columns as they are; `share` and `column_limit` are as in `Table`."""
+
+    share: float = RARE
+    column_limit: float = 0.0
+
+
+Kind: TypeAlias = Ranking | Table | Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +224,7 @@ def outlook_of(
     delta: float,
     *,
     is_scale_stated: bool = False,
-    kind: Ranking | Table | None = None,
+    kind: Kind | None = None,
     unit: str = "records",
 ) -> Outlook:
     """Say what to expect of the default classifier, or of another `kind` of fit.
@@ -239,7 +251,9 @@ def outlook_of(
     # With two classes the number of records of the rarer one decides.
     share, even, least = RARE, 1.0, HARDLY_RANKED
     rare = share
-    if kind is not None:
+    if isinstance(kind, Linear):
+        share = rare = kind.share
+    elif kind is not None:
         share = kind.share
         least = POOR if is_table and share < _UNEVEN else HARDLY_BETTER
         rare = share * (1.0 - share)
@@ -269,7 +283,7 @@ def outlook_of(
     signal = n_samples * strength
     improvement = 1.0 / (1.0 + math.pow(half / (even * signal), curve.steepness))
     ranked = None
-    column_limit = kind.column_limit if isinstance(kind, Table) else 0.0
+    column_limit = kind.column_limit if isinstance(kind, Table | Linear) else 0.0
     if n_classes == 2:
         ranking_signal = rare * signal
         if share <= column_limit:

@@ -238,6 +238,11 @@ class LinearPlan(FitPlan):
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
         return replace(self, problem=replace(self.problem, class_weights=tuple(weights.tolist())))
 
+    def with_count(self, second: float) -> LinearPlan:
+        """Follow a number of records of the second class that was released before."""
+        assert self.counts is not None
+        return replace(self, counts=replace(self.counts, released=second))
+
     @property
     def balances_classes(self) -> bool:
         """Whether counts of its own balance the classes."""

@@ -173,7 +173,8 @@ class SmallModel:
     For two classes these are a vector and a number; for more classes there is one row and one entry
     for each class. They apply to unchanged rows if `exponent` is None, and otherwise to
     ``asinh_cells(rows, exponent)``, whose scores are exact. `error_share` was released, or is a
-    public guess. `is_prior` marks the public model.
+    public guess. `is_prior` marks the public model, `is_ranking` a column that ranks while one
+    label is predicted for all rows.
     """
 
     coefficients: FloatArray
@@ -181,6 +182,7 @@ class SmallModel:
     exponent: int | None
     error_share: float = USUAL_SHARE
     is_prior: bool = False
+    is_ranking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,16 +261,16 @@ class SmallTablePlan:
         #    planned.
         # 3. Draw its block of the public list again.
         with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
+            costs = [part.astype(np.int32) for part in self.costs(X, class_indices, weights)]
         released = permit.release(np.concatenate(costs), self.choice)
-        model = self._candidate(int(released[0]), [len(part) for part in costs])
+        model = self.candidate(int(released[0]), [len(part) for part in costs])
         if not isinstance(self.choice, CountedChoice):
             return model
         noisy, is_constant = float(released[1]), not model.coefficients.any()
         share = counted_share(noisy, len(X), self.choice, 2, is_constant=is_constant)
         return replace(model, error_share=share)
 
-    def _costs(
+    def costs(
         self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray
     ) -> Iterator[IntArray]:
         """Yield the costs of the candidates of every block of the list."""
@@ -303,7 +305,7 @@ class SmallTablePlan:
                 scores((errors[0], errors[1]), sizes, weights, paired=False), self.n_listed
             )
 
-    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
+    def candidate(self, number: int, lengths: list[int]) -> SmallModel:
         """Return a candidate of the list by its number."""
         ends = np.cumsum(lengths)
         block = int(np.searchsorted(ends, number, side="right"))
