@@ -51,6 +51,7 @@ from dp_halfspace.algorithms.search.small_trees import (
 )
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.estimators.base import LIMIT
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -59,8 +60,6 @@ from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
-# What the record calls the share of a class up to which a column ranks it.
-LIMIT = "ranked_by_a_column_up_to"
 # Errors of a listed classifier that was preferred to all columns, relative to the share of the
 # rarer class: half of its largest value, for it errs on fewer records than there are of this class.
 _ERRORS_OF_LISTED = 0.5

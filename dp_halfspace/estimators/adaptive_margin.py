@@ -13,7 +13,7 @@ import numpy as np
 from dp_halfspace import algorithms
 from dp_halfspace._params import explains_foreign_parameters, resolved_delta
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
-from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.estimators.base import LIMIT, PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         if judged is None:
             return None
         if data is None:
-            limit = dict(self.privacy_.public).get("ranked_by_a_column_up_to")
+            limit = dict(self.privacy_.public).get(LIMIT)
         else:
             facts = self._facts(data)
             budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, n_samples))

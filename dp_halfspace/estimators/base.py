@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
+# What the record calls the share of a class up to which a column ranks it.
+LIMIT = "ranked_by_a_column_up_to"
+
 # Methods import the modules for planning, charging and running, which prediction does not need.
 
 
@@ -136,7 +139,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         record = self._record(plan, data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
-        is_said = self._warn_of_a_poor_outlook(data, rarity_is_released_later=self._releases_rarity)
+        is_counted = self._releases_rarity or LIMIT in dict(record.public)
+        is_said = self._warn_of_a_poor_outlook(data, rarity_is_released_later=is_counted)
         ledger = opened_ledger(self.ledger, type(self).__name__)
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
@@ -145,7 +149,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         self._set_fitted(fitted, data, record)
         if self.verbose:
             print(f"{type(self).__name__} has charged and released it")
-        if self._releases_rarity or fitted.rarer_share is not None:
+        if is_counted:
             self._rarer_share, self._said_of_rarer = self._count_rarer(fitted, data, record)
             if self._said_of_rarer and not is_said:
                 warn_caller(self._said_of_rarer)

@@ -65,7 +65,6 @@ from dp_halfspace.data.validation import (
 )
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._small_tables import (
-    LIMIT,
     ColumnRankingFit,
     RareFit,
     SmallTableFit,
@@ -75,7 +74,7 @@ from dp_halfspace.estimators._small_tables import (
     plan_small_fit,
 )
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
-from dp_halfspace.estimators.base import PrivateClassifier
+from dp_halfspace.estimators.base import LIMIT, PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.privacy.budget import Budget

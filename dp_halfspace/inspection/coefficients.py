@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.encoding import read_numbers
 from dp_halfspace.data.frame import FloatArray, read_column, read_frame
-from dp_halfspace.preprocessing.scalers import ColumnScaler
+from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,8 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
             "columns: use TableEffectsDisplay, which shows their effects"
         )
     others = ("row_lengths_", "hidden_coef_", "monotone_")
-    if any(hasattr(model, name) for name in others) or not hasattr(model, "coef_"):
+    is_other = any(hasattr(model, name) for name in others) or not hasattr(model, "coef_")
+    if is_other or isinstance(getattr(model, "scaler_", None), CellScaler):
         raise ValueError(
             f"this {kind} has no linear score of the columns: use AdditiveDisplay, "
             "which shows effects of any model"
