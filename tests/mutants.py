@@ -586,7 +586,7 @@ MUTANTS = [
         "estimators/base.py",
         "tests/estimators/test_private_column_scales.py",
         (
-            "PrivateLinearClassifier._fit_plan",
+            "PrivateLinearClassifier._plan_scaled",
             "warn_of_sparse_columns()",
             "pass",
             "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
@@ -3929,14 +3929,18 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_small_tables.py",
+        "algorithms/fit_plan.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
-            "can_rank_by_a_column",
-            "facts.is_chunked or",
+            "PublicFacts.may_rank_by_a_column",
+            "or self.is_chunked",
             "",
             "test_steps_alone_follow_rows_in_chunks",
         ),
+    ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_ranked_by_a_column.py",
         (
             "RareFit.run",
             "min(noisy, n_samples - noisy)",

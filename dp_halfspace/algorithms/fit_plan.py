@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dp_halfspace.algorithms.engine.column_scales import ColumnScales
     from dp_halfspace.projection import LinearMap
 
+# What the record calls the share of a class up to which a column ranks it.
+LIMIT = "ranked_by_a_column_up_to"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearPrior:
@@ -130,6 +133,13 @@ class PublicFacts:
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with other weights of the classes, which are released numbers."""
         return replace(self, class_weights=tuple(weights.tolist()))
+
+    @property
+    def may_rank_by_a_column(self) -> bool:
+        """Whether one column may rank a rare class, as far as kinds of rows and classes decide."""
+        are_others = self.is_sparse or self.is_chunked or self.has_people or self.has_weights
+        have_weights = self.balances_classes or len(set(self.class_weights)) > 1
+        return self.n_classes == 2 and not (are_others or have_weights or self.prior is not None)
 
     def refuse_unsupported(self, takes: Collection[str]) -> None:
         """Refuse chunks, people or weights where it is not proved that a plan may have them."""

@@ -26,6 +26,7 @@ from dp_halfspace.algorithms.engine.defaults import (
     small_table_rule,
 )
 from dp_halfspace.algorithms.fit_plan import (
+    LIMIT,
     FitPlan,
     Fitted,
     LinearPrior,
@@ -51,7 +52,6 @@ from dp_halfspace.algorithms.search.small_trees import (
 )
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators.base import LIMIT
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -218,14 +218,6 @@ def plan_rare_fit(
     mu = accounting.mu_of_either(count.event, left, budget.epsilon, budget.delta)
     chosen, others = ranking(left, count), steps(Budget.gaussian(mu, budget.delta), count)
     return RareFit(count, limit, Either(left, mu), chosen, others)
-
-
-def can_rank_by_a_column(facts: PublicFacts, budget: Budget) -> bool:
-    """Return whether a column may rank a rare class, by public facts other than sizes of rows."""
-    asks_for_steps = facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights
-    asks_for_steps |= facts.balances_classes or facts.prior is not None
-    has_weights = len(set(facts.class_weights)) > 1
-    return facts.n_classes == 2 and not (budget.is_pure or asks_for_steps or has_weights)
 
 
 def place_of_ranking(model: Any) -> int | None:

@@ -13,8 +13,7 @@ import numpy as np
 from dp_halfspace import algorithms
 from dp_halfspace._params import explains_foreign_parameters, resolved_delta
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
-from dp_halfspace.estimators.base import LIMIT, PrivateLinearClassifier
-from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.estimators._small_tables import CountedPlan, RareFit
     from dp_halfspace.optim.objectives import Adversary
+    from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 # Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
@@ -65,7 +65,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         columns, two to seven classes, every other parameter that shapes the model at its default
         and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
         more; for pure DP in original units 1500), it is an exponential mechanism over a public list
-        of classifiers, or two of them in sequence, which spend no delta.
+        of classifiers, or two of them in sequence, which spend no delta. For such rows of two
+        classes, ``n epsilon`` up to 3500 and ``delta > 0``, a noisy count of the classes comes
+        first: if one is rare, a column that ranks it, or a listed classifier, is selected instead
+        of steps.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at
@@ -177,11 +180,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency; with the default solver it is exactly mu-GDP. Public: the number of rows, the
+    adjacency; with ``solver="noisy_gd"`` it is exactly mu-GDP. Public: the number of rows, the
     columns, the label set and every parameter. Private: everything else. No branch depends on the
-    data. With ``selection="random_stopping"`` the running time reveals the number of runs: do not
-    publish it. With `groups` the unit of privacy is a person with all rows, and the number of
-    people is public instead of the number of rows (``docs/proofs/persons.md``).
+    data, except through what was released. With ``selection="random_stopping"`` the running time
+    reveals the number of runs: do not publish it. With `groups` the unit of privacy is a person
+    with all rows, and the number of people is public instead of the number of rows
+    (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -278,9 +282,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _column_limit(self, facts: PublicFacts, budget: Budget) -> float | None:
         """Return the share of a class up to which a column ranks it, if any; by what is public."""
         from dp_halfspace.algorithms.engine.defaults import linear_rare_limit  # noqa: PLC0415
-        from dp_halfspace.estimators._small_tables import can_rank_by_a_column  # noqa: PLC0415
 
-        if not (self._is_open and can_rank_by_a_column(facts, budget)):
+        if budget.is_pure or not (self._is_open and facts.may_rank_by_a_column):
             return None
         sizes, is_stated = (facts.n_privacy_units, facts.n_features), facts.is_scale_stated
         return linear_rare_limit(*sizes, budget.epsilon, budget.mu, is_scale_stated=is_stated)
@@ -320,6 +323,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Kind | None] | None:
         from dp_halfspace.algorithms.engine.outlook import Linear  # noqa: PLC0415
+        from dp_halfspace.algorithms.fit_plan import LIMIT  # noqa: PLC0415
+        from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
 
         judged = super()._judged_as(n_samples, data)
         if judged is None:

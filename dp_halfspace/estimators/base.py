@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
-# What the record calls the share of a class up to which a column ranks it.
-LIMIT = "ranked_by_a_column_up_to"
-
 # Methods import the modules for planning, charging and running, which prediction does not need.
 
 
@@ -129,6 +126,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
+        from dp_halfspace.algorithms.fit_plan import LIMIT  # noqa: PLC0415
         from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 

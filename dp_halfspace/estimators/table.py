@@ -37,7 +37,13 @@ from dp_halfspace.algorithms.engine.column_scales import (
 from dp_halfspace.algorithms.engine.defaults import rare_class_limit
 from dp_halfspace.algorithms.engine.outlook import Kind, Table
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.fit_plan import (
+    LIMIT,
+    FitPlan,
+    Fitted,
+    PublicFacts,
+    relative_weights,
+)
 from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.search.column_rankings import plan_column_ranking
 from dp_halfspace.data.chunked_data import (
@@ -68,13 +74,12 @@ from dp_halfspace.estimators._small_tables import (
     ColumnRankingFit,
     RareFit,
     SmallTableFit,
-    can_rank_by_a_column,
     place_of_ranking,
     plan_rare_fit,
     plan_small_fit,
 )
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
-from dp_halfspace.estimators.base import LIMIT, PrivateClassifier
+from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.privacy.budget import Budget
@@ -523,11 +528,11 @@ class PrivateTableClassifier(PrivateClassifier):
     def _column_limit(self, data: _EncodedTable) -> float | None:
         """Return the share of a class up to which a column ranks it, if any; by what is public."""
         n_samples, epsilon = data.n_privacy_units, float(self.epsilon)
-        budget = Budget.of(epsilon, resolved_delta(self.delta, n_samples))
+        is_pure = resolved_delta(self.delta, n_samples) == 0.0
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
         facts = self._selected_model(data)._facts(data)
-        if asks_for_steps or not can_rank_by_a_column(facts, budget):
+        if is_pure or asks_for_steps or not facts.may_rank_by_a_column:
             return None
         return rare_class_limit(n_samples, epsilon)
 

@@ -341,7 +341,9 @@ def test_what_is_said_of_a_linear_model_that_is_one_column():
     assert "no better than chance" in said
     page = model_card(model, n_noise_fits=0)
     assert "is one column, &#x27;c&#x27;, selected" in page
-    assert re.search(r"If a noisy count finds at most 7\.\d% of the records in the rarer class", page)
+    assert re.search(
+        r"If a noisy count finds at most 7\.\d% of the records in the rarer class", page
+    )
 
 
 @pytest.mark.parametrize(

@@ -62,13 +62,13 @@ def test_one_pure_choice_and_no_delta_is_spent(kind):
 
 
 def test_above_the_rule_the_engine_is_as_ever():
-    X, y = ward(950)
+    X, y = ward(3600)
     asked = {"epsilon": 1.0, "random_state": 3}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         one = fitted(KINDS[0], X, y, **asked)
         other = fitted(KINDS[0], X, y, solver="noisy_gd", **asked)
-        sized = fitted(KINDS[0], X, y, solver="noisy_gd", **{**asked, "epsilon": 0.5})
+        sized = fitted(KINDS[0], X, y, solver="noisy_gd", **{**asked, "epsilon": 0.1})
     assert isinstance(one.privacy_.events[0], Gaussian)
     assert isinstance(sized.privacy_.events[0], Gaussian)
     np.testing.assert_array_equal(one.coef_, other.coef_)

@@ -38,6 +38,7 @@ _NO_BETTER = (
     ", so that its ranking may be no better than chance: do not rely on it unless a "
     "private score on other records confirms it"
 )
+_OR_CLASSIFIER = ", or the model is a listed classifier that separates that class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,8 @@ class Outlook:
         Whether a class of that share of the records is hardly told from the other one.
     column_limit : float
         Share of the rarer class up to which the model is one selected column; 0 for no such model.
+    may_classify : bool
+        Whether a listed classifier may be selected instead.
     """
 
     improvement: float
@@ -168,6 +171,7 @@ class Outlook:
     is_poor: bool = False
     cannot_rank_rare: bool = False
     column_limit: float = 0.0
+    may_classify: bool = False
 
     def __str__(self) -> str:
         rows, epsilon = _round_to_two_digits(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
@@ -190,6 +194,7 @@ class Outlook:
                 f". If a noisy count finds at most {100 * self.column_limit:.2g}% of the "
                 f"{self.unit} in the rarer class, the model is one selected column, which ranks "
                 "that class, and every predicted label is the other one"
+                f"{_OR_CLASSIFIER * self.may_classify}"
             )
         return text
 
@@ -304,4 +309,5 @@ def outlook_of(
         is_poor=improvement < POOR,
         cannot_rank_rare=ranked is not None and ranked < least,
         column_limit=column_limit,
+        may_classify=isinstance(kind, Linear),
     )

@@ -160,7 +160,7 @@ def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     plan = small_plan(2, 40)
     blocks = list(plan.costs(X, codes, ONES))
     # Counted once for all draws.
-    monkeypatch.setattr(SmallTablePlan, "_costs", lambda *_: blocks)
+    monkeypatch.setattr(SmallTablePlan, "costs", lambda *_: blocks)
     weights = np.exp(-EPSILON * np.concatenate(blocks) / 2.0)
     models = [str(plan.candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
     probability = Counter()
@@ -215,13 +215,13 @@ def threshold_of_data(patch):
 
 def family_of_data(patch):
     """Planted: the list of the cells is drawn anew where the first record is positive."""
-    honest = SmallTablePlan._costs
+    honest = SmallTablePlan.costs
 
     def drawn(self, X, codes, weights):
         other = replace(self, seed=(9, int(codes[0])))
         return honest(other, X, codes, weights)
 
-    patch.setattr(SmallTablePlan, "_costs", drawn)
+    patch.setattr(SmallTablePlan, "costs", drawn)
 
 
 @pytest.mark.parametrize("plant", [doubled, threshold_of_data, family_of_data])
