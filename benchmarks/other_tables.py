@@ -1,9 +1,9 @@
 """Many tables of data packages: this package beside DP-EBM and diffprivlib, one setting each.
 
 ``python -m benchmarks.other_tables`` selects tables by `suitable` where the file has no list,
-stores the list, and runs what the file does not hold; ``--page`` rewrites the section "Many more
-tables" of docs/real_tables.md. The data packages are installed into environments of their own, and
-only their files are read. 70 % of the rows train, the others score.
+stores the list, and runs what the file does not hold; ``--page`` rewrites the tables of
+docs/benchmarks/other_tables.md. The data packages are installed into environments of their own,
+and only their files are read. 70 % of the rows train, the others score.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from benchmarks.library_worker import one_hot
 from benchmarks.real_tables import (
     BASELINES,
     HERE,
-    PAGE,
     TITLES,
     Split,
     _line,
@@ -46,6 +45,7 @@ from benchmarks.real_tables import (
 from benchmarks.tables import fill
 
 OUT = RESULTS / "other_tables.json"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "other_tables.md"
 EPSILONS, FITS = (1.0, 0.3, 3.0), 2
 METHODS = ("majority", "logistic", "table", "margin", "interpret", "diffprivlib")
 SETTINGS: dict[str, Mapping[str, Any]] = {"interpret": {}, "diffprivlib": {"C": 1.0}}

@@ -1,12 +1,12 @@
 """Twenty-six real tables: rank and win rate beside libraries, by accuracy, area and log loss.
 
 ``python -m benchmarks.real_tables [TABLE ...]`` runs, ``--page`` rewrites the tables of
-docs/real_tables.md. Tables are those of `catalogue`, capped at 6000 rows. 70 % train, 15 %
-validate, 15 % test, every method gets the same coded rows and ranges, and trains on the training
-rows alone. The setting of a library is the best of its grid on the validation rows, by the measure
-that is shown, at no cost in privacy; the best on the test rows is kept beside it. Classifiers of
-this package run with their defaults. A cell that is in the file is not run again, unless
-``--refresh`` says so.
+docs/real_tables.md and docs/benchmarks/real_tables.md. Tables are those of `catalogue`, capped at
+6000 rows. 70 % train, 15 % validate, 15 % test, every method gets the same coded rows and ranges,
+and trains on the training rows alone. The setting of a library is the best of its grid on the
+validation rows, by the measure that is shown, at no cost in privacy; the best on the test rows is
+kept beside it. Classifiers of this package run with their defaults. A cell that is in the file is
+not run again, unless ``--refresh`` says so.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ from benchmarks.cells import RESULTS, merge, provenance, read, versions
 from benchmarks.environments import interpreter, missing
 from benchmarks.library_worker import one_against_rest, one_hot, unit_rows
 from benchmarks.rare import boosted
-from benchmarks.tables import fill
+from benchmarks.tables import fill, parts_of
 from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
 from dp_halfspace.privacy import gdp_mu
 
 OUT = RESULTS / "real_tables.json"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "real_tables.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGES = (DOCS / "real_tables.md", DOCS / "benchmarks" / "real_tables.md")
 WORKER = Path(__file__).with_name("library_worker.py")
 EPSILONS = (1.0, 0.3, 3.0)
 MOST_ROWS, FITS = 6000, 3
 # A probability of zero costs as much as this one.
 LEAST_PROBABILITY = 1e-6
 MEASURES = {"accuracy": 1, "area": 1, "log_loss": -1}
+_SHOWN = ("0.3", "1", "3")
 
 
 @dataclass(frozen=True)
@@ -264,12 +266,13 @@ def cell(method: str, parts: Split, epsilon: float, fits: int) -> dict[str, Any]
             name: [measures(np.asarray(a)[rows], parts.y[rows], parts.n_classes) for a in draws]
             for name, rows in (("validation", slice(0, half)), ("test", slice(half, None)))
         }
-        found.append(
-            {
-                name: {m: float(np.mean([one[m] for one in each])) for m in each[0]}
-                for name, each in scored.items()
-            }
-        )
+        means = {
+            name: {m: float(np.mean([one[m] for one in each])) for m in each[0]}
+            for name, each in scored.items()
+        }
+        test = scored["test"]
+        spread = {m: float(np.std([one[m] for one in test], ddof=1)) for m in test[0]}
+        found.append({**means, "sd": spread} if n_draws > 1 else means)
     n_fits = n_draws * len(found)
     seconds_per_fit = round(seconds / n_fits, 3)
     return {
@@ -340,21 +343,51 @@ def ranking(
     return rows
 
 
-def markdown(results: Mapping[str, Any]) -> str:
-    """Lay out ranks over all tables and those that chose nothing; then every table."""
+def _names(results: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the tables that were measured, and those on which no constant was chosen."""
     done = list(results.get("cells", {}))
     fresh = [n for n in done if not TABLES[n].chosen_on]
+    return {"all tables": done, "tables no constant was chosen on": fresh}
+
+
+def summary(results: Mapping[str, Any]) -> str:
+    """Lay out the means of each method at all budgets, and its mean ranks by accuracy."""
+    parts = []
+    for title, names in _names(results).items():
+        rows = {
+            (measure, epsilon): {
+                row[0]: row for row in ranking(results, measure, epsilon, names, "validation")
+            }
+            for measure in MEASURES
+            for epsilon in _SHOWN
+        }
+
+        def shown(method: str, measure: str, column: int, rows: Any = rows) -> str:
+            found = [rows[measure, epsilon].get(method) for epsilon in _SHOWN]
+            cells = [row[column].split(" ")[0].removeprefix("0") if row else "-" for row in found]
+            return "-" if set(cells) == {"-"} else "/".join(cells)
+
+        lines = [[f"{title} ({len(names)})", "accuracy", "rank", "area", "log loss"], ["---"] * 5]
+        for method in rows["accuracy", _SHOWN[0]]:
+            means = [shown(method, measure, 2) for measure in MEASURES]
+            lines.append([method, means[0], shown(method, "accuracy", 3), *means[1:]])
+        parts.append("\n".join(_line(line) for line in lines))
+    return "\n\n".join(parts)
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Lay out ranks over all tables and those that chose nothing; then every table."""
     parts = []
     for measure in MEASURES:
-        for title, names in (("all tables", done), ("tables no constant was chosen on", fresh)):
-            for epsilon in ("0.3", "1", "3"):
+        for title, names in _names(results).items():
+            for epsilon in _SHOWN:
                 rows = ranking(results, measure, epsilon, names, "validation")
                 if not rows:
                     continue
                 head = [f"{measure.replace('_', ' ')}, epsilon {epsilon}, {title} ({len(names)})"]
                 head += ["tables", "mean", "mean rank", "`PrivateTableClassifier` is better"]
                 parts.append("\n".join(_line(row) for row in (head, ["---"] * 5, *rows)))
-    for epsilon in ("0.3", "1", "3"):
+    for epsilon in _SHOWN:
         rows = by_table(results, "accuracy", epsilon)
         parts.append(f"Accuracy on the test rows, epsilon {epsilon}; after a bar the best on them:")
         parts.append("\n".join(_line(row) for row in rows))
@@ -400,13 +433,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_argument("--refresh", action="store_true", help="run cells of the file again")
     options.add_argument("--out", type=Path, default=OUT)
     options.add_argument(
-        "--page", type=Path, nargs="?", const=PAGE, help="rewrite its tables, run nothing"
+        "--page", type=Path, nargs="*", help="rewrite the tables of the pages, run nothing"
     )
     given = options.parse_args(argv)
     warnings.simplefilter("ignore")
-    if given.page:
-        tables = {"real_tables": markdown(read(given.out))}
-        given.page.write_text(fill(given.page.read_text(), tables))
+    if given.page is not None:
+        found = read(given.out)
+        parts = {"real_tables_summary": summary(found), "real_tables": markdown(found)}
+        for path in given.page or PAGES:
+            text = path.read_text()
+            path.write_text(fill(text, parts_of(text, parts)))
         return
     merge(given.out, "versions", value=versions())
     for epsilon in given.epsilons:

@@ -4263,7 +4263,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "audit/white_box.py",
+        "audit/mechanism_checks.py",
         "tests/audit/test_replay.py",
         (
             "distance",
@@ -4554,7 +4554,7 @@ MUTANTS = [
             "test_whatever_is_counted_weights_are_at_most_one",
         ),
         (
-            "LinearPlan.adapt_to_counts",
+            "with_first_step",
             "max(n_directions, n_curved)",
             "n_directions",
             "test_a_row_of_many_curved_columns_is_divided_among_them",
@@ -4597,7 +4597,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "inspection/displays.py",
+        "inspection/effect_displays.py",
         "tests/inspection/test_effects.py",
         (
             "noise_deviations",
@@ -4774,7 +4774,7 @@ MUTANTS = [
             "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
         ),
         (
-            "PrivateClassifier._count_rarer",
+            "PrivateClassifier._describe_rarer",
             "_share_of_rarer(fitted.rarity.second)",
             "_share_of_rarer(float(data.class_indices.mean()))",
             "test_after_a_fit_only_what_was_released_is_said",

@@ -192,13 +192,13 @@ SHAPES = {
 
 
 def table(text: str, name: str) -> list[dict[str, str]]:
-    """Rows of the marked table of a page, backticks removed."""
-    (body,) = re.findall(rf"<!-- {name}: begin -->\n(.*?)<!-- {name}: end -->", text, re.DOTALL)
-    cells = [
-        [cell.strip().strip("`") for cell in line.strip("|").split("|")]
-        for line in body.strip().splitlines()
+    """Rows of the marked tables of a page, which have one head, backticks removed."""
+    bodies = re.findall(rf"<!-- {name}: begin -->\n(.*?)<!-- {name}: end -->", text, re.DOTALL)
+    tables = [
+        [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+        for lines in (body.strip().splitlines() for body in bodies)
     ]
-    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
+    return [dict(zip(tables[0][0], row, strict=True)) for cells in tables for row in cells[2:]]
 
 
 def value(expression: str, **names: float) -> float:
@@ -229,19 +229,35 @@ def wrong_settings(text: str) -> list[str]:
 
 
 def wrong_numbers(text: str) -> list[str]:
-    """Rows of the table of single numbers that are not those of the code."""
+    """Rows of the tables of single numbers that are not those of the code."""
     wrong = []
     for row in table(text, "numbers"):
         module, name = row["in the code"].rsplit(".", 1)
         if getattr(import_module(f"dp_halfspace.{module}"), name) != value(row["value"]):
-            wrong.append(row["number"])
+            wrong.append(row["constant"])
     return wrong
+
+
+# Modules all of whose single numbers are defaults.
+COMPLETE = ("algorithms.engine.defaults", "algorithms.engine.class_counts")
+
+
+def unlisted_numbers(text: str) -> list[str]:
+    """Single numbers of these modules that no row of the page names."""
+    listed = {row["in the code"] for row in table(text, "numbers")}
+    unlisted = []
+    for module in COMPLETE:
+        path = ROOT / "dp_halfspace" / f"{module.replace('.', '/')}.py"
+        names = re.findall(r"^([A-Z_]+) = \d", path.read_text(), re.MULTILINE)
+        unlisted += [name for name in names if f"{module}.{name}" not in listed]
+    return unlisted
 
 
 def test_constants_on_the_page_are_those_of_the_code():
     assert [row["data"] for row in table(DEFAULTS, "engine")] == list(SHAPES)
     assert wrong_settings(DEFAULTS) == []
     assert wrong_numbers(DEFAULTS) == []
+    assert unlisted_numbers(DEFAULTS) == []
 
 
 @pytest.mark.parametrize(
@@ -261,7 +277,13 @@ def test_a_constant_that_the_code_does_not_have_is_seen(here, there, wrong):
 
 def test_a_number_that_the_code_does_not_have_is_seen():
     assert wrong_numbers(DEFAULTS.replace("| `1500` |", "| `1000` |")) == [
-        "directions instead of an objective below this n epsilon"
+        "pure DP: directions instead of an objective below this $n\\epsilon$"
+    ]
+
+
+def test_a_constant_without_a_row_is_seen():
+    assert unlisted_numbers(DEFAULTS.replace("defaults._HALF_STEP`", "defaults._HALF`")) == [
+        "_HALF_STEP"
     ]
 
 
@@ -328,6 +350,16 @@ OLD_WORDS_OF_PAGES = {
     r"\btally\b": "histogram",
     r"\bon the safe side of\b|\btaken at their word\b": "bounded by, calibrated",
     r"\bstood for by\b": "simulated by",
+    r"\bbeside\b": "compared with, next to",
+    r"\bwhoever\b": "anyone who",
+    r"\bbut for\b": "except for, except with probability",
+    r"\bin the place of\b": "instead of",
+    r"\btruth values?\b": "boolean",
+    r"\bstored text\b": "converted text",
+    r"\bshared tables?\b": "real tables",
+    r"\bsafe side\b": "conservatively",
+    r"\bthe engine\b": "the gradient steps",
+    r"\bbehind (?:the|its|a private) (?:map|preconditioner)\b": "after",
 }
 # Where a reader starts: nothing that only the glossary, or only the proofs, explain.
 FIRST_PAGES = [page for page in PAGES if page.parent.name in ("guide", "tutorials", "estimators")]
@@ -342,10 +374,8 @@ WORDS_OF_FIRST_PAGES = {
     r"\bdirections?\b(?! of writing)": "hyperplanes, coefficients, principal components",
     r"\bhalfspaces?\b": "linear boundary",
     r"\btilt(?:s|ed)?\b": "emphasises badly predicted records",
-    r"\bbeside\b": "compared with, next to",
-    r"\bwhoever\b": "anyone who",
-    r"\bbut for\b": "except for",
-    r"\bin the place of\b": "instead of",
+    r"\blearnt (?:column )?scales\b": "estimated column scales",
+    r"\bmade[- ]up\b": "synthetic, simulated",
     r"\bcoins?\b": "random guessing, chance level",
     r"\btells? of\b": "reveals",
 }
@@ -445,7 +475,7 @@ def test_proofs_say_what_they_claim_for_whom_and_where(name):
 
 
 def dangling_references(text: str) -> list[str]:
-    """References to sections and claims of proofs that are not there."""
+    """References to sections and claims of proofs, and to other pages, that are not there."""
     flat = re.sub(r"\s*\n\s*#?\s*", " ", text)
     number = r"\d+(?:\.\d+)?a?"
     kinds = rf"sections?|{KINDS_OF_CLAIMS}|Lemmas|Theorems"
@@ -460,7 +490,8 @@ def dangling_references(text: str) -> list[str]:
                 if page in PROOFS and not re.search(heading, PROOFS[page], re.MULTILINE):
                     found.append(f"{page}, {kind} {one}")
     found += [page for page in re.findall(r"proofs/([a-z_]+\.md)", flat) if page not in PROOFS]
-    return found
+    cited = re.findall(r"docs/((?!proofs/)[a-z_/]+\.md)", flat)
+    return found + [page for page in cited if not (ROOT / "docs" / page).exists()]
 
 
 def test_references_to_proofs_are_there():
@@ -476,6 +507,7 @@ def test_a_proof_without_a_head_and_a_dangling_reference_are_seen():
     text = "Proof: ``docs/proofs/rare.md``, sections 1 and 9; ``persons.md``, Lemmas 1 and 8.\n"
     assert dangling_references(text) == ["rare.md, section 9", "persons.md, Lemma 8"]
     assert dangling_references("``docs/proofs/absent.md``") == ["absent.md"]
+    assert dangling_references("``docs/defaults/absent.md``") == ["defaults/absent.md"]
 
 
 def wrong_see_also(docstring: str) -> list[str]:

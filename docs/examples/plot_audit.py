@@ -2,7 +2,8 @@
 A black-box audit
 =================
 
-Noisy scores of many fits to two neighbouring tables: their distance is a lower bound on epsilon.
+Many fits to a table and to its neighbour, which differs in one label. The better their outcomes can
+be told apart, the larger is the lower bound on what the fits reveal.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 Ten fits cost less than ten times one
 =====================================
 
-A ledger composes Gaussian releases exactly. Adding up epsilons is valid but wasteful.
+A ledger composes releases with Gaussian noise exactly. The sum of their epsilons is a valid
+bound, too, but a larger one.
 """
 
 import matplotlib.pyplot as plt

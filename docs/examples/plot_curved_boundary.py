@@ -2,7 +2,7 @@
 A boundary that is not a line
 =============================
 
-Random features of a kernel, with the noise of the linear classifier.
+A linear private classifier on random Fourier features, which approximate a Gaussian kernel.
 """
 
 import matplotlib.pyplot as plt

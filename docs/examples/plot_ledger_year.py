@@ -2,7 +2,8 @@
 A ledger over a year
 ====================
 
-A model and a score every month, all charged to one total budget, which the ledger never exceeds.
+A model and a score every month are charged to one total budget. The ledger refuses the release that
+would exceed it.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,7 @@ for month in range(1, 13):
         break
     spent.append(ledger.spent())
 plt.step(range(1, len(spent) + 1), spent, where="post", marker="o", label="spent")
-plt.axhline(3, color="black", ls="--", label="cap")
+plt.axhline(3, color="black", ls="--", label="total budget")
 plt.xlabel("month")
 plt.ylabel("epsilon")
 plt.legend()

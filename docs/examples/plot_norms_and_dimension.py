@@ -2,10 +2,11 @@
 Why norms are bounded and dimensions reduced
 ============================================
 
-Two examples of Bassily, Mohri and Suresh (2022). Left, their Figures 1 and 3: the mean hinge loss
-on a line, with a share of outliers, is least at a weight of one over the margin, while every
-positive weight makes the same errors. Right, their Lemma G.1: an exponential mechanism over
-directions of the cube finds the right one only once records grow with the dimension.
+Two examples of Bassily, Mohri and Suresh (2022). Left (their Figures 1 and 3): records with one
+column, of which a few are outliers. Every positive weight makes the same errors, but the mean
+hinge loss is smallest at the weight one over the margin. Right (their Lemma G.1): an exponential
+mechanism chooses among hyperplanes by their number of errors. The more columns there are, the
+more records it needs to choose the right one.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +25,8 @@ left.set_xlabel("weight")
 left.legend()
 
 # %%
-# The first coordinate is the label. Every wrong direction has the opposite first coordinate; there
-# are as many as a code of rate one in the dimension would have, here up to 4,096.
+# All coordinates are 1 or -1, and the first one is the label. A wrong hyperplane has a normal
+# vector whose first coordinate is -1; there are up to 4,096 of them.
 rng = np.random.default_rng(0)
 epsilon, sizes = 1.0, np.array([5, 10, 20, 40, 80, 160])
 for d in (5, 9, 13):
@@ -40,6 +41,6 @@ for d in (5, 9, 13):
     right.plot(sizes, probabilities, marker="o", label=f"{d} columns")
 right.set_xscale("log")
 right.set_xlabel("records")
-right.set_ylabel("probability of the right direction")
+right.set_ylabel("probability of the right hyperplane")
 right.legend()
 plt.show()

@@ -2,8 +2,8 @@
 Planning before anything is spent
 =================================
 
-The accuracy to expect from public numbers alone: rows, columns, classes, and the accuracy without
-privacy that is known from the literature.
+The accuracy to expect, computed from public numbers alone: rows, columns, classes, and an accuracy
+without privacy that is known, for example from a publication.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 Rare outcomes
 =============
 
-One record in twenty is positive. Accuracy says nothing then; the area under the ROC curve does.
+If one record in twenty is positive, a model that never predicts it has an accuracy of .95. The
+area under the ROC curve shows how well a model ranks the records.
 """
 
 import matplotlib.pyplot as plt

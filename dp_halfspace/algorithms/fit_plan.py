@@ -1,9 +1,10 @@
-"""What every fit is: a plan of public numbers, that is charged, and only then run.
+"""Every fit is a plan of public numbers that is charged before it is run.
 
-An estimator turns `PublicFacts` and a budget into a `FitPlan`. Its events are what a run releases,
-fixed before any row is read; a run may read the rows, and what it returns is a function of what was
-released. A `LinearPrior` is a public model that a fit may fall back to; its answer for a record is
-a function of that record and of public or released numbers (``docs/proofs/prior.md``).
+An estimator turns `PublicFacts` and a budget into a `FitPlan`. The events of the plan are what a
+run releases, and they are fixed before any row is read. A run reads the rows, and what it returns
+is a function of what was released. A `LinearPrior` is a public model that a fit may return instead;
+its answer for a record is a function of that record and of public or released numbers
+(``docs/proofs/prior.md``).
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ LIMIT = "ranked_by_a_column_up_to"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearPrior:
-    """Public scores ``X @ coefficients.T + intercepts`` of columns as they were handed in.
+    """A public linear model: scores ``X @ coefficients.T + intercepts`` of columns as handed in.
 
-    Of two classes one row and one number; of more, one for each class. `fill` of shape
-    (n_features,) is what stands for a missing entry of each column, a public number, too.
+    For two classes `coefficients` have one row, for more classes one row for each class. The public
+    numbers `fill`, of shape (n_features,), replace missing entries.
     """
 
     coefficients: FloatArray
@@ -45,7 +46,7 @@ class LinearPrior:
     fill: FloatArray
 
     def over(self, data_norm: float) -> LinearPrior:
-        """Return the model of rows that were divided by a public number."""
+        """Return the model for rows that were divided by a public number."""
         return LinearPrior(self.coefficients * data_norm, self.intercepts, self.fill / data_norm)
 
     @property
@@ -58,9 +59,10 @@ class LinearPrior:
 def linear_classes(
     X: Any, coefficients: FloatArray, intercepts: FloatArray, fill: FloatArray
 ) -> NDArray[np.intp]:
-    """Return the class of every row; no bit depends on other rows, or on the place of a row.
+    """Return the class of every row, a function of this row alone to the last bit.
 
-    Products of an array are added column by column, each by one operation on the cells of a row.
+    For an array, products are added column by column, because the rounding errors of a matrix
+    product may depend on the place of a row.
     """
     if sparse.issparse(X):
         scores = np.asarray(X @ coefficients.T) + intercepts
@@ -75,7 +77,7 @@ def linear_classes(
 
 @dataclass(frozen=True, slots=True)
 class PublicFacts:
-    """All that planning a fit may know of a table.
+    """All facts about a table that planning a fit may use.
 
     Attributes
     ----------
@@ -84,19 +86,19 @@ class PublicFacts:
     n_classes : int
         Size of the public label set.
     class_weights : tuple of float
-        As stated, in the order of the classes.
+        Public weights of the classes, in the order of the classes.
     data_norm : float
         Scale of a row, infinite if there is none.
     is_scale_stated : bool
-        Whether `data_norm` was stated: then longer rows may be scaled down to it.
+        Whether `data_norm` was stated; longer rows may be scaled down to it then.
     in_column_scales : bool
         Whether the run will be given rows in learnt column scales.
     is_single : bool
-        Whether rows are read in float32: dense ones that are stored so and whose scale is stated,
-        and copies in learnt column scales. The scales of rows and intercept are in its reach then,
-        and rows are no part of a person.
+        Whether rows are read in float32: dense rows that are stored in float32 and whose scale is
+        stated, and copies in learnt column scales; both only if the scales of rows and intercept
+        are in the range of float32 and each record is one row.
     copies_are_single : bool
-        Whether copies in learnt column scales would be read so.
+        Whether copies in learnt column scales would be read in float32.
     balances_classes : bool
         Whether noisy counts are to balance the classes; then `class_weights` are ones.
     has_weights : bool
@@ -131,7 +133,7 @@ class PublicFacts:
     is_table: bool = False
 
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
-        """Return the facts with other weights of the classes, which are released numbers."""
+        """Return the facts with released weights of the classes."""
         return replace(self, class_weights=tuple(weights.tolist()))
 
     @property
@@ -142,7 +144,7 @@ class PublicFacts:
         return self.n_classes == 2 and not (are_others or have_weights or self.prior is not None)
 
     def refuse_unsupported(self, takes: Collection[str]) -> None:
-        """Refuse chunks, people or weights where it is not proved that a plan may have them."""
+        """Refuse chunks, people or weights of records for which the plan has no proof."""
         if self.is_chunked and "chunks" not in takes:
             raise ValueError(
                 "rows in chunks are not supported with these parameters: "
@@ -163,14 +165,15 @@ class PublicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The released values of a run, for unscaled rows: post-processing may use them freely.
+    """The released values of a run; post-processing may use them freely.
 
-    `data_norm` is the norm to which rows are scaled down at prediction, infinite if they are not;
-    `scales` are those that `coefficients` are for, if any were learnt. `attributes` are further
-    fitted attributes by their names, `error_share` that of a selection for a small table.
-    `rarity` is what was released of the sizes of the classes, if they were counted, `population`
-    the weights of the classes that scores are for. `rarer_share` is the released share of the rarer
-    of two classes, where a selection followed the count.
+    `coefficients` are for rows as they were handed in, or in the column `scales` if these were
+    learnt. `data_norm` is the norm to which rows are scaled down at prediction, infinite if they
+    are not. `attributes` are further fitted attributes by name. `error_share` is the released share
+    of errors of a selection for a small table. `rarity` describes the released sizes of the
+    classes, if they were counted; `population` are the class weights that scores are for.
+    `rarer_share` is the released share of the rarer of two classes, if a selection followed the
+    count.
     """
 
     coefficients: FloatArray
@@ -185,7 +188,7 @@ class Fitted:
 
 
 class PublicPlan(Protocol):
-    """The statements of a plan before it is charged."""
+    """What a plan states before it is charged."""
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -199,15 +202,16 @@ class PublicPlan(Protocol):
 
 
 class FitPlan(PublicPlan, Protocol):
-    """All public numbers of one fit; its run may make the releases of its events only."""
+    """All public numbers of one fit; a run makes only the releases that its events describe."""
 
     @property
     def takes(self) -> frozenset[str]:
-        """The kinds of rows that a run accepts in addition to rows in memory, one for each person.
+        """The kinds of inputs that a run accepts, in addition to one row in memory for each record.
 
-        ``"chunks"`` if it asks for nothing but sums over rows; ``"groups"`` if a person with any
-        number of rows counts like a record (``persons.md``); ``"sample_weight"`` if weights of
-        records in [0, 1] leave all it costs as it is (``weights.md``).
+        ``"chunks"`` means that it reads nothing but sums over rows; ``"groups"``, that a person
+        with any number of rows counts like a record (``docs/proofs/persons.md``);
+        ``"sample_weight"``, that weights of records in [0, 1] do not change its cost
+        (``docs/proofs/weights.md``).
         """
         return frozenset()
 
@@ -223,7 +227,7 @@ class FitPlan(PublicPlan, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WrappedPlan(FitPlan):
-    """A fit that makes rows of a table and releases what the plan for these rows does."""
+    """A fit that transforms the rows and then runs another plan, with the events of that plan."""
 
     facts: PublicFacts
     plan: PublicPlan
@@ -254,8 +258,8 @@ def for_rows_as_given(
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients and intercepts for rows before scaling and projection: post-processing.
 
-    The rows were divided by `data_norm`; behind them stood `constant_column`, which is a multiple
-    of `intercept_scaling`, if there is an intercept.
+    The rows were divided by `data_norm`. With an intercept, their last entry was `constant_column`,
+    a multiple of `intercept_scaling`.
     """
     n_kept = released.shape[1] - (constant_column is not None)
     features = released[:, :n_kept]

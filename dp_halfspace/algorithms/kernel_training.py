@@ -1,4 +1,4 @@
-"""The ways in which PrivateKernelClassifier can fit, as plans of public numbers."""
+"""Plans of PrivateKernelClassifier: features of each row, and a linear fit of these features."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_r
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.rows.single_rows import single_feature_rows
 
-# The constant column for columns with features, relative to that for columns alone.
+# Value of the constant column for columns with features, relative to that for columns alone.
 _CONSTANT = 2.5
-# With so few features a preconditioner is a square matrix.
+# With at most this many features the preconditioner is a square matrix, which needs float64.
 _FEW_FEATURES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class KernelPlan(FitPlan):
-    """A linear fit of features of each row; `memory` bytes of them are kept.
+    """A linear fit of features of each row, of which up to `memory` bytes are kept.
 
-    The features are public, or `whitening` is the release that their frequencies follow. The record
-    shows `parameters`, too.
+    The feature map is public, unless `whitening` plans a release that its frequencies follow. The
+    record shows `parameters`, too.
     """
 
     training: LinearPlan | MarginPlan
@@ -80,7 +80,7 @@ class KernelPlan(FitPlan):
 
     @property
     def balances_classes(self) -> bool:
-        """Whether counts of its own balance the classes."""
+        """Whether the linear fit itself counts the classes in order to balance them."""
         return isinstance(self.training, LinearPlan) and self.training.balances_classes
 
     def with_class_weights(self, weights: FloatArray) -> KernelPlan:
@@ -89,7 +89,7 @@ class KernelPlan(FitPlan):
         return replace(self, training=self.training.with_class_weights(weights))
 
     def with_count(self, second: float) -> KernelPlan:
-        """Follow a number of records of the second class that was released before."""
+        """Return the plan for a number of records of the second class that was released before."""
         assert isinstance(self.training, LinearPlan)
         return replace(self, training=self.training.with_count(second))
 
@@ -127,7 +127,7 @@ class KernelPlan(FitPlan):
         )
 
     def _normalised_columns(self, data: TrainingData) -> Any:
-        """Return the columns and a constant of their size, as rows of norm one."""
+        """Return the columns and a constant of similar size, as rows of norm one."""
         assert isinstance(self.feature_map, AdditiveMap)
         scale = self.feature_map.entry_scale
         X = apply_to_chunks(numbers_of, data.X)
@@ -156,7 +156,7 @@ def is_linear(feature_map: FeatureMap) -> bool:
 def features_of(
     X: Any, data_norm: float, feature_map: FeatureMap, memory: int, people: People | None = None
 ) -> Any:
-    """Return features of rows; length scales of a kernel are relative to rows that were clipped."""
+    """Return the features of rows, which are scaled down first as the feature map requires."""
     longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
     how: dict[str, Any] = {"longest": longest, "people": people}
     if isinstance(X, Chunks):
@@ -165,7 +165,7 @@ def features_of(
 
 
 def makes_single(facts: PublicFacts, feature_map: FeatureMap) -> bool:
-    """Return whether features are made, and read, in float32: not few of them, in learnt scales."""
+    """Return whether features are computed in float32: many of them, in learnt column scales."""
     is_ours = isinstance(feature_map, AdditiveMap) and not feature_map.is_linear
     is_many = feature_map.n_components > _FEW_FEATURES
     return facts.in_column_scales and is_many and is_ours and facts.is_single
@@ -180,10 +180,10 @@ def plan_kernel_training(
     feature_map: FeatureMap,
     in_single: bool = False,
 ) -> LinearPlan:
-    """Plan one fit on features of `problem`, dense and without a projection, within a budget.
+    """Plan one fit on dense features, without a projection, within a budget.
 
-    Pure DP is that of a perturbed objective. The default steps make features in float32 if
-    `in_single`, unless some of their columns have no moment.
+    `problem` describes the features. Pure DP perturbs the objective. With `in_single` the default
+    steps compute features in float32, unless the preconditioner is that of the columns alone.
     """
     columns = feature_map if isinstance(feature_map, AdditiveMap) else None
     if columns is not None and not columns.is_linear and problem.intercept is not None:
@@ -198,14 +198,14 @@ def plan_kernel_training(
                 mu,
                 lead=columns.n_features_in,
                 behind=columns.relative_length,
-                # Encoded rows alone have a length of their own.
+                # Only the maps of encoded tables state a length of the columns.
                 is_table=columns.length is not None,
             )
             defaults = replace(defaults, n_curved=columns.n_features_in - columns.n_plain)
             in_single = in_single and defaults.lead is None
             problem = replace(problem, is_single=in_single, of_features=in_single)
         return gradient_training(problem, mu, defaults=defaults, counts_classes=True)
-    # Directions that favour few columns are made for columns that mean something.
+    # The search among directions favours those of few columns, which does not suit features.
     if budget.is_pure and solver == "noisy_gd":
         solver = "objective_perturbation"
     return plan_training(problem, solver, margin, budget)

@@ -1,4 +1,4 @@
-"""The ways in which AdaptiveMarginClassifier can fit, as plans of public numbers."""
+"""The choice among the training algorithms of AdaptiveMarginClassifier, by public numbers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from dp_halfspace.algorithms.engine.training import (
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
 
-# What few fits need is imported by the branch that plans it.
-
 
 def plan_training(
     problem: Problem, solver: str, margin: float | None, budget: Budget
 ) -> LinearPlan:
-    """Plan one fit within a budget; no margin is asked for where it is None.
+    """Plan one fit within a budget; a `margin` of None means that no margin is known.
 
-    Pure DP comes from a search among directions where that is the better one and neither a
-    margin nor a solver was asked for, else from a perturbed objective.
+    For pure DP, the default is a search among directions where it is more accurate, and otherwise
+    a perturbed objective. Each branch imports the algorithm that it plans, so that a fit loads no
+    other.
     """
     if budget.is_pure and solver in {"phased_prox", "noisy_sgd"}:
         raise ValueError(
@@ -65,7 +64,7 @@ def plan_training(
 
 
 def _plan_against_adversary(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
-    """Accelerated steps on rows that keep their lengths, against an adversary."""
+    """Plan accelerated steps against an adversary, on rows that keep their lengths."""
     defaults = engine_defaults(problem.n_samples, problem.n_columns(), problem.n_classes, mu)
     constant_column = problem.constant(defaults.constant_column)
     # The longest row has norm one, constant column included.

@@ -1,4 +1,4 @@
-"""Fits round other fits: in learnt column scales, and with classes balanced by noisy counts."""
+"""Plans around other plans: learnt column scales, and classes balanced by noisy counts."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
-# Fraction of the budget that scales and fit together must use.
-_LEAST_USED = 1.0 - 1e-4
-# Attempts to use so much.
-_AIMS = 12
-# Fraction of the budget that they aim at.
+# The first attempts to divide a budget between column scales and a fit aim at this fraction of it,
 _AIM = 1.0 - 3e-5
-# Factor by which the budget of the fit is lowered where its events cost more.
+# and accept no less than this fraction.
+_LEAST_USED = 1.0 - 1e-4
+# Number of attempts that aim.
+_AIMS = 12
+# Later attempts lower the budget of the fit by this factor until the events fit into the budget.
 _LOWER = 0.99
-# Most attempts of all.
+# Largest number of attempts.
 _TRIES = 300
 
 
@@ -46,8 +46,9 @@ _TRIES = 300
 class ScaledPlan(FitPlan):
     """Release the scales of the columns, then run the inner plan on rows in these scales.
 
-    Without `scales` columns are taken as they are, and a missing entry becomes zero. It takes what
-    the inner plan takes: scales are sums over rows, and read no weights.
+    If `scales` is None, columns keep their units, and a missing entry becomes zero. The plan takes
+    the inputs that the inner plan takes, since scales are sums over rows and read no weights of
+    records.
     """
 
     scales: ColumnScalesPlan | None
@@ -62,7 +63,7 @@ class ScaledPlan(FitPlan):
         return replace(self, inner=self.inner.with_count(second))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Learn the scales, and fit a copy of the rows in the precision that the plan counted."""
+        """Learn the scales, and fit a copy of the rows in the precision that was planned."""
         if self.scales is None:
             return self.inner.run(replace(data, X=_without_missing(data.X)), permit)
         scales = self.scales.run(data.X, permit, data.people)
@@ -83,7 +84,7 @@ def plan_scaled(
 ) -> ScaledPlan:
     """Divide a budget between the scales of the columns and a fit in these scales.
 
-    `plan` is that of the fit, a function of public facts and of its part of the budget.
+    `plan` plans the fit, a function of public facts and of its part of the budget.
     """
     n_features, epsilon, delta = facts.n_features, budget.epsilon, budget.delta
     paid = None
@@ -110,7 +111,7 @@ def plan_scaled(
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
             said = {**inner.public, "data_norm": None, "private_column_scales": True}
             return ScaledPlan(scales, inner, events, said, inner.takes)
-        # Only Gaussian parts compose exactly: others cost more or less than their mu says.
+        # Only Gaussian events add up exactly by their mu; others cost more or less together.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
     raise BudgetError(
@@ -120,10 +121,10 @@ def plan_scaled(
 
 
 class WeighedPlan(FitPlan, Protocol):
-    """A plan of which classes can weigh less than one for the same events."""
+    """A plan whose classes can have weights of at most one for the same events."""
 
     def with_class_weights(self, weights: FloatArray) -> WeighedPlan:
-        """Weigh the classes by numbers in [0, 1]: ``docs/proofs/rare.md``, section 3."""
+        """Weigh the classes by numbers in [0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
         ...
 
 
@@ -131,7 +132,7 @@ class WeighedPlan(FitPlan, Protocol):
 class BalancedPlan(FitPlan):
     """Release counts of the classes, then run the inner plan with weights that balance them.
 
-    It takes what the inner plan takes: counts are sums over rows, of their weights.
+    The plan takes the inputs that the inner plan takes: counts are sums of weights over rows.
     """
 
     counts: ClassCountPlan
@@ -142,7 +143,7 @@ class BalancedPlan(FitPlan):
     is_single: bool
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Count, weigh and fit."""
+        """Count the classes, weigh them and run the inner plan."""
         counts, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
         weights = balanced_weights(counts, noise_deviation(self.counts.noise), total)
         return self.inner.with_class_weights(weights).run(data, permit)
@@ -151,10 +152,10 @@ class BalancedPlan(FitPlan):
 def plan_balanced(
     plan: Callable[[PublicFacts, Budget], Any], facts: PublicFacts, budget: Budget
 ) -> FitPlan:
-    """Divide a budget between counts of the classes and a fit that is weighed by them.
+    """Divide a budget between counts of the classes and a fit with weights that follow from them.
 
-    `plan` is that of the fit, a function of public facts and of its part of the budget; plans
-    that count the classes themselves get all of it.
+    `plan` plans the fit, a function of public facts and of its part of the budget. A plan that
+    counts the classes itself gets the whole budget.
     """
     if budget.is_pure:
         raise ValueError(
@@ -177,7 +178,7 @@ def plan_balanced(
         if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
             said = {**inner.public, "private_class_counts": True}
             return BalancedPlan(counts, inner, events, said, inner.takes, inner.is_single)
-        # Only Gaussian parts compose exactly: others cost more than their mu says.
+        # Only Gaussian events add up exactly by their mu; others cost more together.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(
         f"epsilon={budget.epsilon:g} is too small for both class counts and a model: "

@@ -23,7 +23,7 @@ from joblib import hash as pickled
 
 # Flag of a class that was defined in Python.
 _HEAP_TYPE = 1 << 9
-# Attributes of a class that Python itself maintains; they are no state of a fit.
+# Attributes of a class that Python itself maintains; they are not a state of a fit.
 _OF_PYTHON = {"__dict__", "__weakref__", "_abc_impl"}
 
 
@@ -59,7 +59,7 @@ def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
 
 
 def _holds_more(kind: type) -> bool:
-    """Whether values of a type have state besides attributes, in C code."""
+    """Return whether values of a type have state in C code, in addition to attributes."""
     offsets = kind.__dictoffset__, kind.__weakrefoffset__
     pointers = sum(1 for _ in _slots(kind)) + sum(offset > 0 for offset in offsets)
     return kind.__basicsize__ > object.__basicsize__ + pointers * struct.calcsize("P")

@@ -5,9 +5,8 @@ instead of its own. The two fits may then differ in the exact values before nois
 sensitivity that was charged, and in nothing else: neither in their models nor in their printed
 output.
 
-The audit has an independent implementation of what it checks for every mechanism: the largest
-distance of two values, the size of the noise, and the total cost of all releases. It does not use
-the accounting of `privacy`, so that it can detect mistakes there.
+What is checked for every mechanism is implemented in `mechanism_checks`, independently of the
+accounting of `privacy`, so that mistakes there are detected.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import math
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -24,11 +23,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, root
-from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
+from scipy.optimize import root
 
 from dp_halfspace._params import checked_size
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.audit._visible import (
     attributes,
     digest_class_attributes,
@@ -36,17 +33,22 @@ from dp_halfspace.audit._visible import (
     watch_streams,
 )
 from dp_halfspace.audit.black_box import clone_without_ledgers
+from dp_halfspace.audit.mechanism_checks import (
+    LINEAR_TERMS,
+    delta_at,
+    distance,
+    epsilon_of,
+    lists_of,
+    noise_level,
+    terms_of,
+    utilities,
+)
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
-    GeneralizedChoice,
-    ParallelChoice,
-    TalliedChoice,
-    TalliedChoices,
 )
 from dp_halfspace.privacy.interception import Answer, intercept_releases
 from dp_halfspace.privacy.mechanisms import (
-    ExponentialChoice,
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
@@ -77,12 +79,10 @@ _DISTORTIONS = (
     Distortion(-30.0, 1.0),
     Distortion(0.0, 0.0),
 )
-# Probability with which noise of the right size is judged too small.
+# Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
 # Accepted relative difference between two methods of composition.
 _COMPOSITION_SLACK = 1e-6
-# Smallest probability that is computed as one minus another.
-_LEAST_COMPLEMENT = 1e-9
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
@@ -90,9 +90,9 @@ _COST_OF_STOPPED_RUNS = 3.0
 _KEY_BYTES = 32
 # Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
-# Largest relative gap of two minimisers at which they are taken for the same.
+# Largest relative difference of two minimisers that count as equal.
 _SOLVED = 1e-6
-# Fits of the slower search for a linear term, at most; 400 were observed.
+# Most fits of the slower search for a linear term; 400 were observed.
 _MOST_FITS = 500
 # Relative error of the linear terms that are solved for; 1e-11 was observed.
 _SOLVER_ERROR = 1e-8
@@ -603,221 +603,3 @@ def _distort(
             return np.array([chosen, distortion.of_value * value[chosen] + noise])
     rows = lists_of(mechanism, utilities(mechanism, value))
     return np.array([number % len(row) for row in rows], dtype=np.float64)
-
-
-Array: TypeAlias = NDArray[Any]
-# Weight, shift and mu of Gaussian privacy losses, whose mixture bounds the loss of all releases.
-Terms: TypeAlias = list[tuple[float, float, float]]
-# Larger values of epsilon are treated as infinite.
-_LARGEST_EPSILON = 1e9
-LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
-
-
-def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]:
-    """Return the distance of two values in the norm of a mechanism, and its limit."""
-    apart: Any
-    change = np.abs(np.subtract(first, second, dtype=np.float64))
-    match mechanism:
-        case GaussianNoise() | L2LaplaceNoise():
-            apart, most = np.linalg.norm(change), mechanism.sensitivity
-        case DiscreteLaplaceNoise():
-            apart, most = change.sum(), mechanism.sensitivity
-        case SampledGaussianNoise():
-            # The exact value is one row for each record.
-            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.sensitivity
-        case GaussianLinearTerm():
-            apart, most = np.linalg.norm(change), mechanism.change
-        case LaplaceLinearTerm():
-            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.change
-        case RandomizedResponse():
-            apart, most = np.count_nonzero(change), 1.0
-        case NoNoise():
-            apart, most = np.linalg.norm(change), math.inf
-        case ParallelChoice():
-            apart, most = change.max(axis=1).sum(), mechanism.sensitivity
-        case TalliedChoices():
-            # The bound is on the sum of costs, one from each list.
-            signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
-            highest, lowest = (sum(end(part) for part in signed) for end in (np.max, np.min))
-            apart, most = max(highest, -lowest), 1.0
-        case _:
-            apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
-            most = getattr(mechanism, "sensitivity", 1.0)
-    return float(apart), float(most)
-
-
-def utilities(choice: Any, value: Array) -> Array:
-    """Return the utilities of an exponential mechanism; larger is better."""
-    match choice:
-        case ExponentialChoice() | ParallelChoice():
-            return value
-        case TalliedChoice() | TalliedChoices() | CountedChoice():
-            return -value.astype(np.float64)
-        case GeneralizedChoice():
-            return -choice.normalise_costs(value)
-    raise TypeError(f"{type(choice).__name__} is not a mechanism that an audit knows")
-
-
-def lists_of(choice: Any, utilities: Array) -> list[Array]:
-    """Return the utilities of each list of candidates; one number is released for each list."""
-    if isinstance(choice, TalliedChoices):
-        return choice.parts(utilities)
-    return list(np.atleast_2d(utilities))
-
-
-def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
-    """Return the probability that correct noise is as small as that of this release.
-
-    Squares of Gaussian noise and norms of Laplace noise add up to a chi-square variable for each
-    kind of mechanism. For discrete noise, and for a step on a secret record, a likelihood ratio
-    against half of the noise is used, whose mean is one.
-    """
-    sums: dict[type, tuple[float, int]] = {}
-    log_ratio = 0.0
-    for mechanism, value, released in releases:
-        added = 0.0, 0
-        noise = released - value if np.shape(released) == np.shape(value) else released
-        match mechanism:
-            case NoNoise():
-                continue
-            case GaussianNoise() | GaussianLinearTerm():
-                added = float(np.sum(np.square(noise / mechanism.sigma))), np.size(value)
-            case SampledGaussianNoise():
-                gaps = np.square((released - value) / mechanism.sigma).sum(axis=1)
-                log_ratio += np.size(released) * math.log(2.0)
-                log_ratio += float(logsumexp(-2.0 * gaps) - logsumexp(-0.5 * gaps))
-            case L2LaplaceNoise() | LaplaceLinearTerm():
-                blocks = (
-                    noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
-                )
-                lengths = float(np.linalg.norm(blocks, axis=1).sum()) / mechanism.scale
-                added = 2.0 * lengths, 2 * np.size(value)
-            case DiscreteLaplaceNoise():
-                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
-                more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
-                log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
-            case RandomizedResponse():
-                log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
-            case CountedChoice():
-                log_ratio += _counted_ratio(mechanism, value, released)
-            case _:
-                rate = mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0))
-                exponents = utilities(mechanism, value) * float(rate)
-                for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
-                    log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
-        square, freedom = sums.get(type(mechanism), (0.0, 0))
-        sums[type(mechanism)] = square + added[0], freedom + added[1]
-    small = [float(chdtr(freedom, square)) for square, freedom in sums.values() if freedom]
-    return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
-
-
-def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> float:
-    """Return the log likelihood ratio of a choice and a count against twice the epsilon."""
-    chosen = int(released[0])
-    rates = np.array([float(rate) for rate in mechanism.rates])
-    exponents = utilities(mechanism, value) * mechanism.choice_epsilon / 2.0
-    ratio = exponents[chosen] + logsumexp(exponents) - logsumexp(2.0 * exponents)
-    noise = released[1] - float(value[chosen])
-    sums = [-math.log(-np.expm1(-k * rates.sum())) for k in (1.0, 2.0)]
-    parts = [np.log(-np.expm1(-k * rates)).sum() for k in (1.0, 2.0)]
-    more = (parts[1] + sums[1]) - (parts[0] + sums[0])
-    return float(ratio + more - rates[int(noise > 0)] * abs(noise))
-
-
-def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> float:
-    """Return the log likelihood ratio of responses against twice the epsilon."""
-    honest, planted = response, RandomizedResponse(response.n_classes, 2.0 * response.epsilon)
-    kept = math.log(planted.keep_probability / honest.keep_probability)
-    # The odds of a change are used, which avoids cancellation.
-    fewer = kept - honest.epsilon
-    return (n - changed) * kept + changed * fewer
-
-
-def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], float]:
-    """Return a Gaussian term, the other losses with their probabilities, and their largest sum.
-
-    The privacy loss of a choice or of a perturbed objective has no simple distribution. It is
-    replaced for a choice by that of randomized response with half of its range; for an objective by
-    that of a response with the ratio of its Jacobians, together with Gaussian noise for its longest
-    vertex; and for a step on a secret record by that of Gaussian noise with the same total
-    variation. The guarantee of the mechanism allows each of these losses, so a correct release
-    never costs more than its charge.
-    """
-    squares = largest = 0.0
-    losses = {0.0: 1.0}
-    for mechanism in mechanisms:
-        bound = 0.0
-        match mechanism:
-            case NoNoise():
-                return [(1.0, math.inf, 0.0)], losses, math.inf
-            case GaussianNoise():
-                squares += (mechanism.sensitivity / mechanism.sigma) ** 2
-            case SampledGaussianNoise():
-                apart = 2.0 * ndtr(0.5 * mechanism.sensitivity / mechanism.sigma) - 1.0
-                squares += 2.0 * math.pi * (float(apart) / mechanism.n_records) ** 2
-            case GaussianLinearTerm():
-                longest = max(length for _, length in mechanism.vertices)
-                squares += (longest * mechanism.change / mechanism.sigma) ** 2
-                bound = mechanism.log_ratio
-            case L2LaplaceNoise():
-                bound = mechanism.sensitivity / mechanism.scale
-            case LaplaceLinearTerm():
-                bound = mechanism.change / mechanism.scale + mechanism.log_ratio
-            case DiscreteLaplaceNoise():
-                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
-                bound = mechanism.sensitivity * rate
-            case RandomizedResponse():
-                keep, bound = mechanism.keep_probability, mechanism.epsilon
-                if 1.0 - keep > _LEAST_COMPLEMENT:
-                    bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
-            case CountedChoice():
-                # The change of both releases by one cost that changes by one, and that of the
-                # choice by all other costs.
-                below, above = map(float, mechanism.rates)
-                own = mechanism.choice_epsilon / 2.0
-                bound = own + max(own + below, above - own)
-            case _:
-                largest += mechanism.epsilon / 2.0
-                bound = mechanism.epsilon / 2.0
-        largest += bound
-        losses = _with_response(losses, bound) if bound else losses
-    return [(1.0, 0.0, math.sqrt(squares))], losses, largest
-
-
-def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:
-    """Add the privacy loss of a randomized response."""
-    up = 1.0 / (1.0 + math.exp(-bound))
-    found: dict[float, float] = {}
-    for loss, probability in losses.items():
-        for step, part in ((bound, up), (-bound, 1.0 - up)):
-            key = round(loss + step, 12)
-            found[key] = found.get(key, 0.0) + part * probability
-    return found
-
-
-def delta_at(terms: Terms, losses: dict[float, float], epsilon: float) -> float:
-    """Return the hockey-stick divergence at `epsilon`."""
-    total = 0.0
-    for weight, shift, mu in terms:
-        e = epsilon - shift - np.array(list(losses))
-        if mu == 0.0:
-            parts = -np.expm1(np.minimum(e, 0.0))
-        else:
-            parts = ndtr(mu / 2 - e / mu) - np.exp(e + log_ndtr(-mu / 2 - e / mu))
-        total += weight * float(parts @ np.array(list(losses.values())))
-    return total
-
-
-def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
-    """Return the total epsilon of releases at `delta`."""
-    terms, losses, largest = terms_of(mechanisms)
-    if delta == 0.0:
-        return largest if all(mu == 0.0 for _, _, mu in terms) else math.inf
-    if delta_at(terms, losses, 0.0) <= delta:
-        return 0.0
-    high = 1.0
-    while delta_at(terms, losses, high) > delta:
-        high *= 2.0
-        if high > _LARGEST_EPSILON:
-            return math.inf
-    return float(brentq(lambda at: delta_at(terms, losses, at) - delta, 0.0, high, xtol=1e-12))

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 # Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
 # depend on it.
 _SMOOTHING = 1e-3
-# Fraction of the last steps whose iterates are averaged, None for that of the algorithm.
+# For each `iterate`, the fraction of the last steps whose iterates are averaged; None for that of
+# the algorithm.
 _TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
-# With these values of the parameters, public sizes decide how a small table is fitted.
+# Values of the parameters with which a small table is fitted by a selection from a list.
 _OF_SMALL_TABLES = {
     "margin": "auto",
     "solver": "auto",
@@ -261,18 +262,18 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return twin
 
     @property
-    def _is_open(self) -> bool:
-        """Whether public sizes may decide how a table is fitted."""
-        is_open = True
-        for name, value in _OF_SMALL_TABLES.items():
-            # An array never equals a default.
-            given = getattr(self, name)
-            is_open = is_open and isinstance(given, type(value) | int) and given == value
-        return is_open
+    def _has_defaults(self) -> bool:
+        """Whether all parameters that shape the model are defaults, so that sizes may decide."""
+        # An array never equals a default.
+        return all(
+            isinstance(given := getattr(self, name), type(default) | int) and given == default
+            for name, default in _OF_SMALL_TABLES.items()
+        )
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         plan: FitPlan | None = None
-        if self._is_open and not facts.balances_classes:
+        # A selection may replace a fit only then.
+        if self._has_defaults and not facts.balances_classes:
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
@@ -283,7 +284,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         """Return the share of a class up to which a column ranks it, if any; by what is public."""
         from dp_halfspace.algorithms.engine.defaults import linear_rare_limit  # noqa: PLC0415
 
-        if budget.is_pure or not (self._is_open and facts.may_rank_by_a_column):
+        if budget.is_pure or not (self._has_defaults and facts.may_rank_by_a_column):
             return None
         sizes, is_stated = (facts.n_privacy_units, facts.n_features), facts.is_scale_stated
         return linear_rare_limit(*sizes, budget.epsilon, budget.mu, is_scale_stated=is_stated)
@@ -319,15 +320,15 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         return plan_rare_fit(budget, limit, ranking=ranking, steps=steps)
 
-    def _judged_as(
+    def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Kind | None] | None:
         from dp_halfspace.algorithms.engine.outlook import Linear  # noqa: PLC0415
         from dp_halfspace.algorithms.fit_plan import LIMIT  # noqa: PLC0415
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
 
-        judged = super()._judged_as(n_samples, data)
-        if judged is None:
+        found = super()._outlook_facts(n_samples, data)
+        if found is None:
             return None
         if data is None:
             limit = dict(self.privacy_.public).get(LIMIT)
@@ -335,7 +336,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             facts = self._facts(data)
             budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, n_samples))
             limit = self._column_limit(facts, budget)
-        return (*judged[:2], Linear(column_limit=limit or 0.0))
+        return (*found[:2], Linear(column_limit=limit or 0.0))
 
     @property
     def _column_that_ranks(self) -> str | None:

@@ -201,7 +201,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         }
         return replace(plan, parameters={**plan.parameters, **parameters})
 
-    def _judged_as(
+    def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Kind | None] | None:
         share = self._positive_share(n_samples)

@@ -77,11 +77,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
-    # Whether a fit releases the share of the rarer of two classes; the share that the last fit has
-    # counted, and the resulting warning about its ranking.
+    # Whether a fit releases the share of the rarer of two classes. If so, the share that the last
+    # fit released, and the warning about the ranking of this class, empty if it can be ranked.
     _releases_rarity: ClassVar[bool] = False
     _rarer_share = cast("float | None", None)
-    _said_of_rarer = ""
+    _rarity_warning = ""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -133,24 +133,28 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         data = self._validate(X, y, groups)
         if sample_weight is not None:
             data = with_sample_weight(data, sample_weight)
+        # Plan: every number that privacy rests on follows from public facts.
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
         is_counted = self._releases_rarity or LIMIT in dict(record.public)
-        is_said = self._warn_of_a_poor_outlook(data, rarity_is_released_later=is_counted)
+        has_warned = self._warn_of_a_poor_outlook(data, rarity_is_released_later=is_counted)
+        # Pay: the ledger is charged before any noise is drawn.
         ledger = opened_ledger(self.ledger, type(self).__name__)
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
         permit = authorise(record, noise_source(self.random_state), ledger)
+        # Run: make the releases, and map the coefficients back to the units of X.
         fitted = plan.run(data, permit)
+        # Record: set all fitted attributes at once.
         self._set_fitted(fitted, data, record)
         if self.verbose:
             print(f"{type(self).__name__} has charged and released it")
         if is_counted:
-            self._rarer_share, self._said_of_rarer = self._count_rarer(fitted, data, record)
-            if self._said_of_rarer and not is_said:
-                warn_caller(self._said_of_rarer)
+            self._rarer_share, self._rarity_warning = self._describe_rarer(fitted, data, record)
+            if self._rarity_warning and not has_warned:
+                warn_caller(self._rarity_warning)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -247,7 +251,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_caller(str(outlook))
         return True
 
-    def _count_rarer(
+    def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
     ) -> tuple[float | None, str]:
         """Return the share of the rarer of two classes, if it was counted, and a warning.
@@ -303,13 +307,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         # not stated.
         tells_rows = self.classes is None and data.people is not None
         n_samples = data.n_privacy_units
-        judged = None if tells_rows else self._judged_as(n_samples, data)
-        if judged is None:
+        facts = None if tells_rows else self._outlook_facts(n_samples, data)
+        if facts is None:
             return None
         from dp_halfspace.algorithms.engine.outlook import outlook_of  # noqa: PLC0415
 
         delta = resolved_delta(self.delta, n_samples)
-        n_features, is_stated, kind = judged
+        n_features, is_stated, kind = facts
         if share is not None and kind is not None:
             kind = replace(kind, share=share)
         sizes = (n_samples, n_features, len(data.classes))
@@ -317,7 +321,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         unit = "records" if data.people is None else "persons"
         return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
 
-    def _judged_as(
+    def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Kind | None] | None:
         """Return the public facts that an outlook needs, None if there is no outlook.
@@ -406,9 +410,12 @@ class PrivateLinearClassifier(PrivateClassifier):
 
             prior = read_prior(self.prior, data)
         X, norm = data.X, self.data_norm
-        scales = (1.0 if norm is None else float(norm), float(self.intercept_scaling))
-        in_reach = data.people is None and all(2.0**-20 <= each <= 2.0**20 for each in scales)
-        is_stored_so = isinstance(X, np.ndarray) and X.dtype == np.float32
+        data_norm, scaling = 1.0 if norm is None else float(norm), float(self.intercept_scaling)
+        # Rows can be read in float32 if each is a record, and if scales are in its range:
+        # docs/proofs/certificate.md, section 9.
+        in_range = all(2.0**-20 <= each <= 2.0**20 for each in (data_norm, scaling))
+        can_be_single = in_range and data.people is None
+        is_float32 = isinstance(X, np.ndarray) and X.dtype == np.float32
         balances_classes = self._can_balance_classes and isinstance(self.class_weight, str)
         weights = None if balances_classes else self.class_weight
         return PublicFacts(
@@ -416,19 +423,19 @@ class PrivateLinearClassifier(PrivateClassifier):
             n_features=X.shape[1],
             n_classes=len(data.classes),
             class_weights=tuple(label_weights(weights, data.classes).tolist()),
-            data_norm=scales[0],
+            data_norm=data_norm,
             is_scale_stated=norm is not None,
             is_sparse=sparse.issparse(X),
             is_chunked=isinstance(X, Chunks),
-            is_single=is_stored_so and norm is not None and in_reach,
-            copies_are_single=in_reach,
+            is_single=is_float32 and norm is not None and can_be_single,
+            copies_are_single=can_be_single,
             has_people=data.people is not None,
             balances_classes=balances_classes,
             has_weights=data.weights is not None,
             prior=prior,
         )
 
-    def _judged_as(
+    def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Kind | None] | None:
         # A fit that may keep a public model can be better than the curves of an outlook predict.
@@ -443,12 +450,12 @@ class PrivateLinearClassifier(PrivateClassifier):
         facts = self._facts(data)
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
-        plan = self._special_plan(facts, budget)
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
-        if plan is None and not self._learns_scales_of(facts, budget):
-            plan = plan_fit(facts, budget)
-        elif plan is None:
+        plan = self._special_plan(facts, budget)
+        if plan is None and self._learns_scales_of(facts, budget):
             plan = self._plan_scaled(plan_fit, facts, budget)
+        elif plan is None:
+            plan = plan_fit(facts, budget)
         facts.refuse_unsupported(plan.takes)
         return plan
 

@@ -442,7 +442,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         )
         return _LabelFit(facts, plan, self.mechanism, features, rows)
 
-    def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
+    def _outlook_facts(self, n_samples: int, data: TrainingData | None = None) -> None:
         """Return None: there is no outlook for this class."""
 
     @property

@@ -241,7 +241,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             hidden = np.tanh(hidden @ coef.T + intercept)
         return np.asarray(hidden @ self.coef_.T)
 
-    def _judged_as(self, n_samples: int, data: TrainingData | None = None) -> None:
+    def _outlook_facts(self, n_samples: int, data: TrainingData | None = None) -> None:
         """Return None: there is no outlook for this class."""
 
     @property

@@ -443,7 +443,7 @@ class PrivateTableClassifier(PrivateClassifier):
         checked = (data.X, data.class_indices, data.classes, data.feature_names, data.people)
         return _EncodedTable(*checked, encoding=encoding, stated_classes=classes)
 
-    def _judged_as(
+    def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Kind | None] | None:
         """Count columns before encoding: the codes of one column are one fact of a record."""

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from dp_halfspace._pipelines import PipelineFinding as PipelineFinding
     from dp_halfspace._pipelines import check_pipeline as check_pipeline
     from dp_halfspace.algorithms.engine.outlook import Outlook as Outlook
+    from dp_halfspace.inspection.accuracy_display import AccuracyPanel as AccuracyPanel
+    from dp_halfspace.inspection.accuracy_display import (
+        EpsilonAccuracyDisplay as EpsilonAccuracyDisplay,
+    )
     from dp_halfspace.inspection.accuracy_plan import AccuracyPlan as AccuracyPlan
     from dp_halfspace.inspection.accuracy_plan import outlook as outlook
     from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
@@ -22,11 +26,9 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.coefficients import UnitFinding as UnitFinding
     from dp_halfspace.inspection.coefficients import check_units as check_units
     from dp_halfspace.inspection.coefficients import natural_coefficients as natural_coefficients
-    from dp_halfspace.inspection.displays import AccuracyPanel as AccuracyPanel
-    from dp_halfspace.inspection.displays import AdditiveDisplay as AdditiveDisplay
-    from dp_halfspace.inspection.displays import ColumnEffect as ColumnEffect
-    from dp_halfspace.inspection.displays import EpsilonAccuracyDisplay as EpsilonAccuracyDisplay
-    from dp_halfspace.inspection.displays import TableEffectsDisplay as TableEffectsDisplay
+    from dp_halfspace.inspection.effect_displays import AdditiveDisplay as AdditiveDisplay
+    from dp_halfspace.inspection.effect_displays import ColumnEffect as ColumnEffect
+    from dp_halfspace.inspection.effect_displays import TableEffectsDisplay as TableEffectsDisplay
     from dp_halfspace.inspection.onnx_export import to_onnx as to_onnx
     from dp_halfspace.inspection.removal import RemovalCurve as RemovalCurve
     from dp_halfspace.inspection.removal import removal_curve as removal_curve
@@ -38,15 +40,15 @@ if TYPE_CHECKING:
         strongly_convex_excess_risk as strongly_convex_excess_risk,
     )
     from dp_halfspace.theory.margin_bound import margin_risk_bound as margin_risk_bound
-    from dp_halfspace.theory.margin_guarantees import ErrorLowerBound as ErrorLowerBound
-    from dp_halfspace.theory.margin_guarantees import (
+    from dp_halfspace.theory.pure_bounds import ErrorLowerBound as ErrorLowerBound
+    from dp_halfspace.theory.pure_bounds import (
         margin_sample_complexity as margin_sample_complexity,
     )
-    from dp_halfspace.theory.margin_guarantees import (
+    from dp_halfspace.theory.pure_bounds import (
         pure_error_lower_bound as pure_error_lower_bound,
     )
-    from dp_halfspace.theory.margin_guarantees import pure_lower_bound as pure_lower_bound
-    from dp_halfspace.theory.margin_guarantees import pure_risk_bound as pure_risk_bound
+    from dp_halfspace.theory.pure_bounds import pure_lower_bound as pure_lower_bound
+    from dp_halfspace.theory.pure_bounds import pure_risk_bound as pure_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
     from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
 __getattr__, __dir__ = lazy_names(__name__, __file__)

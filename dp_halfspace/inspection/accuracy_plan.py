@@ -24,7 +24,7 @@ from dp_halfspace.algorithms.engine.defaults import small_table_rule
 from dp_halfspace.algorithms.engine.outlook import LARGEST_EPSILON, Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
+from dp_halfspace.inspection.accuracy_display import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # far from the boundary and a few are not. The j-th direction of a table has variance 1/j, and class
 # means differ more in directions of larger variance.
 _FREEDOM = 5.0
-# Root mean square error of plans on public tables: docs/planning.md. It is part of every spread.
+# Error of plans on public tables (docs/evidence/planning.md). It is part of every spread.
 _MISFIT = 0.01
 # Largest number of simulated rows: the first number, or the second times the number of columns if
 # that is more. Instead of simulating further rows, the noise is reduced.
@@ -154,7 +154,7 @@ def outlook(
     **Privacy.** Reads sizes only, which are public.
 
     Classes of about equal size are assumed. The error of the curves, fitted to simulated tables, is
-    in ``docs/planning.md``.
+    in ``docs/evidence/planning.md``.
 
     Examples
     --------
@@ -236,8 +236,8 @@ def plan_accuracy(
     Notes
     -----
     **Privacy.** Reads nothing private and spends nothing, provided that sizes, guesses, `X` and `y`
-    are public. Within .02 of what is measured on most of 13 shared tables; ``docs/planning.md``
-    has the errors, and what is simulated.
+    are public. Plans are within .02 of the measured accuracy on most of 13 real tables
+    (``docs/evidence/planning.md``); ``docs/planning.md`` describes what is simulated.
 
     If there are many rows, fewer are drawn and the noise is reduced in proportion: accuracy depends
     on the product of the number of rows and mu.

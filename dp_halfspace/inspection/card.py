@@ -30,7 +30,7 @@ from dp_halfspace.algorithms.engine.calibration import OperatingPoint
 from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
-from dp_halfspace.inspection.displays import (
+from dp_halfspace.inspection.effect_displays import (
     HALF_WIDTH,
     AdditiveDisplay,
     ColumnEffect,
@@ -161,7 +161,7 @@ def outlook_for(model: Any) -> Outlook | None:
     """Return the expected quality of a fitted model by public numbers, None if it is unknown."""
     record = model.privacy_
     n_samples = int(dict(record.public)["n_samples"])
-    judged = model._judged_as(n_samples) if isinstance(model, PrivateClassifier) else None
+    judged = model._outlook_facts(n_samples) if isinstance(model, PrivateClassifier) else None
     if judged is None or not math.isfinite(record.epsilon):
         return None
     n_features, is_stated, kind = judged
@@ -236,7 +236,7 @@ def _expectation(model: Any) -> str:
         f"<p{kind}>{escape(str(found))}.{poor}</p>\n<p>Computed from the number of "
         f"{unit}, columns and classes and the budget alone; no row was read.</p>"
     )
-    said = getattr(model, "_said_of_rarer", "")
+    said = getattr(model, "_rarity_warning", "")
     if getattr(model, "_rarer_share", None) is None or not said:
         return text
     return (

@@ -16,11 +16,11 @@ from dp_halfspace.rows.blocks import PLAIN_BLOCKS
 
 # Unit roundoff of float64, round to nearest.
 EPS = 2.0**-53
-# Factor for products of errors of first order, and for the arithmetic of this module.
+# Factor that covers products of first-order errors, and rounding errors of this module.
 _SECOND_ORDER = 1.01
 # Bound on the effect of underflow, amplified by factors of rows of up to 2^400.
 _UNDERFLOW = 2.0**-500
-# Norms for which the analysis of the roundings holds.
+# Range of norms for which the analysis of the rounding errors holds.
 _SMALLEST = 2.0**-100
 _LARGEST = 2.0**100
 # Least tolerance of a solver, as a share of the largest change of the gradient by one record.
@@ -68,18 +68,19 @@ def gradient_error(
 ) -> float:
     """Bound the rounding error of a gradient computed through `Rows`, on all data.
 
-    For `n_samples` logical rows of `n_columns` entries and a norm of at most `row_norm`, summed
-    `block_rows` at a time, at a point of a norm of at most `radius`. `slope` bounds the norm of
-    a record's vector of weighted slopes (one number for a margin loss) at such points,
-    `smoothness` is its Lipschitz constant as a function of the margins, and `evaluation` the
-    error of that vector when it is computed from exact margins, in units of 2^-53. `linear`
-    bounds the norm of the linear term. `compensated` says that all sums are those of `Rows`, of
-    which many blocks are added by Kahan's rule.
+    There are `n_samples` rows of `n_columns` entries and norm at most `row_norm`, summed
+    `block_rows` at a time, and the point has norm at most `radius`. `slope` bounds the norm of a
+    record's vector of weighted slopes (one number for a margin loss) at such points, `smoothness`
+    is its Lipschitz constant as a function of the margins, and `evaluation` bounds the error of
+    that vector when it is computed from exact margins, in units of 2^-53. `linear` bounds the norm
+    of the linear term. `compensated` says that all sums are those of `Rows`, which add many blocks
+    by Kahan's rule.
 
     The bound is on the Euclidean norm of the error, for any order of the sums within a block and
     with or without fused multiply-add: ``docs/proofs/certificate.md``, Theorem 2; Higham (2002),
-    "Accuracy and stability of numerical algorithms", sections 3.1 and 4.2. CertificateError if
-    the analysis of first order does not apply to such sizes, or numbers over- or underflow.
+    "Accuracy and stability of numerical algorithms", sections 3.1 and 4.2. Raise a
+    CertificateError if the first-order analysis does not apply to such sizes, or if numbers could
+    over- or underflow.
     """
     if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
         raise CertificateError(
@@ -106,7 +107,11 @@ def gradient_error(
 
 
 def solver_tolerance(change: float, error: float, linear_error: float, radius: float) -> Tolerance:
-    """Apply the rule, for the influence of a record and the errors of a gradient."""
+    """Return the tolerance for a largest `change` of the gradient by one record.
+
+    `error` bounds the rounding error of a gradient, `linear_error` the distance between the linear
+    term that is used and the intended one: ``docs/proofs/certificate.md``, section 3.
+    """
     target = max(_RELATIVE * change, 10.0 * error)
     certified = target + error + linear_error
     if not 0.0 < 2.0 * certified <= change < math.inf:

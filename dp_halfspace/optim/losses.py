@@ -100,11 +100,12 @@ class Loss:
             return np.asarray(-t * self.derivative(t))
 
 
-# Elementwise functions of the margin. No argument up to 1e300 in absolute value cancels or warns.
+# Elementwise functions of the margin: for arguments up to 1e300 in absolute value they neither
+# cancel nor warn.
 
 
 def _minus(t: Any, knot: float) -> FloatArray:
-    """Return how far a margin is below a knot."""
+    """Return the distance of a margin below a knot; negative above it."""
     return np.asarray(knot - np.asarray(t, dtype=np.float64))
 
 
@@ -128,7 +129,7 @@ def softplus_curvature(t: Any, margin_offset: float) -> FloatArray:
 
 
 def _ramp(t: Any, knot: float, width: float) -> FloatArray:
-    """Return a parabola of the given width up to the knot, then straight."""
+    """Return 0 from the knot on, a parabola on the given width below it, and then a line."""
     x = _minus(t, knot)
     inner = np.clip(x, 0.0, width)
     return np.asarray(inner * inner / (2.0 * width) + np.maximum(x - width, 0.0))
@@ -325,13 +326,13 @@ def get_loss(name: str, **params: float) -> Loss:
     return _FIXED[name]
 
 
-# Slack of the bound on the maximum, a squared radius between 1/2 and 2.
+# Accepted excess of the bound on the maximum, which is a squared radius between 1/2 and 2.
 _SLACK = 2e-4
-# Refinements of the cells, at most.
+# Largest number of refinements of the cells.
 _ROUNDS = 40
 
 
-@lru_cache(maxsize=4096)  # Cached for fits with the same public numbers.
+@lru_cache(maxsize=4096)  # Fits with the same public numbers need the same values.
 def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: float = 0.0) -> float:
     """Half the diameter of the gradients of the multinomial logistic loss.
 
@@ -367,8 +368,8 @@ def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: flo
     def square(beta: float) -> float:
         return float(np.max(squares + 2.0 * beta * pulls)) + (beta * largest_score) ** 2
 
-    # The smaller of two balls holds all gradients, round zero and round `beta` ``W``. Every beta
-    # gives a bound; this one is nearly the best.
+    # Two balls hold all gradients, one around zero and one around `beta` ``W``; the smaller radius
+    # is returned. Every beta gives a bound, and this one is nearly the best.
     bounds = 1e-2 / (1.0 + largest_score), 2.0 / (1.0 + largest_score)
     beta = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
     ball = math.sqrt(_ceiling(beta, n_classes, margin_offset) + (beta * largest_score) ** 2)
@@ -376,18 +377,22 @@ def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: flo
 
 
 def _largest_gradient(n_classes: int, largest_score: float, margin_offset: float) -> float:
-    """Bound the norm of the gradient of a row of norm one: the ball round zero."""
+    """Bound the norm of the gradient of a row of norm one: the radius of the ball around zero."""
     others = n_classes - 1
     rise = math.sqrt(n_classes / others if largest_score <= 2.0 else 2.0) * largest_score
     slope = 1.0 / (1.0 + math.exp(-rise - margin_offset) / others)
-    # Sum of squares of the shares of the other classes: ratios are at most exp(sqrt(2) score).
+    # Two bounds on the sum of squared shares of the other classes, whose ratios are at most
+    # exp(sqrt(2) score).
     alone = 1.0 / (1.0 + (others - 1) * math.exp(-math.sqrt(2.0) * largest_score))
     even = math.cosh(min(largest_score / math.sqrt(2.0), 300.0)) ** 2 / others
     return slope * math.sqrt(1.0 + min(alone, even))
 
 
 def _shares(n_classes: int, ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return sum of squares and entropy of one share and equal others, by log of their ratio."""
+    """Return the sum of squares and the entropy of one share and equal other shares.
+
+    `ratio` is the logarithm of the ratio of the one share to each of the others.
+    """
     others = n_classes - 2
     share = 1.0 / (1.0 + others * np.exp(-ratio))
     squares = share**2 * (1.0 + others * np.exp(-2.0 * ratio))
@@ -397,7 +402,7 @@ def _shares(n_classes: int, ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @lru_cache(maxsize=64)
 def _candidates(n_classes: int, margin_offset: float) -> tuple[FloatArray, FloatArray]:
-    """Return squared norms of gradients, and minus their products with the scores, on a grid."""
+    """Return squared norms of gradients and their negative inner products with the scores."""
     top = 12.0 + math.log(n_classes)
     logit = margin_offset + np.linspace(-6.0, top, 91)[:, None]
     squares, entropy = _shares(n_classes, np.linspace(0.0, top, 61)[None, :])
@@ -418,7 +423,7 @@ def _ceiling(beta: float, n_classes: int, margin_offset: float) -> float:
         best = max(best, float(np.max(_values(beta, n_classes, margin_offset, *cells.middle()))))
         keep = bounds > best + _SLACK
         if not keep.any():
-            # Every cell that was dropped, now or before, is below this.
+            # All cells that were dropped, now or before, have bounds below this number.
             return best + _SLACK
         upper = float(bounds.max())
         cells = _Cells(*(edge[keep] for edge in cells)).split(by_ratio[keep])
@@ -426,7 +431,7 @@ def _ceiling(beta: float, n_classes: int, margin_offset: float) -> float:
 
 
 class _Cells(NamedTuple):
-    """Ranges of the logit of ``pi``, and of the logarithm of the ratio of the shares."""
+    """Ranges of the logit of ``pi``, and of the logarithm of the ratio of the shares: cells."""
 
     low: FloatArray
     high: FloatArray
@@ -434,7 +439,7 @@ class _Cells(NamedTuple):
     far: FloatArray
 
     def middle(self) -> tuple[FloatArray, FloatArray]:
-        """Return a point inside of each cell."""
+        """Return a point inside each cell."""
         with np.errstate(invalid="ignore"):
             logit = np.where(np.isinf(self.low), self.high - 4.0, (self.low + self.high) / 2.0)
             logit = np.where(np.isinf(self.high), self.low + 4.0, logit)
@@ -442,7 +447,7 @@ class _Cells(NamedTuple):
         return logit, ratio
 
     def split(self, by_ratio: NDArray[np.bool_]) -> _Cells:
-        """Cut each cell in two: its range of ratios where `by_ratio`, else that of logits."""
+        """Halve each cell, along its range of ratios where `by_ratio`, else along its logits."""
         logit, ratio = self.middle()
         return _Cells(
             np.concatenate([self.low, np.where(by_ratio, self.low, logit)]),
@@ -455,7 +460,7 @@ class _Cells(NamedTuple):
 def _values(
     beta: float, n_classes: int, margin_offset: float, logit: FloatArray, ratio: FloatArray
 ) -> FloatArray:
-    """Return the function that is maximised, at points."""
+    """Return the values of the function that `_ceiling` maximises."""
     squares, entropy = _shares(n_classes, ratio)
     pi = expit(logit)
     return np.asarray(pi**2 * (1.0 + squares) + 2.0 * beta * pi * (margin_offset + entropy - logit))
@@ -464,15 +469,20 @@ def _values(
 def _bounds(
     beta: float, n_classes: int, margin_offset: float, cells: _Cells
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Bound the function that is maximised in cells; return whether to split their ratios."""
-    # Squares grow with the ratio and entropies fall; pi (b - logit pi) rises up to its peak.
+    """Bound the function that `_ceiling` maximises, in cells; return whether to halve their ratios.
+
+    Two bounds hold, one by monotonicity and one by slopes; the smaller one is returned.
+    """
+    # The sum of squares increases with the ratio and the entropy decreases; pi (b - logit pi)
+    # increases up to its peak.
     squares, entropy = _shares(n_classes, cells.near)
     pulled = margin_offset + entropy
     peak = pulled - 1.0 - np.real(wrightomega(pulled - 1.0))
     at = np.clip(peak, cells.low, cells.high)
     top, most = expit(cells.high), 1.0 + _shares(n_classes, cells.far)[0]
     monotone = top**2 * most + 2.0 * beta * expit(at) * (pulled - at)
-    # From the corner of both lower ends the value rises at most as fast as its slopes allow.
+    # From the corner of both lower ends, the value increases at most as fast as its partial
+    # derivatives allow.
     others = n_classes - 2
     share = 1.0 / (1.0 + others * np.exp(-cells.near))
     gap = (1.0 - np.exp(-cells.far)) / (1.0 + others * np.exp(-cells.far))

@@ -1,8 +1,8 @@
-"""Objectives: sums of losses of margins or of the softmax, of one table or of chunks.
+"""Objectives: regularised sums of margin losses or cross-entropies, over one table or over chunks.
 
-Objectives are on the scale of the sum over records: a sum of losses, a ridge
-``ridge / 2 ||w||^2`` and a linear term ``<linear, w>``. A gradient reads the data once, with a
-tilt twice; no pass raises a warning, whatever the data and the point.
+Objectives are on the scale of the sum over records: a sum of losses, a ridge term
+``ridge / 2 ||w||^2`` and a linear term ``<linear, w>``. A gradient reads the data once, or twice
+with a tilt. No pass warns, whatever the data and the point.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dp_halfspace.rows.rows import Rows
 
 # Largest number of coefficients for which a dense Hessian is formed.
 MAX_DENSE = 512
-# Rows of a run of a subsample.
+# Number of consecutive rows in each run of a subsample.
 _RUN_ROWS = 64
 
 
@@ -70,14 +70,14 @@ class Objective(Protocol):
         """Return the product of a (generalised) Hessian at `w` with a vector, as a function."""
 
     def subsample(self, n_rows: int) -> Objective | None:
-        """Return an objective that resembles this one, of about `n_rows` records.
+        """Return an objective that approximates this one by about `n_rows` records.
 
-        Their weights are scaled up. None when it would not be much cheaper.
+        Their weights are scaled up. Return None if it would not be much cheaper.
         """
 
 
 class OverRows:
-    """The sizes of an objective that is made of rows."""
+    """The sizes of an objective that is a sum over rows."""
 
     __slots__ = ()
     rows: Design
@@ -113,14 +113,14 @@ def finish(
 
 
 def depth(linear: FloatArray | None, ridge: float) -> float:
-    """Bound minus the minimum of the terms that may be negative."""
+    """Return minus the minimum of ridge and linear term, the only terms that may be negative."""
     return 0.0 if linear is None else float(linear @ linear) / (2.0 * ridge)
 
 
 def spread(n: int, n_rows: int) -> NDArray[np.intp] | None:
-    """Return the numbers of about `n_rows` rows in evenly spaced runs.
+    """Return the indices of about `n_rows` rows in evenly spaced runs.
 
-    At most a quarter of all; None when that is less than half of what was asked for.
+    These are at most a quarter of all rows. Return None if that is less than half of `n_rows`.
     """
     runs = min(-(-n_rows // _RUN_ROWS), n // (4 * _RUN_ROWS))
     if 2 * runs * _RUN_ROWS < n_rows:
@@ -129,15 +129,17 @@ def spread(n: int, n_rows: int) -> NDArray[np.intp] | None:
     return (starts[:, None] + np.arange(_RUN_ROWS)).ravel()
 
 
-# Ridge of the objective of a chunk, which adds nothing: ridge and linear term are added once.
+# Ridge of the objective of one chunk. It is positive, as objectives require, but has no effect:
+# ridge and linear term are added once, to the sum over all chunks.
 _NOTHING = 5e-324
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkedObjective:
-    """A sum over chunks of the objectives that `make` makes of rows and classes; see `Objective`.
+    """The sum over chunks of the objectives that `make` returns; see `Objective`.
 
-    Roundings are within the bound for all rows at once: ``docs/proofs/certificate.md``, section 8.
+    Rounding errors are within the bound for all rows at once: ``docs/proofs/certificate.md``,
+    section 8.
     """
 
     rows: ChunkedRows
@@ -170,14 +172,14 @@ class ChunkedObjective:
         return hessian
 
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return the product with a (generalised) Hessian, made again for every vector."""
+        """Return the product with a (generalised) Hessian, which reads all chunks every time."""
         return lambda v: self._total(_product, w, v) + self.ridge * v
 
     def subsample(self, n_rows: int) -> None:
-        """Return None: every chunk would have to be read for it."""
+        """Return None, because a subsample would have to read every chunk."""
 
     def _total(self, what: Any, *arguments: Any) -> FloatArray:
-        """Add what a method, or a function, of the objective of each chunk returns."""
+        """Return the sum over chunks of a method, or of a function, of their objectives."""
         return self.rows.total(_call_objective, self.classes, self.make, what, *arguments)
 
 
@@ -197,7 +199,7 @@ def chunked_objective(
 
 
 def _call_objective(rows: Rows, classes: Any, make: Any, what: Any, *arguments: Any) -> Any:
-    """Call a method of the objective of a chunk, or a function of it."""
+    """Call a method of the objective of a chunk, or a function with this objective."""
     part = make(rows, classes, ridge=_NOTHING, linear=None)
     return getattr(part, what)(*arguments) if isinstance(what, str) else what(part, *arguments)
 
@@ -214,7 +216,7 @@ def _product(part: Objective, w: FloatArray, v: FloatArray) -> FloatArray:
     return part.hessian_product(w)(v)
 
 
-# Squares of a smaller smoothing would underflow.
+# Smallest smoothing: squares of smaller numbers would underflow.
 _SMALLEST = 1e-100
 
 
@@ -296,7 +298,7 @@ class Adversary:
     def dual_norm(self, w: FloatArray) -> float:
         """Return the smoothed dual norm of the coefficients."""
         size, root = self._root(w)
-        # Written without the difference of two nearly equal numbers.
+        # This equals sqrt(size^2 + smoothing^2) - smoothing without cancellation.
         return float(np.sum(size * (size / (root + self.smoothing))))
 
     def gradient(self, w: FloatArray) -> FloatArray:
@@ -320,19 +322,19 @@ class Adversary:
         return out
 
     def _root(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sizes that the norm adds up, and each with the smoothing in quadrature."""
+        """Return the terms that the norm adds, and ``sqrt(term^2 + smoothing^2)`` for each."""
         part = w[: self.n_features]
         size = np.abs(part) if self.norm == "inf" else np.array([np.linalg.norm(part)])
         return size, np.hypot(size, self.smoothing)
 
 
-# Length of the runs in which numbers are added before the sums of the runs: the bound on rounding
-# errors counts both, and one long sum would have as many terms as records.
+# Numbers are added in runs of this length, and then the sums of the runs. The bound on rounding
+# errors counts both, which are far fewer terms than those of one long sum over all records.
 RUN = 1024
 
 
 class _Attack(NamedTuple):
-    """The adversary at a point: gradient of its effect on a margin, and sum of the slopes."""
+    """The adversary at a point: the gradient of its effect on a margin, and the sum of slopes."""
 
     adversary: Adversary
     slope: FloatArray
@@ -498,7 +500,8 @@ class MarginObjective(OverRows):
         if index is None:
             return None
         if self.tilt:
-            # A tilt acts on single losses, so the mass of the whole mean grows, not their weights.
+            # A tilt acts on single losses, so their weights are kept, and the factor of the mean
+            # stays that of all records.
             return replace(self.records(index, 1.0), mass=self._mass)
         return self.records(index, self.rows.shape[0] / index.size)
 
@@ -513,15 +516,15 @@ class MarginObjective(OverRows):
 
     @property
     def _mass(self) -> float:
-        """Factor of the tilted mean."""
+        """Factor of the tilted mean, the number of records unless it is given."""
         return float(self.n_records) if self.mass is None else self.mass
 
     def _attack_size(self, w: FloatArray) -> float:
-        """Return the decrease of every margin by the adversary."""
+        """Return the amount by which the adversary lowers every margin."""
         return self.adversary.radius * self.adversary.dual_norm(w) if self.adversary else 0.0
 
     def _margins(self, w: FloatArray) -> FloatArray:
-        """Return the margins after the attack."""
+        """Return the margins under attack."""
         margins = self.rows.margins(w)
         margins *= self.signs
         margins -= self._attack_size(w)
@@ -542,7 +545,7 @@ class MarginObjective(OverRows):
     def _loss_gradient(
         self, w: FloatArray, shares: FloatArray, *, valued: bool = False
     ) -> tuple[FloatArray, float]:
-        """Return the gradient of the losses, and their sum if asked, in one pass."""
+        """Return the gradient of the losses, and with `valued` their sum, in one pass."""
         lowered, value = self._attack_size(w), 0.0
         pulls = np.empty(0) if self.adversary is None else np.empty(self.n_records)
 
@@ -568,8 +571,9 @@ class MarginObjective(OverRows):
     def _curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray | None, _Attack | None]:
         """Return the parts of a Hessian.
 
-        The second derivatives in the margins, all but the square of the mean; the mean gradient
-        of a tilted loss; what the adversary adds.
+        These are the second derivatives with respect to the margins, without the term of the
+        squared mean; the mean gradient of a tilted loss, from which that term follows; and the
+        terms of the adversary.
         """
         margins, shares = self._margins(w), self._shares(w)
         bends, mean, attack = self.loss.second_derivative(margins), None, None
@@ -588,7 +592,7 @@ class MarginObjective(OverRows):
 
 
 def total(values: FloatArray) -> float:
-    """Add numbers in runs."""
+    """Return the sum of numbers, added in runs."""
     return float(np.add.reduceat(values, np.arange(0, values.size, RUN)).sum())
 
 
@@ -739,7 +743,7 @@ class SoftmaxObjective(OverRows):
         return np.asarray(w).reshape(self.n_classes, -1).T
 
     def _evaluate(self, w: FloatArray, *, valued: bool) -> tuple[float, FloatArray]:
-        """Return the gradient, and ``J(w)`` if asked, in one pass."""
+        """Return the gradient, and with `valued` also ``J(w)``, in one pass."""
         total = 0.0
 
         def errors(logits: FloatArray, lo: int, hi: int) -> FloatArray:
@@ -759,7 +763,7 @@ class SoftmaxObjective(OverRows):
             return finish(total, gradient.T.ravel(), w, self.ridge, self.linear)
 
     def _centre_scores(self, logits: FloatArray, lo: int, hi: int) -> None:
-        """Lower the scores of the records' own classes, then bring the largest ones to zero."""
+        """Subtract the margin offset from own scores; then shift the largest scores to zero."""
         if self.margin_offset:
             logits[np.arange(hi - lo), self.targets[lo:hi]] -= self.margin_offset
         logits -= logits.max(axis=1, keepdims=True)

@@ -1,18 +1,18 @@
 """Objectives that are sums over all pairs of a positive and a negative record.
 
-``J(w) = (1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>``, a surrogate of one
-minus the area under the ROC curve; the number of pairs is private, `Z` is public. A gradient reads
-the data twice and takes linear time in between, or sorts. No pass raises a warning.
+``J(w) = (1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>`` is a surrogate of one
+minus the area under the ROC curve. The number of pairs is private, `Z` is public. A gradient reads
+the data twice; in between it takes linear time, or sorts. No pass warns.
 
-The logistic loss is a smooth function of both scores. Where a cell, two units wide, holds many
-scores, weights at the Chebyshev points of the cell replace them; the sum over all weights is added
-up at the Chebyshev points of the cells of the other class, and interpolated from there. Beyond 40
-units the loss is a straight line. The error for each pair is below 1e-15 before rounding
+The logistic loss is a smooth function of both scores. If a cell, two units wide, holds many scores,
+weights at the Chebyshev points of the cell replace them. The weighted sum is computed at the
+Chebyshev points of the cells of the other class, and interpolated from there. Beyond 40 units the
+loss is a straight line. The error for each pair is below 1e-15 before rounding
 (``docs/proofs/pairwise.md``, section 2).
 
-Piecewise quadratic losses are summed by sorting: of ``x = knot - (s_i - t_j)`` they are
-``max(x, 0)^2``, or a parabola up to a width and a straight line from there. For each score the
-pairs on the parabola are one or two runs of sorted scores, and their sums differences of prefix
+Piecewise quadratic losses are summed by sorting. As functions of ``x = knot - (s_i - t_j)`` they
+are ``max(x, 0)^2``, or a parabola up to a width and a straight line from there. For each score the
+pairs on the parabola are one or two runs of sorted scores, whose sums are differences of prefix
 sums, exact up to rounding (``pairwise.md``, section 3).
 """
 
@@ -33,19 +33,21 @@ from dp_halfspace.optim.objectives import OverRows, check_terms, depth, finish
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
-# Chebyshev points of a cell.
+# Number of Chebyshev points of a cell.
 NODES = 22
-# Second derivatives only steer the solver: an error of 1e-8 is small enough.
+# The same for second derivatives. They only guide the solver, so an error of 1e-8 is small enough.
 CURVATURE_NODES = 12
-# From so far from the centre of a cell on, the loss is a straight line: exp(-40) < 5e-18.
+# At this distance from the centre of a cell and beyond, the loss is a straight line up to an error
+# of exp(-40) < 5e-18.
 _FAR = 41.0
-# Beyond this the place in a cell would be lost to rounding.
+# Largest absolute score: of larger ones rounding would leave no place within a cell.
 _LARGEST_SCORE = 1e15
-# Largest sum of the absolute Lagrange polynomials of so many nodes; the tests compute it.
+# The next three constants are computed by the tests. Lebesgue constant of `NODES` points: the
+# largest sum of absolute Lagrange polynomials.
 _LEBESGUE = 2.97
-# Largest sum of the errors of the computed ones; the tests compute it, too.
+# Bound on the sum of the errors of computed Lagrange polynomials.
 _BASIS_ERROR = 1e-13
-# Largest sum of the absolute Chebyshev coefficients of a slope in a cell; so do they.
+# Bound on the sum of absolute Chebyshev coefficients of a slope within a cell.
 _COEFFICIENTS = 2.35
 
 Index: TypeAlias = NDArray[np.intp]
@@ -55,8 +57,8 @@ Index: TypeAlias = NDArray[np.intp]
 # negative scores.
 PairProduct: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
-# Numbers that are added one after the other; public, because it enters the bound on rounding
-# errors (docs/proofs/pairwise.md, Theorems 3 and 4).
+# Size of the blocks of numbers that are added one after the other. It is public, because it enters
+# the bound on rounding errors (docs/proofs/pairwise.md, Theorems 3 and 4).
 PAIR_BLOCK = 2048
 
 
@@ -115,7 +117,7 @@ def chebyshev_polynomials(x: FloatArray, p: int) -> FloatArray:
 
 
 def _are_small(positive: FloatArray, negative: FloatArray) -> bool:
-    """Return whether all scores are finite, and doubles resolve their places."""
+    """Return whether all scores are finite and small enough for places within cells."""
     return bool(max(np.abs(positive).max(), np.abs(negative).max()) <= _LARGEST_SCORE)
 
 
@@ -143,7 +145,7 @@ def _find_cells(scores: FloatArray) -> _Cells:
     cells = np.floor(scores / 2.0)
     lowest = cells.min()
     is_narrow = cells.max() - lowest < 2**15
-    # Integers of 16 bits are sorted in linear time.
+    # numpy sorts integers of 16 bits in linear time.
     order = np.argsort((cells - lowest).astype(np.int16) if is_narrow else cells, kind="stable")
     centres = 2.0 * cells[order] + 1.0
     starts = np.flatnonzero(np.diff(centres, prepend=math.nan) != 0.0)
@@ -151,29 +153,29 @@ def _find_cells(scores: FloatArray) -> _Cells:
 
 
 def _blocks(scores: slice) -> Iterator[slice]:
-    """Cut a range of scores into blocks."""
+    """Divide a range of scores into blocks."""
     for start in range(scores.start, scores.stop, PAIR_BLOCK):
         yield slice(start, min(start + PAIR_BLOCK, scores.stop))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """Weighted points in place of the scores of one class: the scores, or the nodes of a cell."""
+    """Weighted points that replace the scores of one class: the scores, or the nodes of a cell."""
 
     centres: FloatArray
     places: FloatArray
     weights: FloatArray
 
     def near(self, centre: float) -> slice:
-        """Return the range of the points that a cell sees on the curved part of the loss."""
+        """Return the range of the points for which the loss is curved, seen from a cell."""
         ends = np.searchsorted(self.centres, (centre - _FAR, centre + _FAR))
         return slice(*ends.tolist())
 
 
 def _condense(cells: _Cells, n_nodes: int, columns: FloatArray) -> _Sources:
-    """Replace scores by weights at the Chebyshev points of their cell, where it holds many.
+    """Replace the scores of cells that hold many by weights at the Chebyshev points of the cell.
 
-    A polynomial of low degree has the same sum, weighted by `columns`, over both.
+    Polynomials of degree below `n_nodes` have the same sums, weighted by `columns`, over both.
     """
     points, transform = chebyshev_points(n_nodes), chebyshev_transform(n_nodes)
     centres, places, weights = [], [], []
@@ -195,7 +197,7 @@ def _condense(cells: _Cells, n_nodes: int, columns: FloatArray) -> _Sources:
 def _evaluate(
     cells: _Cells, n_nodes: int, function: Callable[[float, FloatArray], FloatArray]
 ) -> FloatArray:
-    """Return the values of a smooth function at scores, by interpolation where there are many.
+    """Return the values of a smooth function at scores, by interpolation in cells with many.
 
     The function takes the centre of a cell and k places relative to it, and returns k rows.
     """
@@ -215,13 +217,13 @@ def _evaluate(
 
 
 def _sum_softplus(targets: _Cells, sources: _Cells, sign: float) -> FloatArray:
-    """Return two columns: the sum of ``log(1 + exp(-x))`` and its slope by `x`.
+    """Return two columns: the sum of ``log(1 + exp(-x))`` and of its derivative, for each target.
 
     `x` is ``target - source``, or ``source - target`` if `sign` is -1.
     """
     seen = _condense(sources, NODES, np.ones((sources.order.size, 1)))
     scores = seen.centres + seen.places
-    # From one of the scores, so that a common shift does not cancel.
+    # Scores are measured from one of them, so that a common shift causes no cancellation.
     origin = float(scores[scores.size // 2])
     weights = seen.weights[:, 0]
     before = prefix_sums(np.column_stack([weights, weights * (scores - origin)]))
@@ -245,8 +247,8 @@ def logistic_pairs(
 ) -> PairSums:
     """Sum ``log(1 + exp(margin_offset + t_j - s_i))`` over all pairs, with derivatives.
 
-    Either class may be empty. Not a number for scores that are not finite, or beyond 10^15; never
-    a warning.
+    Either class may be empty. The result is not a number if a score is not finite, or beyond 10^15.
+    Nothing warns.
     """
     if positive.size == 0 or negative.size == 0:
         return PairSums(0.0, np.zeros(positive.size), np.zeros(negative.size))
@@ -306,9 +308,11 @@ def logistic_curvature(
 
 @dataclass(frozen=True, slots=True)
 class _Bands:
-    """For each target: the sorted sources less than a width above it, in two runs.
+    """For each target, the two runs of sorted sources that are less than a width above it.
 
-    One above it in its own stretch of that width, one below its place in the next stretch.
+    The line is divided into stretches of that width. The first run, from `start` to `middle`, is in
+    the stretch of the target; the second one, from `middle` to `end`, is in the next stretch.
+    Places are relative to the beginning of a stretch.
     """
 
     place: FloatArray
@@ -319,7 +323,7 @@ class _Bands:
 
 
 def _find_bands(targets: FloatArray, sources: FloatArray, width: float) -> _Bands:
-    """Find the runs; both arrays are sorted."""
+    """Find the runs of sources for each target; both arrays are sorted."""
     stretch, place = np.divmod(targets, width)
     source_stretch, source_place = np.divmod(sources, width)
     first = np.searchsorted(source_stretch, stretch)
@@ -340,7 +344,7 @@ def _sum_one_side(targets: FloatArray, sources: FloatArray, width: float) -> Flo
 
 
 def _sum_ramp(targets: FloatArray, sources: FloatArray, width: float) -> float:
-    """Sum the parabola, ``x^2 / (2 width)`` up to the width, and the line beyond it."""
+    """Sum the loss ``x^2 / (2 width)`` up to the width, and its tangent beyond it."""
     bands = _find_bands(targets, sources, width)
     powers = np.column_stack([bands.source_place, bands.source_place**2])
     sums = prefix_sums(powers)
@@ -352,7 +356,7 @@ def _sum_ramp(targets: FloatArray, sources: FloatArray, width: float) -> float:
         first, second = (sums[hi] - sums[lo]).T
         total += second + offset * (2.0 * first + offset * (hi - lo))
     beyond = sources.size - bands.end
-    # From one of the scores, so that a common shift does not cancel.
+    # Scores are measured from one of them, so that a common shift causes no cancellation.
     origin = sources[sources.size // 2] if sources.size else 0.0
     tail = np.append(np.cumsum((sources - origin)[::-1])[::-1], 0.0)[bands.end]
     line = tail - beyond * ((targets - origin) + 0.5 * width)
@@ -362,14 +366,15 @@ def _sum_ramp(targets: FloatArray, sources: FloatArray, width: float) -> float:
 def ramp_pairs(positive: FloatArray, negative: FloatArray, knot: float, width: float) -> PairSums:
     """Sum over all pairs a loss that is zero from the knot on, a parabola below it, then a line.
 
-    Either class may be empty. Not a number where scores are not finite; never a warning.
+    Either class may be empty. The result is not a number where scores are not finite. Nothing
+    warns.
     """
     with np.errstate(all="ignore"):
         p_order, q_order = np.argsort(positive), np.argsort(negative)
         s, t = positive[p_order], negative[q_order] + knot
         p, q = np.empty(s.size), np.empty(t.size)
         p[p_order] = _sum_one_side(s, t, width) / -width
-        # For the negative scores the order is reversed.
+        # For the negative scores the order and the signs are reversed.
         q[q_order] = _sum_one_side(-t[::-1], -s[::-1], width)[::-1] / width
         return PairSums(_sum_ramp(s, t, width), p, q)
 
@@ -384,7 +389,7 @@ def ramp_curvature(
 def _band_curvature(
     positive: FloatArray, negative: FloatArray, knot: float, width: float, divisor: float
 ) -> PairProduct:
-    """Return products with ``1 / divisor`` where a pair is less than `width` below the knot."""
+    """Return products with the matrix that is ``1 / divisor`` within `width` below the knot."""
     with np.errstate(all="ignore"):
         p_order, q_order = np.argsort(positive), np.argsort(negative)
         s, t = positive[p_order], negative[q_order] + knot
@@ -422,11 +427,11 @@ def parabola_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
         first = t_sums[-1] - t_sums[above] - s * n_above
         p[p_order] = -2.0 * first
         q[q_order] = 2.0 * (t * below - s_sums[below])
-        # From the mean of the scores, so that squares of a common shift do not cancel.
+        # Scores are measured from their mean, so that squares of a common shift do not cancel.
         centre = (t_sums[-1] / max(t.size, 1)) if t.size else 0.0
         squares = prefix_sums((t - centre) ** 2)
         c = s - centre
-        firsts = first + c * n_above  # sum of t - centre over those above
+        firsts = first + c * n_above  # the sum of t - centre over the scores above
         value = (squares[-1] - squares[above]) - c * (2.0 * firsts - c * n_above)
         return PairSums(float(value.sum()) + 0.0, p, q)
 
@@ -436,7 +441,7 @@ def parabola_curvature(positive: FloatArray, negative: FloatArray) -> PairProduc
     return _band_curvature(positive, negative, 1.0, np.inf, 0.5)
 
 
-# Entries of the columns that a dense Hessian is multiplied by at a time.
+# Number of entries of the product that a dense Hessian is computed from at a time.
 _CHUNK = 2**22
 
 
@@ -450,12 +455,12 @@ def _sum_squares(positive: FloatArray, negative: FloatArray) -> PairSums:
         s, t = positive - s_mean, negative - t_mean
         gap = 1.0 - (s_mean - t_mean)
         value = n * m * gap * gap + m * block_sum(s * s) + n * block_sum(t * t)
-        # The rounding of the means is left in s and t, which sum to almost zero.
+        # Rounding errors of the means remain in s and t, whose sums are almost zero.
         return PairSums(value, (2.0 * m) * (s - gap), (2.0 * n) * (t + gap))
 
 
 def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the matrix of twos."""
+    """Return products with the constant matrix of second derivatives, all of them 2."""
 
     def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         with np.errstate(all="ignore"):
@@ -466,8 +471,8 @@ def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct
     return product
 
 
-# By name of a loss: sums over pairs, and products with the second derivatives. Both are called
-# with the scores and with the parameters of the loss.
+# For each loss name, the function that sums over pairs, and the one that returns products with the
+# second derivatives. Both are called with the scores and with the parameters of the loss.
 _LOGISTIC = logistic_pairs, logistic_curvature
 _RAMP = ramp_pairs, ramp_curvature
 _FAMILIES: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
@@ -482,14 +487,14 @@ PAIRWISE_LOSSES = tuple(_FAMILIES)
 
 
 def _parameters(loss: Loss) -> dict[str, Any]:
-    """Return the parameters of a loss of a family."""
+    """Return the parameters of a loss by name."""
     return getattr(loss.value, "keywords", {})
 
 
 def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSums:
-    """Sum ``l(s_i - t_j)`` over all pairs, with the derivative by every score.
+    """Sum ``l(s_i - t_j)`` over all pairs, with the derivatives with respect to every score.
 
-    Either class may be empty. Never a warning; what is not finite stays so.
+    Either class may be empty. Nothing warns; sums of numbers that are not finite are not finite.
     """
     return _FAMILIES[loss.name][0](positive, negative, **_parameters(loss))
 
@@ -608,8 +613,8 @@ class PairwiseObjective(OverRows):
     def subsample(self, n_rows: int) -> PairwiseObjective | None:
         """Return the objective of evenly spaced records; see `Objective`.
 
-        As many of one class as of the other, if possible, because the rarer class limits the
-        information in pairs.
+        It has as many records of one class as of the other, if possible, because the rarer class
+        limits the information in pairs.
         """
         positive, negative = self._split
         n_rows_here = min(n_rows, self.rows.shape[0] // 4)

@@ -48,15 +48,16 @@ from dp_halfspace.rows.rows import Rows
 
 Vertices: TypeAlias = tuple[tuple[int, float], ...]
 
-# Below this share of the squared row norm the regulariser is too weak for any certificate.
+# Smallest regulariser as a share of the squared row norm; a smaller one is too weak for a
+# certificate.
 RIDGE_FLOOR = 1e-8
 
 
 class SlopeBounds(NamedTuple):
-    """Bounds for the weighted slopes of a record, from which the error of a gradient follows.
+    """Bounds on the weighted slopes of a record, from which the error of a gradient follows.
 
-    Their size, their Lipschitz constant in the margins, and their error at exact margins in units
-    of 2^-53.
+    `slope` bounds their norm, `smoothness` their Lipschitz constant in the margins, and
+    `evaluation` their error at exact margins, in units of 2^-53.
     """
 
     slope: float
@@ -67,8 +68,9 @@ class SlopeBounds(NamedTuple):
 class Task(NamedTuple):
     """One of the separate minimisations of a risk.
 
-    `weights` are those of the classes, `positive` is the class that is set apart, `linear` a term
-    of its own, and `radius` bounds the norm of points at which a gradient is computed.
+    `weights` are those of the classes. `positive` is the class that is compared with the rest,
+    `linear` the linear term of this minimisation, and `radius` bounds the norm of points at which a
+    gradient is computed.
     """
 
     weights: Weights
@@ -81,8 +83,9 @@ class Task(NamedTuple):
 class Risk(ABC):
     """A regularised risk, described by public numbers; every bound is rounded up.
 
-    A mean over records, unless a subclass defines another sum. `n_columns` counts the coefficients
-    of one vector; `row_norm` bounds the norm of a row; the constant column belongs to both.
+    It is a mean over records, unless a subclass defines another sum. `n_columns` is the number of
+    coefficients of one vector, `row_norm` bounds the norm of a row; both include the constant
+    column.
 
     Notes
     -----
@@ -109,12 +112,12 @@ class Risk(ABC):
 
     @property
     def n_stacked(self) -> int:
-        """How many separate minimisations are behind one release."""
+        """Number of separate minimisers that are released together."""
         return 1
 
     @property
     def n_blocks(self) -> int:
-        """How many vectors of coefficients each of them has."""
+        """Number of vectors of coefficients of each minimiser."""
         return 1
 
     @property
@@ -135,11 +138,11 @@ class Risk(ABC):
     @property
     @abstractmethod
     def gradient_change(self) -> float:
-        """Euclidean change of the gradient, at any point, when a record is replaced."""
+        """Bound on the Euclidean change of the gradient at any point when a record is replaced."""
 
     @property
     def block_change(self) -> float:
-        """Sum of the Euclidean changes of the blocks of the gradient."""
+        """Bound on the sum of the Euclidean changes of the blocks of the gradient."""
         return self.gradient_change
 
     @property
@@ -154,12 +157,12 @@ class Risk(ABC):
 
     @property
     def rank(self) -> int:
-        """Number of these directions."""
+        """Number of directions in which a record has curvature."""
         return 1
 
     @property
     def least_ridge(self) -> float:
-        """``1e-8 c r^2``, a regulariser below which no certificate can be had."""
+        """Smallest regulariser for which a certificate is attempted: ``1e-8 c r^2``."""
         return RIDGE_FLOOR * self.max_weight * self.row_norm**2
 
     def total(self, ridge: float) -> float:
@@ -168,21 +171,21 @@ class Risk(ABC):
 
     @abstractmethod
     def radius(self, ridge: float) -> float:
-        """Norm that no minimiser without a linear term exceeds, on any data."""
+        """Bound the norm of the minimiser without a linear term, on every data set."""
 
     @abstractmethod
     def sensitivity(self, ridge: float) -> float:
-        """Largest distance of the exact minimisers of neighbouring data sets."""
+        """Bound the distance between the exact minimisers of neighbouring data sets."""
 
     def log_ratio(self, ridge: float) -> float:
-        """Logarithm of the largest ratio of the Jacobians of neighbouring data sets.
+        """Bound the logarithm of the ratio of the Jacobians of neighbouring data sets.
 
-        Of one separate minimisation; ``objective_perturbation.md``, Lemma 6.
+        The bound is for one separate minimisation: ``objective_perturbation.md``, Lemma 6.
         """
         return self.rank * math.log1p(self.curvature / self.total(ridge)) * UP
 
     def ridge_floor(self, epsilon: float) -> float:
-        """Smallest regulariser whose Jacobians take at most half of `epsilon`."""
+        """Return the smallest regulariser whose Jacobians take at most half of `epsilon`."""
         floor = jacobian_floor(self.curvature, epsilon / (2.0 * self.n_stacked * self.rank))
         return max(floor / self.n_samples * UP, RIDGE_FLOOR * self.row_norm**2)
 
@@ -208,7 +211,7 @@ class Risk(ABC):
 
     @abstractmethod
     def noise_cost(self, variance: float) -> float:
-        """Mean loss that spherical noise on the coefficients adds."""
+        """Return the mean loss that spherical noise on the coefficients adds."""
 
     @abstractmethod
     def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> Objective:
@@ -221,7 +224,7 @@ class Risk(ABC):
 def jacobian_floor(curvature: float, share: float) -> float:
     """Return ``curvature / (exp(share) - 1)``, without overflow.
 
-    Raises `BudgetError` where column scales or counts have left no epsilon, but a delta.
+    Raise a `BudgetError` if earlier releases have left no epsilon.
     """
     if not share > 0.0:
         raise BudgetError(
@@ -354,11 +357,11 @@ def minimisers(
 def _objective_of_chunk(
     risk: Risk, task: Task, rows: Design, classes: Any, *, ridge: float, linear: FloatArray | None
 ) -> Objective:
-    """Return the objective of a chunk, whose ridge and linear term are not those of the whole."""
+    """Return the objective of a chunk, with ridge and linear term of its own."""
     return risk.objective(rows, classes, task._replace(ridge=ridge, linear=linear))
 
 
-# Rounds in which the radius with an adversary is improved.
+# Number of rounds that improve the bound on the radius with an adversary.
 _RADIUS_ROUNDS = 100
 # Largest error of an exponent of a tilted mean whose effect is of first order.
 _LARGEST_EXPONENT_ERROR = 1e-3
@@ -450,16 +453,16 @@ class MarginRisk(Risk):
 
     @property
     def curvature(self) -> float:
-        """Largest curvature that one record gives to the objective."""
+        """Bound on the curvature of one record."""
         return self.max_weight * self.row_norm**2 * self.loss.smoothness
 
     def radius(self, ridge: float) -> float:
-        """``stability.md``, Lemma 1, and ``robust.md``, Lemma 2."""
+        """Bound the norm of the minimiser: ``stability.md``, Lemma 1; ``robust.md``, Lemma 2."""
         sizes = {"row_norm": self.row_norm, "ridge": ridge, "max_weight": self.max_weight}
         radius = minimiser_radius(self.loss, **sizes)
         if self.adversary is None:
             return radius
-        # The right side may contain any bound on all minimisers, so every round is a bound.
+        # Lemma 2 turns any bound on the norm into another one, so every round yields a bound.
         for _ in range(_RADIUS_ROUNDS):
             margin = self._highest_margin(radius) * FAR_UP
             pull = self.loss.self_bound
@@ -469,7 +472,10 @@ class MarginRisk(Risk):
         return radius
 
     def sensitivity(self, ridge: float) -> float:
-        """``stability.md``, Theorems 3 and 4, and ``robust.md``, Theorem 4."""
+        """Bound the distance between minimisers of neighbouring data sets.
+
+        ``stability.md``, Theorems 3 and 4, and ``robust.md``, Theorem 4.
+        """
         largest_margin = self.row_length * self.radius(ridge)
         if self.adversary is None:
             is_logistic = self.loss.name == "logistic"
@@ -499,9 +505,9 @@ class MarginRisk(Risk):
         return min(float(n), n * share * FAR_UP)
 
     def spread(self, ridge: float) -> float:
-        """Bound the difference of two records' weighted losses at a minimiser.
+        """Bound the difference between the weighted losses of two records at a minimiser.
 
-        ``robust.md``, Lemma 3. Records of different weights differ where their margins agree.
+        Records of different weights differ even if their margins agree: ``robust.md``, Lemma 3.
         """
         radius = self.radius(ridge)
         lowest = self.row_length * radius
@@ -511,14 +517,15 @@ class MarginRisk(Risk):
         return most - least + most * (FAR_UP - 1.0)
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
-        """``certificate.md``, section 3; with a tilt or an adversary ``robust.md``, Theorem 5.
+        """Bound the slopes of a record and their rounding errors.
 
-        The weights of a tilted mean are exponentials of losses: an error of a loss becomes a
+        ``certificate.md``, section 2; with a tilt or an adversary ``robust.md``, Theorem 5. The
+        weights of a tilted mean are exponentials of losses, so an error of a loss becomes a
         relative error of a weight, ``tilt`` times as large.
         """
         loss, weight, lowest = self.loss, self.max_weight, self.row_length * radius
         slope = loss.slope_bound(lowest)
-        # Errors in units of EPS: of slopes, and of weights relative to themselves.
+        # Errors of slopes, and relative errors of weights, in units of EPS.
         of_slope, in_weights = 8.0 * slope + 16.0 * loss.smoothness, 0.0
         if self.robust:
             exponent = self._exponent_error(lowest, slope)
@@ -542,9 +549,10 @@ class MarginRisk(Risk):
     def noise_cost(self, variance: float) -> float:
         """Bound the mean loss that spherical noise on the coefficients adds.
 
-        Without an adversary it has no factor of the dimension: a row meets only the noise along
-        itself (``excess_risk.md``). A tilt assumes Gaussian noise, and for the quadratic losses
-        a tilt and an adversary a slope that holds up to a margin of -1 (``robust.md``, section 5).
+        Without an adversary it has no factor of the dimension, because noise changes a margin only
+        along the row (``excess_risk.md``). With a tilt the noise is taken to be Gaussian. With a
+        tilt or an adversary, quadratic losses are assumed to have margins of at least -1, where
+        their slope is bounded (``robust.md``, section 5).
         """
         loss, weight = self.loss, self.max_weight
         smooth = loss.smoothness * self.row_norm**2 * variance / 2
@@ -570,7 +578,7 @@ class MarginRisk(Risk):
         )
 
     def _highest_margin(self, norm: float) -> float:
-        """Bound the margins that an adversary leaves, at coefficients of at most a norm."""
+        """Bound the margins under attack, at coefficients of norm at most `norm`."""
         plain, adversary = self.row_norm * norm, self.adversary
         if adversary is None or adversary.n_features < self.n_columns:
             return plain
@@ -651,7 +659,7 @@ def logistic_diameter(a: float) -> float:
     return min(1.0, -float(found.fun) * FAR_UP)
 
 
-# Norm of a record's vector of slopes p - e_y, at most.
+# Bound on the norm of a record's vector of slopes p - e_y.
 _SLOPE = math.sqrt(2.0)
 # Lipschitz constant of these slopes in the scores.
 _SMOOTHNESS = 0.5
@@ -688,7 +696,7 @@ class SoftmaxRisk(Risk):
 
     @property
     def n_blocks(self) -> int:
-        """One vector of coefficients for each class."""
+        """Number of vectors of coefficients, one for each class."""
         return self.n_classes
 
     @property
@@ -703,7 +711,7 @@ class SoftmaxRisk(Risk):
 
     @property
     def block_change(self) -> float:
-        """The changes of the K blocks add up to more than their Euclidean norm (Lemma 2)."""
+        """Bound on the sum of the changes of K blocks; ``objective_perturbation.md``, Lemma 2."""
         return self.gradient_change * (math.sqrt(2.0) * UP)
 
     @property
@@ -719,29 +727,29 @@ class SoftmaxRisk(Risk):
 
     @property
     def curvature(self) -> float:
-        """Largest mean curvature of one record over the directions where it has any."""
+        """Bound on the mean curvature of one record over the directions where it has any."""
         return self.max_weight * self.row_norm**2 / self.n_classes
 
     @property
     def rank(self) -> int:
-        """Number of these directions."""
+        """Number of directions in which a record has curvature."""
         return self.n_classes - 1
 
     def radius(self, ridge: float) -> float:
-        """Frobenius norm of the minimiser; ``stability.md``, section 4."""
+        """Bound the Frobenius norm of the minimiser: ``stability.md``, section 4."""
         peak = float(lambertw((self.n_classes - 1) * math.exp(self.margin_offset - 1.0)).real)
         return math.sqrt(self.max_weight * peak / ridge) * FAR_UP
 
     def sensitivity(self, ridge: float) -> float:
-        """Frobenius distance of neighbouring minimisers; ``stability.md``, Theorem 5."""
+        """Bound the Frobenius distance of neighbouring minimisers: ``stability.md``, Theorem 5."""
         largest_margin = self.row_norm * self.radius(ridge)
         slope = softmax_diameter(self.n_classes, largest_margin, margin_offset=self.margin_offset)
         width = 2.0 * self.max_weight * self.row_norm * slope
         return width / (ridge * self.n_samples) * FAR_UP
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
-        """``certificate.md``, section 3."""
-        # The subtraction of the margin offset is rounded once.
+        """Bound the slopes of a record and their rounding errors: ``certificate.md``, section 2."""
+        # The subtraction of the margin offset adds one rounding error.
         shifting = (
             0.5 * (self.row_norm * radius + self.margin_offset) if self.margin_offset else 0.0
         )
@@ -756,7 +764,7 @@ class SoftmaxRisk(Risk):
         return (1 - 1 / self.n_classes) * self.max_weight * self.row_norm**2 * variance / 2
 
     def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> SoftmaxObjective:
-        """Return the objective; no class is set apart, and no radius is needed."""
+        """Return the objective of all classes together; it needs no radius."""
         total = self.total(task.ridge)
         return SoftmaxObjective(
             rows,
@@ -826,7 +834,7 @@ def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of e
     )  # fmt: skip
 
 
-# Epsilon beyond which the Jacobians cost nothing; its exponential is still a float.
+# A larger epsilon counts as this one in the floor of the regulariser; its exponential is a float.
 _LARGEST_EPSILON = 100.0
 
 
@@ -875,49 +883,50 @@ class PairRisk(Risk):
 
     @property
     def partners(self) -> float:
-        """Pairs that a record can take part in, over the normaliser; never zero."""
+        """Largest number of pairs that contain one record, over the normaliser; never zero."""
         return max(1, self.n_samples - 1) / self.normaliser
 
     @property
     def mass(self) -> float:
-        """Largest number of pairs over the normaliser; at least one pair is counted."""
+        """Largest number of pairs, at least one, over the normaliser."""
         return max(1, self.n_samples * self.n_samples // 4) / self.normaliser * UP
 
     @property
     def gradient_change(self) -> float:
-        """``(n - 1) L D / Z``; Lemma 7. Infinite for a loss without a bound on its slope."""
+        """``(n - 1) L D / Z``; ``pairwise.md``, Lemma 7. Infinite for unbounded slopes."""
         return self.partners * self.loss.lipschitz * self.diameter * UP
 
     @property
     def vertices(self) -> Vertices:
-        """Vertices of the set of gradient changes of a pair; Lemma 9."""
+        """Vertices of the set of gradient changes of a pair; ``pairwise.md``, Lemma 9."""
         return ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
 
     @property
     def curvature(self) -> float:
-        """Largest curvature that the pairs of one record give to the objective."""
+        """Bound on the curvature of all pairs that contain one record."""
         return self.partners * self.loss.smoothness * self.diameter**2
 
     def total(self, ridge: float) -> float:
-        """Coefficient of ``||w||^2 / 2`` in the objective, which is normalised already."""
+        """Return the coefficient of ``||w||^2 / 2`` in the objective, which is normalised."""
         return ridge
 
     def radius(self, ridge: float) -> float:
-        """Norm of the minimiser without linear term; Lemma 6."""
+        """Bound the norm of the minimiser without a linear term: ``pairwise.md``, Lemma 6."""
         return minimiser_radius(
             self.loss, row_norm=self.diameter, ridge=ridge, max_weight=self.mass
         )
 
     def sensitivity(self, ridge: float) -> float:
-        """``(n - 1) B D / (ridge Z)``, ``B`` the steepest slope within the radius; Theorem 8.
+        """Return ``(n - 1) B D / (ridge Z)``, with ``B`` the largest slope within the radius.
 
-        For every number of positive records, and for records that change their class.
+        The bound holds for every number of positive records, and for records that change their
+        class: ``pairwise.md``, Theorem 8.
         """
         slope = self.loss.slope_bound(self.diameter * self.radius(ridge))
         return self.partners * slope * self.diameter / ridge * FAR_UP
 
     def log_ratio(self, ridge: float) -> float:
-        """Logarithm of the largest ratio of Jacobians; Theorem 10."""
+        """Bound the logarithm of the ratio of the Jacobians: ``pairwise.md``, Theorem 10."""
         one = self.partners * self.loss.smoothness * self.row_norm**2 / ridge
         rank = min(self.n_columns, max(1, self.n_samples - 1))
         if rank == 1:
@@ -925,24 +934,24 @@ class PairRisk(Risk):
         others = rank - 1
 
         def slope(c: float) -> float:
-            """Has the sign of the derivative of the bound in `c`, and decreases."""
+            """Return a decreasing function with the sign of the derivative of the bound in `c`."""
             return 1.0 / (one * (1.0 + c) ** 2) + (1.0 - c) / others - c
 
-        # All other rows at the distance c from the centre, opposite to the record.
+        # In the worst case all other rows lie opposite to the record, at the distance c from zero.
         c = 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
         own = math.log1p(one * (1.0 + c) ** 2)
         rest = others * math.log1p(one * (1.0 - c * c) / others)
         return (own + rest) * FAR_UP
 
     def ridge_floor(self, epsilon: float) -> float:
-        """Smallest regulariser at which the Jacobians take half of the budget."""
+        """Return the smallest regulariser at which the Jacobians take at most half of epsilon."""
         if math.isnan(epsilon) or epsilon <= 0.0:
             raise ValueError("epsilon must be positive")
-        # The floor of a larger epsilon underflows; one for a smaller epsilon is only larger.
+        # The floor of a larger epsilon would underflow, and the floor for a smaller one is larger.
         epsilon = min(epsilon, _LARGEST_EPSILON)
         curvature = self.curvature
-        # J is at least log(1 + curvature / ridge), the value for one direction, and at most its
-        # trace bound curvature / ridge.
+        # The log ratio is at least log(1 + curvature / ridge), its value for one direction, and at
+        # most curvature / ridge, the bound by the trace.
         low = 0.999 * curvature * math.exp(-epsilon / 2.0) / -math.expm1(-epsilon / 2.0)
         high = 1.001 * curvature / (epsilon / 2.0)
 
@@ -955,11 +964,14 @@ class PairRisk(Risk):
         return ridge
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
-        """Interpolation in place of the sum over all pairs counts as rounding; Theorem 5."""
+        """Bound the slopes and their errors, those of interpolation included.
+
+        ``pairwise.md``, Theorem 5.
+        """
         largest_margin = self.row_norm * radius
         slope = self.loss.slope_bound(2.0 * largest_margin)
-        # The sum of the absolute derivatives by all scores is at most twice the number of pairs
-        # times the slope: what Theorem 2 of the certificate needs per record, on average.
+        # The absolute derivatives with respect to all scores add up to at most twice the number of
+        # pairs times the slope; Theorem 2 of the certificate needs their mean over records.
         per_record = 2.0 * self.mass / self.n_samples
         return SlopeBounds(
             per_record * slope,
@@ -968,13 +980,14 @@ class PairRisk(Risk):
         )
 
     def pair_error(self, largest_margin: float) -> float:
-        """Error of a derivative by a score, for each pair that it sums over; Theorems 3 and 4.
+        """Bound the error of the derivative with respect to a score, for each pair in its sum.
 
-        At exact scores of at most `largest_margin`; interpolation and rounding.
+        It is that of interpolation and rounding at exact scores of at most `largest_margin`:
+        ``pairwise.md``, Theorems 3 and 4.
         """
         loss, n = self.loss, self.n_samples
         if loss.name in ("logistic", "shifted_logistic"):
-            # The margin offset is added to the negative scores, rounded once.
+            # Adding the margin offset to the negative scores rounds once.
             shifting = (
                 (largest_margin + abs(loss.margin_offset)) * EPS if loss.margin_offset else 0.0
             )
@@ -985,7 +998,7 @@ class PairRisk(Risk):
         return 8.0 * sums * (largest_margin + 1.0) * EPS * 1.01
 
     def noise_cost(self, variance: float) -> float:
-        """Mean loss that noise adds: only noise in the direction of its difference moves a pair."""
+        """Return the mean loss that noise adds; it changes a pair along its difference only."""
         return self.mass * self.loss.smoothness * self.diameter**2 * variance / 2.0
 
     def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> PairwiseObjective:

@@ -1,12 +1,12 @@
-"""Minimisers with a certificate: the gradient is small at what is returned, always.
+"""Minimisers with a certificate: on every data set, the gradient at the returned point is small.
 
-The privacy of output and objective perturbation rests on a tolerance that was fixed, and made
-public, before the data were read. So `certified_minimum` may not stop early, fail, warn or report
-how hard it was: whatever the data, it returns a point that meets the tolerance.
+The privacy of output and objective perturbation depends on a tolerance that was fixed, and made
+public, before the data were read. So `certified_minimum` must not stop early, fail, warn or report
+how many steps it took: whatever the data, it returns a point that meets the tolerance.
 
-The fast minimisers that it tries first have no guarantee, and neither has a callable of the user:
-their results are only ever used after a check of the gradient, so they may stop early. Steps are
-accepted by slopes along the direction, never by values: near the minimum the values of a sum over
+The fast minimisers that it tries first have no guarantee, and neither has a callable of the user.
+Their results are only used after a check of the gradient, so they may stop early. Steps are
+accepted by slopes along the direction instead of values: near the minimum, the values of a sum over
 many records agree to all digits long before its gradient is small.
 """
 
@@ -32,26 +32,26 @@ from dp_halfspace.rows.blocks import FloatArray
 
 MatrixProduct: TypeAlias = Callable[[FloatArray], FloatArray]
 
-# Products with the data in conjugate gradients, at most.
+# Most passes over the data of truncated Newton steps.
 CG_PASSES = 20000
-# Pairs of steps and changes that limited-memory BFGS keeps.
+# Number of steps and gradient changes that limited-memory BFGS keeps.
 _MEMORY = 20
-# Records of a subsample, at least.
+# Fewest records of a subsample.
 _MIN_SUBSAMPLE = 1024
-# First extra ridge of a path, in units of the squared gradient over the gap.
+# First extra ridge of a path, in units of the squared gradient over the initial gap.
 _FIRST_RIDGE = 1e-2
-# Smallest divisor, where an objective has no gap.
+# Lower limit on a divisor, for objectives whose initial gap is zero.
 _TINY = 1e-300
-# Hessians that the hybrid Newton method forms, at most, and BFGS steps with each.
+# Most Hessians that the hybrid Newton method forms, and BFGS steps with each of them.
 _RENEWALS = 30
 _STEPS_PER_HESSIAN = 8
-# Gradients of a search in one direction, at most.
+# Most gradients of a line search.
 _SEARCH_PASSES = 40
-# A step is long enough when the slope has fallen to this share of the first one,
+# A step is long enough if the slope along it has fallen to this share of the first slope,
 _UNDERSHOOT = 0.9
-# and short enough when it has not risen beyond this share with the other sign,
+# and short enough if the slope has not risen above this share of it with the other sign,
 _OVERSHOOT = 0.5
-# a smaller one after a step that had to be cut.
+# or above this smaller share after the first trial of the search was rejected.
 _OVERSHOOT_AFTER_CUT = 0.1
 
 
@@ -65,7 +65,7 @@ class Point:
 
 
 def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> Point:
-    """Evaluate the gradient, of the objective plus ``extra_ridge / 2 ||w||^2``."""
+    """Evaluate the gradient of the objective plus ``extra_ridge / 2 ||w||^2``."""
     gradient = objective.gradient(w)
     if extra_ridge:
         gradient += extra_ridge * w
@@ -73,7 +73,7 @@ def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> P
 
 
 def project_to_ball(w: FloatArray, radius: float) -> FloatArray:
-    """Return the nearest point of the ball."""
+    """Return the point of the ball around zero that is nearest to `w`."""
     norm = float(np.linalg.norm(w))
     return w if norm <= radius else w * (radius / norm)
 
@@ -81,14 +81,14 @@ def project_to_ball(w: FloatArray, radius: float) -> FloatArray:
 def _search(
     objective: Objective, start: Point, direction: FloatArray, extra_ridge: float = 0.0
 ) -> Point | None:
-    """Return a point in the direction at which the slope is much smaller, if one is found."""
+    """Search along a direction for a point at which the slope is much smaller; None if it fails."""
     first = float(start.gradient @ direction)
     if not first < 0.0:
         return None
     low, high = 0.0, np.inf
     slope_low, slope_high = first, np.inf
-    # The slope cannot last for longer than the objective can fall. A step beyond that may
-    # end on a small slope, but high up on the other side.
+    # The objective can fall by its initial gap at most, which limits the length of a useful step.
+    # A longer step may end at a small slope but at a larger value, beyond the minimum.
     step = min(1.0, 4.0 * objective.initial_gap / -first)
     limit = _OVERSHOOT
     for tries in range(_SEARCH_PASSES):
@@ -98,10 +98,10 @@ def _search(
             return point
         if slope < 0.0:
             low, slope_low = step, slope
-        else:  # too far, or not a number
+        else:  # The step is too long, or the slope is not a number.
             high, slope_high = step, slope
-        # A step that had to be cut crosses kinks, where a positive slope may mean a
-        # larger value; a full step to a moderate slope does not.
+        # After a step that had to be shortened, kinks are likely, where a positive slope may mean
+        # a larger value.
         limit = _OVERSHOOT_AFTER_CUT
         if np.isinf(high):
             step *= 4.0
@@ -134,11 +134,11 @@ def newton(objective: Objective, start: Point, target: float, max_steps: int) ->
 def _next_damping(
     objective: Objective, damping: float, point: Point, found: Point, direction: FloatArray
 ) -> float:
-    """Return the multiple of the identity that the next Hessian needs.
+    """Return the multiple of the identity that is added to the next Hessian.
 
-    Where steps have to be cut the Hessian is too small (a piecewise quadratic loss has
-    none on its straight parts). The multiple that would have given the length of the cut
-    step is then added to it, and withdrawn later.
+    If a step had to be shortened, the Hessian was too small (that of a piecewise quadratic loss
+    vanishes on its straight parts). Then the multiple is added that would have given the shortened
+    step; later it is reduced again.
     """
     length = float(np.linalg.norm(found.w - point.w))
     if 2.0 * length < float(np.linalg.norm(direction)):
@@ -149,21 +149,21 @@ def _next_damping(
 def _invert_hessian(
     objective: Objective, w: FloatArray, damping: float = 0.0
 ) -> MatrixProduct | None:
-    """Return the product with the inverse of the Hessian, None when it has none in floats."""
+    """Return the product with the inverse of the Hessian, None if its Cholesky factor fails."""
     hessian = objective.hessian(w)
     hessian.flat[:: objective.size + 1] += damping
     if not np.isfinite(hessian).all():
         return None
-    # The wrappers of scipy.linalg would take longer than the solution of a small system.
+    # LAPACK is called directly, since the wrappers of scipy.linalg take longer than small systems.
     factor, failed = dpotrf(hessian, overwrite_a=1)
     return None if failed else lambda v: np.asarray(dpotrs(factor, v)[0])
 
 
 def _subsample_rows(objective: Objective) -> int:
-    """Return how many rows give a useful Hessian; more of them save passes over all rows.
+    """Return how many rows to use for the Hessian of a subsample.
 
-    With four passes' worth of rows divided by the coefficients, a Hessian costs as much as
-    a few gradients of all rows.
+    A Hessian of ``4 n / size`` rows costs about as much as a few gradients of all rows, and saves
+    more of them.
     """
     size = objective.size
     affordable = min(objective.n_records // 8, 4 * objective.n_records // size)
@@ -171,9 +171,9 @@ def _subsample_rows(objective: Objective) -> int:
 
 
 def preconditioned_start(objective: Objective) -> tuple[FloatArray, MatrixProduct] | None:
-    """Return a rough minimiser of a subsample and its inverse Hessian there.
+    """Return a rough minimiser of a subsample, and the inverse of the Hessian there.
 
-    None when all rows are too few for that.
+    Return None if there are too few rows for a subsample, or if the Hessian has no inverse.
     """
     part = objective.subsample(_subsample_rows(objective))
     if part is None:
@@ -185,7 +185,7 @@ def preconditioned_start(objective: Objective) -> tuple[FloatArray, MatrixProduc
 
 
 def hybrid_newton(objective: Objective, start: Point, target: float) -> Point:
-    """Take BFGS steps preconditioned by a full Hessian, renewed when they take long."""
+    """Take BFGS steps preconditioned by a full Hessian, which is formed again after some steps."""
     point = start
     for _ in range(_RENEWALS):
         if point.norm <= target:
@@ -214,7 +214,7 @@ def lbfgs(
             break
         step, change = found.w - point.w, found.gradient - point.gradient
         product = float(step @ change)
-        # Exact gradients would give at least ridge ||step||^2; less is rounding.
+        # With exact gradients the product is at least ridge ||step||^2; less is a rounding error.
         if product > 0.5 * objective.ridge * float(step @ step):
             pairs.append((step, change, product))
         point = found
@@ -224,7 +224,7 @@ def lbfgs(
 def _two_loops(
     gradient: FloatArray, pairs: deque[tuple[FloatArray, FloatArray, float]], inverse: MatrixProduct
 ) -> FloatArray:
-    """Apply the BFGS inverse Hessian (Nocedal and Wright 2006, algorithm 7.4)."""
+    """Multiply by the BFGS inverse Hessian (Nocedal and Wright 2006, algorithm 7.4)."""
     q = gradient.copy()
     shares = []
     for step, change, product in reversed(pairs):
@@ -244,7 +244,7 @@ def newton_cg(
     max_passes: int = CG_PASSES,
     extra_ridge: float = 0.0,
 ) -> Point:
-    """Take truncated Newton steps; the Hessian is only ever multiplied by vectors."""
+    """Take truncated Newton steps, which need only products of the Hessian with vectors."""
     point, first = start, start.norm
     passes, damping = 0, 0.0
     while point.norm > target and passes < max_passes:
@@ -269,7 +269,7 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int = CG_PAS
     if point.norm <= target:
         return point
     ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _TINY)
-    # Only an overflow exceeds the largest curvature, and a path from infinity would not end.
+    # A ridge above the largest curvature is useless, and after an overflow the path would not end.
     ridge = min(ridge, objective.gradient_lipschitz)
     extra = 0.0
     while ridge > 2.0 * objective.ridge:
@@ -279,7 +279,7 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int = CG_PAS
         rough = max(1e-2 * point.norm, target)
         point = newton_cg(objective, point, rough, max_passes // 20, extra)
         ridge /= 5.0
-    # A certificate needs the gradient of the objective itself, not one corrected for a ridge.
+    # The certificate needs a gradient of the objective itself, not one corrected for a ridge.
     return newton_cg(objective, point_at(objective, point.w), target, max_passes)
 
 
@@ -291,7 +291,10 @@ def _plus_identity(product: MatrixProduct, multiple: float) -> MatrixProduct:
 def _conjugate_gradients(
     product: MatrixProduct, gradient: FloatArray, target: float
 ) -> tuple[FloatArray, int]:
-    """Solve ``H x = -gradient`` to a residual, from zero; return also the product count."""
+    """Solve ``H x = -gradient`` to a residual norm, from zero; return the number of products, too.
+
+    The iteration stops early at a direction without positive curvature.
+    """
     x = np.zeros_like(gradient)
     residual = -gradient
     direction = residual.copy()
@@ -412,17 +415,18 @@ class FiniteSum:
         return part.gradient(self._point(w)) / self.n_samples
 
     def _point(self, w: ArrayLike) -> FloatArray:
-        """Copy a point that the caller may go on changing."""
+        """Copy a point, because the caller may change it later."""
         return np.array(w, dtype=np.float64).reshape(self.size)
 
 
 def silent_answer(
     optimizer: Callable[[FiniteSum, FloatArray], Any], objective: Objective, radius: float
 ) -> FloatArray:
-    """Run a callable in silence and return a fresh point of the ball; zero in place of no answer.
+    """Run a callable without any output, and return its answer, projected to the ball.
 
-    `radius` is a public bound on the norm of the minimiser. Only `KeyboardInterrupt` passes: it
-    is the user's own.
+    `radius` is a public bound on the norm of the minimiser. If the callable raises, or does not
+    return a vector, the answer is zero: what it raises may depend on the data. Only a
+    `KeyboardInterrupt` of the user is passed on.
     """
     start = np.zeros(objective.size)
     try:
@@ -430,12 +434,12 @@ def silent_answer(
             return _in_ball(optimizer(FiniteSum(objective, radius), start.copy()), start, radius)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001 - what is raised may depend on the data
+    except BaseException:  # noqa: BLE001 - the exception may depend on the data
         return start
 
 
 def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
-    """Copy an answer and bring it to the ball of the minimisers; the start if it is no vector."""
+    """Copy an answer and project it to the ball; return the start if it is not a finite vector."""
     w = np.asarray(answer)
     if w.dtype.kind not in "biuf" or w.shape != start.shape:
         return start
@@ -445,11 +449,11 @@ def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
 
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 
-# Stochastic minimisers draw the records that they look at from this public seed.
+# Public seed from which stochastic minimisers draw the records that they read.
 _RECORD_SEED = 0
-# Steps that are taken by default, however many the corollaries of the paper ask for.
+# Most steps by default, even if the corollaries of the paper ask for more.
 _MOST_STOCHASTIC_STEPS = 4_000
-# A pass over the data has at most so many steps: larger tables are read in batches.
+# Most steps of a pass over the data; larger tables are read in batches.
 _STEPS_PER_PASS = 1_000
 _MOST_EPOCHS = 30
 
@@ -516,7 +520,7 @@ def katyusha(
             y = (3.0 * beta * w - gradient) / (3.0 * beta + mu)
             total, mass = total + weight * y, mass + weight
             weight *= 1.0 + gamma * mu
-            if weight > 1e100:  # only ratios of the weights count
+            if weight > 1e100:  # Only ratios of the weights matter, so this avoids an overflow.
                 total, mass, weight = total / weight, mass / weight, 1.0
         anchor = total / mass
     return anchor
@@ -530,9 +534,9 @@ STOCHASTIC: dict[str, Callable[[FiniteSum, FloatArray], FloatArray]] = {
 
 OPTIMIZERS = ("auto", "newton", "newton_cg", "lbfgs", "accelerated_gradient", *STOCHASTIC)
 
-# Full Newton steps, at most.
+# Most full Newton steps.
 _NEWTON_STEPS = 50
-# BFGS steps with the Hessian of a subsample, at most.
+# Most BFGS steps with the Hessian of a subsample.
 _START_STEPS = 25
 
 
@@ -620,7 +624,7 @@ def certified_minimum(
     True
     """
     _check(objective, gamma, radius, optimizer)
-    # The norm itself is computed with a relative error, covered by the factor.
+    # The factor covers the rounding error of the computed norm.
     goal = _Goal(gamma * (1.0 - 1e-6), radius + 1.9 * gamma / objective.ridge)
     path = objective if surrogate is None else surrogate
     with single_blas_thread():
@@ -631,7 +635,7 @@ def certified_minimum(
         else:
             fast = _FAST_SOLVERS[str(optimizer)]
         with np.errstate(all="ignore"):
-            # Half of the goal is for the other roundings of a surrogate.
+            # A surrogate has other rounding errors, for which half of the goal is left.
             point = fast(path, goal.gradient * (1.0 if surrogate is None else 0.5))
             if surrogate is not None:
                 point = point_at(objective, point.w)
@@ -640,16 +644,16 @@ def certified_minimum(
             if not goal.met_by(point):
                 point = accelerated_gradient(objective, goal.gradient, goal.norm)
             if not goal.met_by(point):
-                # The momentum has rounding errors, which Newton steps do not have.
+                # Newton steps remove the rounding errors that momentum accumulates.
                 point = _polish(objective, goal.gradient, point.w)
     return point.w
 
 
 def accelerated_gradient(objective: Objective, target: float, radius: float) -> Point:
-    """Minimise by accelerated gradient steps in a ball that holds the minimiser.
+    """Minimise by accelerated gradient steps in a ball that contains the minimiser.
 
-    The first point whose gradient is at most the target is returned; at the latest, in real
-    arithmetic, the one after ``sqrt(L / ridge) log(4 L initial_gap / target^2)`` steps, for
+    Return the first point whose gradient has at most the norm `target`. In real arithmetic this is
+    reached within ``sqrt(L / ridge) log(4 L initial_gap / target^2)`` steps, for
     ``L = gradient_lipschitz`` (``docs/proofs/certificate.md``, Theorem 4; Nesterov 2018,
     section 2.2.4).
     """
@@ -669,7 +673,7 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
 
 
 def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimizer) -> None:
-    """Refuse parameters that cannot work; nothing here is private."""
+    """Refuse parameters out of range; the check reads public numbers alone."""
     if not callable(optimizer) and optimizer not in OPTIMIZERS:
         raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
     if optimizer == "newton" and objective.size > MAX_DENSE:
@@ -680,7 +684,7 @@ def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimiz
 
 
 def _polish(objective: Objective, target: float, w: FloatArray) -> Point:
-    """Improve a point until its gradient is small."""
+    """Improve a point by Newton methods until its gradient is small, as far as they succeed."""
     point = point_at(objective, w)
     if objective.size <= MAX_DENSE:
         return _rescue(objective, hybrid_newton(objective, point, target), target)
@@ -688,14 +692,14 @@ def _polish(objective: Objective, target: float, w: FloatArray) -> Point:
 
 
 def _rescue(objective: Objective, point: Point, target: float) -> Point:
-    """Start again with decreasing ridges, which smooth the kinks that stop a fast method."""
+    """Start again with decreasing ridges if a fast method failed, for example at kinks."""
     if point.norm <= target:
         return point
     return hybrid_newton(objective, newton_cg_path(objective, target), target)
 
 
 def _solve_auto(objective: Objective, target: float) -> Point:
-    """Precondition by the Hessian of a subsample, or take truncated Newton steps."""
+    """Take BFGS steps from the Hessian of a subsample, or truncated Newton steps."""
     if objective.size > MAX_DENSE:
         return newton_cg_path(objective, target)
     start = preconditioned_start(objective)
@@ -707,14 +711,14 @@ def _solve_auto(objective: Objective, target: float) -> Point:
 
 
 def _solve_newton(objective: Objective, target: float) -> Point:
-    """Take full Newton steps from zero; kinks of the slopes may leave a rest."""
+    """Take full Newton steps from zero, and polish the result if kinks stopped them."""
     start = point_at(objective, np.zeros(objective.size))
     point = newton(objective, start, target, _NEWTON_STEPS)
     return point if point.norm <= target else _polish(objective, target, point.w)
 
 
 def _solve_lbfgs(objective: Objective, target: float) -> Point:
-    """Limited-memory BFGS of scipy, polished."""
+    """Run the limited-memory BFGS of scipy, and polish the result."""
     options = {"maxiter": 300, "maxcor": 20, "ftol": 0.0, "gtol": target / objective.size**0.5}
     found = minimize(
         objective.value_and_gradient,
@@ -728,7 +732,7 @@ def _solve_lbfgs(objective: Objective, target: float) -> Point:
 
 
 def _solve_nothing(objective: Objective, target: float) -> Point:
-    """Leave everything to the accelerated gradient method."""
+    """Return a point that meets no goal, so that the accelerated gradient method runs."""
     return Point(np.zeros(objective.size), np.zeros(objective.size), math.inf)
 
 
@@ -741,24 +745,26 @@ _FAST_SOLVERS: dict[str, Callable[[Objective, float], Point]] = {
 }
 
 
-# Share of the gap for the gradient that a certified minimiser leaves.
+# Share of the gap for the gradient at a certified minimiser.
 _OF_GRADIENT = 1.0 / 16.0
-# Factor by which multipliers fall: problems with large ones are solved quickly, so they are first.
+# Divisor of the multiplier from one problem to the next. Problems with large multipliers are solved
+# quickly, so they come first.
 _SHRINKAGE = 8.0
 
 
 def ball_minimum(objective: MarginObjective, radius: float, gap: float) -> float:
-    """Return the sum of losses at a point of a ball that minimises it up to a public gap.
+    """Return the smallest sum of losses in a ball, up to a public gap.
 
-    The loss of the objective is smooth and convex; its ridge plays no part, and there is no
-    linear term. A multiplier of the constraint is searched by bisection; each step is a certified
-    minimisation. The search ends when ``<g, w> + radius |g|``, which bounds the excess over any
-    point of the ball by convexity, is at most the gap. It always ends: the excess is continuous
-    in the multiplier, and vanishes where the norm of the minimiser is the radius. The time taken
-    depends on the data. Proof: ``docs/proofs/kernel.md``, section 4.
+    The loss of the objective is smooth and convex; its ridge is ignored, and it has no linear term.
+    A multiplier of the constraint is found by bisection, where each step is a certified
+    minimisation. The search ends when ``<g, w> + radius |g|``, which by convexity bounds the excess
+    over the minimum in the ball, is at most the gap. It always ends, because this bound is
+    continuous in the multiplier, and small if the norm of the minimiser is the radius. The running
+    time depends on the data. Proof: ``docs/proofs/kernel.md``, section 4.
     """
     gamma = _OF_GRADIENT * gap / radius
-    # Twice the length of the longest gradient, over the radius: the minimiser is inside.
+    # The first multiplier is twice the largest gradient over the radius, so that the minimiser is
+    # inside the ball.
     steepest = float(objective.weights.sum()) * objective.loss.lipschitz * objective.rows.row_bound
     low, high = 0.0, max(2.0 * steepest / radius, gap / radius**2)
     ridge = high

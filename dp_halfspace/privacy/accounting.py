@@ -59,30 +59,33 @@ from dp_halfspace.privacy.profiles import (
     step_up,
 )
 
-# Pairs of a probability whose loss is treated as infinite, and the logarithm of the smallest delta
-# for which it is negligible. For a smaller delta the calculation is repeated with the next pair.
+# Each pair is a tail probability whose loss counts as infinite, and the logarithm of the smallest
+# delta for which this is negligible. For a smaller delta the calculation is repeated with the next
+# pair.
 _TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
 # Largest number of Gaussian terms of a sum that is evaluated exactly.
 _MAX_TERMS = 64
 # Largest product of the numbers of terms and atoms of such a sum.
 _MAX_VALUES = 2**18
-# Relative accuracy to which a delta is computed.
+# A bound is not refined if that could change delta by less than this relative amount.
 _NEGLIGIBLE = 1e-6
 # A larger epsilon is treated as no guarantee.
 _FURTHEST = 1e300
 # Number of groups in which many different events are composed.
 _GROUPS = 32
-# Share of a delta; atoms with less than it are rounded up to a larger loss instead of evaluated.
+# Atoms at both ends that contribute less than this share of a delta are moved to a larger loss
+# instead of being evaluated.
 _MOVED_SHARE = 2.0**-46
-# Atoms of a block that is rounded up as a whole.
+# Number of neighbouring atoms that are moved together.
 _BLOCK = 64
 
 
 @lru_cache(maxsize=32)
 def total_pld(counts: Counted, tail: float) -> PLD:
-    """Sum of the losses of events that are not Gaussian.
+    """Return the distribution of the sum of the losses of events that are not Gaussian.
 
-    Many different events are composed in groups that do not change when an event is added.
+    Many different events are composed in groups. An additional event changes one group only, so
+    that the others are found in the cache.
     """
     if len(counts) <= _GROUPS:
         return _group_pld(counts, tail, CELLS)
@@ -95,18 +98,18 @@ def total_pld(counts: Counted, tail: float) -> PLD:
 
 @lru_cache(maxsize=128)
 def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
-    """Sum of the losses of few events."""
+    """Return the distribution of the sum of the losses of few events."""
     return compose([_repeated_pld(event, count, tail, cells) for event, count in counts], cells)
 
 
 @lru_cache(maxsize=64)
 def _repeated_pld(event: Event, count: int, tail: float, cells: int) -> PLD:
-    """Sum of the losses of a repeated event, cached for many compositions."""
+    """Return the distribution of the total loss of a repeated event, cached for compositions."""
     return _pld(event, tail, cells).repeat(count)
 
 
 def _pld(event: Event, tail: float, cells: int) -> PLD:
-    """Discretised loss of one event."""
+    """Return the discretised loss of one event."""
     if isinstance(event, Pure):
         return randomised_response_pld(raise_underflow(event.epsilon), tail)
     if isinstance(event, Exponential):
@@ -122,14 +125,14 @@ def _pld(event: Event, tail: float, cells: int) -> PLD:
 
 @dataclass(frozen=True, slots=True)
 class ProfileBound:
-    """Sum of a discretised loss and Gaussian terms: one upper bound of all profiles."""
+    """An upper bound of a privacy profile: a discretised loss plus a sum of Gaussian terms."""
 
     loss: PLD
     terms: tuple[Term, ...]
     pairwise: bool
 
     def log_delta(self, epsilon: float) -> float:
-        """Logarithm of an upper bound of the smallest delta."""
+        """Return the logarithm of an upper bound of the smallest delta at `epsilon`."""
         losses, mass, cut = self.loss.losses, self.loss.mass, self.loss.cut
         first = float(self.loss.first)
         last = first + len(mass) - 1.0
@@ -148,7 +151,7 @@ class ProfileBound:
         )
 
     def _log_kernel(self, remaining: FloatArray) -> FloatArray:
-        """Logarithm of the profile of the Gaussian terms."""
+        """Return the logarithm of the profile of the Gaussian terms."""
         kernel = log_gdp_excess if self.pairwise else log_gdp_delta
         total = np.full(len(remaining), -np.inf)
         for weight, shift, mu in self.terms:
@@ -158,7 +161,7 @@ class ProfileBound:
     def _drop_negligible(
         self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Move up the atoms at both ends that contribute a negligible amount."""
+        """Move atoms at both ends to larger losses if they contribute a negligible amount."""
         starts = np.arange(0, len(mass), _BLOCK)
         blocks = np.add.reduceat(mass, starts)
         kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
@@ -177,19 +180,29 @@ class ProfileBound:
 
 @dataclass(frozen=True, slots=True)
 class _Composition:
-    """Everything that a list of events with finite parameters releases."""
+    """The composition of a list of events with finite parameters.
 
-    discretised: Counted  # events whose contract is not a sum of Gaussian terms
-    sums: Counted  # events whose contract is a sum of Gaussian terms
-    mu: float  # of all Gaussian events
-    terms: tuple[Term, ...] | None  # of sums and Gaussian events multiplied out, if not too many
-    pure: Fraction | None  # exact sum of all losses, if no Gaussian loss takes part
-    pairwise: bool  # whether only convex functions of the loss are bounded
-    # An epsilon from which on another composition has the same delta.
+    `discretised` are the events whose contract is not a sum of Gaussian terms, `sums` those whose
+    contract is one, and `mu` is that of all Gaussian events. `terms` are those of `sums` and of the
+    Gaussian events multiplied out, None if they are too many. `pure` is the exact sum of all
+    losses, None if one of them is not bounded. With `pairwise`, only expectations of convex
+    functions of the loss are bounded. From the epsilon in `beyond` on, the other composition there
+    has the same delta.
+    """
+
+    discretised: Counted
+    sums: Counted
+    mu: float
+    terms: tuple[Term, ...] | None
+    pure: Fraction | None
+    pairwise: bool
     beyond: tuple[Fraction, _Composition] | None
 
     def log_delta(self, epsilon: float, enough: float = -math.inf) -> float:
-        """Logarithm of an upper bound of the smallest delta, or of any that is `enough`."""
+        """Return the logarithm of an upper bound of the smallest delta.
+
+        Any bound whose logarithm is at most `enough` may be returned.
+        """
         if epsilon == math.inf:
             return -math.inf
         value = 0.0
@@ -200,7 +213,7 @@ class _Composition:
         return value
 
     def log_delta_above(self, epsilon: float, tail: float, enough: float = -math.inf) -> float:
-        """See `log_delta`; useless for a delta that is not far above `tail`."""
+        """Return `log_delta` with one tail probability; it is useful for a delta far above it."""
         if self.pure is not None and epsilon >= self.pure:
             return -math.inf
         if self.beyond is not None and epsilon >= self.beyond[0]:
@@ -209,13 +222,13 @@ class _Composition:
         value = 0.0 if exact is None else exact.log_delta(epsilon)
         if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
             return value
-        # All losses discretised, in addition to the Gaussian events.
+        # The second bound discretises all losses except those of the Gaussian events.
         others = tuple(sorted((*self.discretised, *self.sums), key=repr))
         total = ProfileBound(total_pld(others, tail), ((1.0, 0.0, self.mu),), self.pairwise)
         return min(value, total.log_delta(epsilon))
 
     def _exact(self, tail: float) -> ProfileBound | None:
-        """Gaussian terms multiplied out, in addition to the discretised losses."""
+        """Return the bound with Gaussian terms multiplied out, None if they are too many."""
         if self.terms is None:
             return None
         loss = total_pld(self.discretised, tail)
@@ -224,11 +237,11 @@ class _Composition:
         return ProfileBound(loss, self.terms, self.pairwise)
 
     def _is_exact(self, exact: ProfileBound, epsilon: float, value: float) -> bool:
-        """Whether no part of a single sum of terms counts that its envelope would not."""
+        """Return whether the envelope of a single sum of terms could not improve the bound."""
         single = gaussian_terms(self.sums) if sum(n for _, n in self.sums) == 1 else None
         if single is None:
             return False
-        # The envelope keeps everything above a place where half of the mass 1 is left.
+        # The envelope keeps all of the sum above a place with at most half of the mass 1 beyond it.
         whole = math.fsum(weight for weight, _, _ in single)
         place = max(s + mu * (0.5 * mu - float(ndtri(0.5 / whole))) for _, s, mu in single)
         rest = ProfileBound(exact.loss, ((whole, place, self.mu),), exact.pairwise)
@@ -236,7 +249,7 @@ class _Composition:
 
 
 def _costs(event: Discretised) -> bool:
-    """Whether an event has any loss."""
+    """Return whether an event has any loss."""
     return largest_loss(event) > 0.0
 
 
@@ -261,10 +274,11 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
 
 
 def _without_choice(counts: Counted) -> tuple[Fraction, _Composition] | None:
-    """From the sum of all other losses and the range of the choice on, only its mu counts.
+    """Return an epsilon, and the composition that has the same delta from there on.
 
-    For one event of two kinds among events of bounded loss: ``docs/proofs/accounting.md``,
-    section 12.
+    With one `Either` among events of bounded loss, the epsilon is the sum of the other losses and
+    of the range of the choice. Beyond it only the mu of the `Either` counts:
+    ``docs/proofs/accounting.md``, section 12.
     """
     others = [(e, n) for e, n in counts if not isinstance(e, Either)]
     choices = [(e, n) for e, n in counts if isinstance(e, Either)]
@@ -278,16 +292,16 @@ def _without_choice(counts: Counted) -> tuple[Fraction, _Composition] | None:
 
 
 def round_up(value: Fraction) -> float:
-    """Smallest float that is not below `value`."""
+    """Return the smallest float that is not below `value`."""
     nearest = float(value)
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
 @lru_cache(maxsize=512)
 def _smallest_delta(events: tuple[Event, ...], epsilon: float, enough: float = 0.0) -> float:
-    """See `delta`; any bound that is at most `enough` will do.
+    """Return `delta`, or any bound on it that is at most `enough`.
 
-    Cached, because every fit of the same plan (a fold, a copy) needs the same number.
+    The result is cached, because every fit of the same plan (a fold, a copy) needs the same number.
     """
     composition = _compose(events)
     if composition is None:
@@ -460,7 +474,7 @@ def calibrate(
 def _bisect(
     fits: Callable[[float], bool], safe: float, costly: float, rtol: float, lower: float
 ) -> float:
-    """Halve an interval until it is narrow; return its end at which it `fits`."""
+    """Halve an interval until it is narrow; return its end that is within the budget."""
     while abs(costly - safe) > rtol * max(abs(safe), abs(costly)):
         middle = (
             math.sqrt(safe * costly) if min(lower, safe, costly) > 0.0 else 0.5 * (safe + costly)
@@ -476,7 +490,7 @@ def _bisect(
 
 @dataclass(slots=True)
 class _Monotone:
-    """A delta that is monotone in a number, with all computed values."""
+    """A delta that is monotone in a parameter, and all values that were computed so far."""
 
     delta_of: Callable[[float], float]
     wanted: float
@@ -484,13 +498,13 @@ class _Monotone:
     known: dict[float, float] = field(default_factory=dict)
 
     def fits(self, value: float) -> bool:
-        """Whether the delta at a value is at most the target."""
+        """Return whether the delta at a value of the parameter is at most the wanted one."""
         if value not in self.known:
             self.known[value] = self.delta_of(value)
         return self.known[value] <= self.wanted
 
     def fits_or_follows(self, value: float) -> bool:
-        """Infer the result from larger and smaller values if possible."""
+        """Return the same as `fits`, inferred from known values of other parameters if possible."""
         sign = 1.0 if self.increasing else -1.0
         for other, found in self.known.items():
             is_costlier = sign * other >= sign * value
@@ -499,7 +513,7 @@ class _Monotone:
         return self.fits(value)
 
     def narrow(self, lower: float, upper: float, rtol: float) -> None:
-        """Compute it on both sides of the target, close to it."""
+        """Compute the delta on both sides of the wanted one, close to it."""
         if self.wanted == 0.0:
             return
         level = math.log(self.wanted)
@@ -526,9 +540,9 @@ def mu_beside(choice: float, epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def mu_of_either(first: Event, choice: float, epsilon: float, delta: float) -> float:
-    """Return the Gaussian signal to noise ratio behind a release that may lead to a choice.
+    """Return the mu of Gaussian releases that follow a release unless an exponential choice does.
 
-    `first` is what is released before, `choice` the epsilon of the exponential mechanism.
+    `first` is the event of the earlier release, `choice` the epsilon of the exponential mechanism.
     """
 
     def events(mu: float) -> tuple[Event, ...]:

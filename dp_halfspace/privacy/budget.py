@@ -15,9 +15,9 @@ from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 class Budget:
     """A privacy budget: (epsilon, delta), or the part mu of a Gaussian budget.
 
-    Made by `of` or `gaussian`; an infinite one means no noise and no guarantee. The epsilons of
-    pure parts add up, and so do the squares of mu (``docs/proofs/accounting.md``, section 5). The
-    parts of `split` and `equal_parts` are rounded so that together they never exceed the whole.
+    Budgets are made by `of` or `gaussian`; an infinite one means no noise and no guarantee. The
+    epsilons of pure parts add up, and so do the squares of mu (``docs/proofs/accounting.md``,
+    section 5). Parts are rounded so that together they never exceed the whole.
 
     >>> part, rest = Budget.of(1.0, 0.0).split(0.25)
     >>> part.epsilon, rest.epsilon < 0.75, rest.is_pure
@@ -49,13 +49,16 @@ class Budget:
 
     @property
     def epsilon(self) -> float:
-        """Epsilon at `delta`; a release with it costs no more than mu, unless it is zero."""
+        """Epsilon of the budget at `delta`.
+
+        A release that is epsilon-DP costs no more than mu, unless this epsilon is zero.
+        """
         if self._epsilon is not None:
             return self._epsilon
         return gdp_epsilon(self.mu * FAR_DOWN, self.delta)
 
     def split(self, share: float) -> tuple[Budget, Budget]:
-        """Return a share of epsilon, or of mu^2, and the rest, rounded down."""
+        """Return a share of epsilon, or of mu^2, and the remaining part, which is rounded down."""
         if self.is_infinite:
             return self, self
         if self.is_pure:

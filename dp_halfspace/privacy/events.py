@@ -1,8 +1,8 @@
-"""Privacy events: every release as a small immutable object.
+"""Privacy events: every release is described by a small immutable object.
 
 The contract of an objective perturbation or of a selection is a sum of terms (weight, shift, mu),
-each for the profile ``weight * delta_mu(epsilon - shift)``; sums of several events multiply out
-(``docs/proofs/accounting.md``, section 5).
+each of which stands for the profile ``weight * delta_mu(epsilon - shift)``. The composition of
+several events multiplies their sums out (``docs/proofs/accounting.md``, section 5).
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ from typing import Any, TypeAlias, get_args
 from dp_halfspace._rounding import DOWN
 from dp_halfspace.privacy.profiles import Term, check_nonnegative
 
-_TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
-_HUGE = 1e100  # larger parameters and counts are treated as no guarantee
+# Smaller positive parameters are raised to this number, so that squares do not underflow.
+_TINY = 1e-150
+# Larger parameters are treated as no guarantee.
+_HUGE = 1e100
 # More runs than this are treated as no guarantee.
 _HUGE_COUNT = 2**63
-# Largest number of terms of a product of profiles; beyond it, losses are discretised.
+# Largest number of terms of a product of profiles. With more terms, losses are discretised.
 _MAX_TERMS = 4096
 # Largest number of events of such a product.
 _MAX_COUNT = 4096
-# Smallest weight of a term: its logarithm is finite.
+# Smallest weight of a term, so that its logarithm is finite.
 _LEAST = 1e-300
 
 
 def number_to_json(value: float) -> float | str:
-    """Infinity as text, because JSON has no number for it."""
+    """Return a number for JSON; infinity becomes text, because JSON has no number for it."""
     return value if math.isfinite(value) else str(value)
 
 
 def _to_json(value: Any) -> Any:
-    """Return a field as JSON can hold it."""
+    """Return the value of a field as plain data for JSON."""
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
     if isinstance(value, _Plain):
@@ -68,7 +70,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """Base class of events: checked fields, and plain data for files."""
+    """Base class of events: it checks their fields and converts them to plain data."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -405,16 +407,16 @@ Event: TypeAlias = (
     | Either
     | Repeated
 )
-# Their profiles are not sums of Gaussian ones, so their losses are discretised.
+# Events whose profiles are not sums of Gaussian profiles, so that their losses are discretised.
 Discretised: TypeAlias = Pure | Exponential | SampledGaussian | Either
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
-# Ledgers of earlier versions use this name.
+# Ledgers that were written by earlier versions use this name.
 _TYPES["Selection"] = RandomStopping
 
 
 def single_runs(events: Iterable[Event]) -> Counter[Event]:
-    """Count single runs; nothing else unfolds `Repeated`."""
+    """Count single runs; this is the only function that unfolds `Repeated`."""
     counts: Counter[Event] = Counter()
     for event in events:
         single, count = check_event("a release", event), 1
@@ -425,7 +427,7 @@ def single_runs(events: Iterable[Event]) -> Counter[Event]:
 
 
 def count_events(events: Iterable[Event]) -> Counted | None:
-    """Count single runs, in a canonical order; None if one has no guarantee."""
+    """Count single runs, in a canonical order; return None if one of them has no guarantee."""
     result = tuple(sorted(single_runs(events).items(), key=repr))
     if any(_largest_parameter(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
         return None
@@ -433,7 +435,7 @@ def count_events(events: Iterable[Event]) -> Counted | None:
 
 
 def _largest_parameter(event: Event) -> float:
-    """Largest parameter of an event."""
+    """Return the largest parameter of an event."""
     if isinstance(event, Pure | Exponential):
         return event.epsilon
     if isinstance(event, SampledGaussian):
@@ -446,7 +448,7 @@ def _largest_parameter(event: Event) -> float:
 
 
 def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]]]:
-    """Gaussian terms of a profile, and the (weight, shift) that they are multiplied with."""
+    """Return the Gaussian terms of a profile, and pairs (weight, shift) to multiply them with."""
     if isinstance(event, Gaussian):
         return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if isinstance(event, ObjectivePerturbation):
@@ -459,7 +461,7 @@ def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]
 
 
 def largest_loss(event: Event) -> float:
-    """Largest possible loss of an event; infinite if a Gaussian takes part."""
+    """Return the largest possible loss of an event, infinity if a Gaussian loss is part of it."""
     if isinstance(event, SampledGaussian | Either) and event.mu:
         return math.inf
     if isinstance(event, Pure | Exponential | Either):
@@ -473,21 +475,21 @@ def largest_loss(event: Event) -> float:
 
 
 def total_mu(counts: Counted) -> float:
-    """All Gaussian events in quadrature."""
+    """Return the mu of all Gaussian events together, the root of the sum of their squares."""
     gaussian = [(event.mu, count) for event, count in counts if isinstance(event, Gaussian)]
     return math.hypot(*(raise_underflow(mu) * math.sqrt(count) for mu, count in gaussian))
 
 
 def raise_underflow(value: float) -> float:
-    """Raise a positive parameter to where its square does not underflow."""
+    """Raise a positive parameter so that its square does not underflow."""
     return max(value, _TINY) if value else 0.0
 
 
 def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None:
     """Multiply out the profiles of Gaussian events, objective perturbations and selections.
 
-    The terms are rounded up; what is discretised (`Discretised`) is left out. None if there are too
-    many events, or more than `most` different terms.
+    The terms are rounded up; `Discretised` events are left out. Return None if there are too many
+    events, or more than `most` different terms.
     """
     sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised)]
     number = sum(n for _, n in sums)
@@ -504,12 +506,11 @@ def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None
             if len(product) > most or not math.isfinite(sum(a for a, _, _ in product)):
                 return None
     wide, far = 1.0 + (number + 1) * 2.0**-51, 1.0 + max(number - 1, 0) * 2.0**-51
-    # A weight that underflows is raised to a normal number.
     return [(max(a, _LEAST), s * far, math.sqrt(square) * wide) for a, s, square in product]
 
 
 def _merge_terms(terms: Iterable[Term]) -> list[Term]:
-    """Add up the weights of terms that differ by rounding only."""
+    """Merge terms that differ by rounding errors only, by adding up their weights."""
     merged: dict[tuple[str, str], Term] = {}
     for weight, shift, square in terms:
         key = f"{shift:.12e}", f"{square:.12e}"

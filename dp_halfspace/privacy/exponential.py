@@ -112,7 +112,7 @@ def exponential_mechanism(
     count = candidates.utilities.size
     ends = None if multiplicities is None else np.cumsum(multiplicities)
     total = count if ends is None else int(ends[-1])
-    # A public number of trials at a time; the first success of the sequence is returned.
+    # Trials are drawn in batches of a public size; the first success of the sequence is returned.
     batch = min(max(total, _FEWEST_TRIALS), _MOST_TRIALS)
     while True:
         trials = _draw_indices(batch, total, source)
@@ -151,7 +151,8 @@ def _draw_indices(batch: int, count: int, source: ByteSource) -> NDArray[np.intp
     words = read_words(batch, source)
     remainder = 2**64 % count
     if remainder:
-        # Words beyond the last multiple of count would favour small indices.
+        # Words beyond the last multiple of count are dropped, since they would favour small
+        # indices.
         words = words[words < np.uint64(2**64 - remainder)]
     return (words % np.uint64(count)).astype(np.intp)
 
@@ -160,7 +161,7 @@ def _draw_successes(
     candidates: _Candidates, indices: NDArray[np.intp], source: ByteSource
 ) -> NDArray[np.bool_]:
     """Return independent events of probability ``exp(-rate (best - utility))`` each."""
-    # A gap that overflows to infinity gets probability 0, which is within the allowed error.
+    # A gap that overflows to infinity gets the probability 0, which is within the allowed error.
     with np.errstate(all="ignore"):
         gaps = candidates.best - candidates.utilities[indices]
         probabilities = np.exp(gaps * -float(candidates.rate))

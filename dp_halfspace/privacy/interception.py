@@ -1,8 +1,8 @@
 """Protocols of mechanisms, the function that draws a release, and its interception by audits.
 
-Every release of the library passes `draw_release`. An audit may answer instead of the mechanism, or
-read exact values, which are private; it is run by people who may see the data. Both affect only the
-context that runs the block; the noise of other threads is not affected.
+Every release of the library passes through `draw_release`. An audit may answer instead of the
+mechanism, or read exact values, which are private; people who run it may see the data. Both affect
+only the context that runs the block, and not the noise of other threads.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ExponentialMechanism:
 Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
 
 
-# None if mechanisms draw their own noise.
+# The function that answers instead of the mechanisms, None if these draw their noise.
 _ANSWER: ContextVar[Answer | None] = ContextVar("answer", default=None)
 
 

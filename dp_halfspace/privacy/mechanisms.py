@@ -267,27 +267,29 @@ class Permit:
 
         For mechanisms that do more than add noise to a value; `release` calls it.
         """
-        # Without the lock two threads could both find the last one unspent.
+        # Without the lock, two threads could both use the last unspent event.
         with self._lock:
             if not self._unspent[event]:
                 raise RuntimeError(f"{event} was not charged before the release")
             if event != _NO_GUARANTEE:
-                # A record without any guarantee covers any number of exact releases.
+                # Only events with a guarantee are counted: a record without one covers any number
+                # of exact releases.
                 self._unspent[event] -= 1
         return self._source
 
     def enter(self, choice: Either, events: Sequence[Event]) -> None:
-        """Use up one of two kinds of releases, for `events` that its contract covers.
+        """Use up one event of two kinds of releases, and permit `events` of one of these kinds.
 
-        They are one exponential mechanism of no larger range, or they are Gaussian and no more than
-        its mu in quadrature. Which of the two may depend on what was released, on nothing else of
-        the data.
+        They are one exponential mechanism of no larger range, or Gaussian releases whose mu in
+        quadrature is no larger. Which of the two kinds it is may depend on earlier releases, but on
+        nothing else about the data: ``docs/proofs/accounting.md``, section 12.
         """
         counts = tuple(single_runs(events).items())
         if all(isinstance(event, Gaussian) for event, _ in counts):
             is_covered = total_mu(counts) <= choice.mu
         else:
-            # Ranges of several choices do not add up where a later one depends on an earlier one.
+            # Only a single choice is covered: if a later choice depends on an earlier one, both
+            # together are not of bounded range.
             ((event, count), *others) = counts
             is_covered = isinstance(event, Exponential) and event.epsilon <= choice.epsilon
             is_covered = is_covered and count == 1 and not others
@@ -298,7 +300,7 @@ class Permit:
             self._unspent.update(single_runs(events))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse to copy: a copy would be the right to release everything again."""
+        """Refuse to be copied, because a copy would permit all releases again."""
         raise TypeError("a permit cannot be pickled or copied: it is the right to release once")
 
     def parallel(self, event: Event) -> ParallelReleases:
@@ -308,9 +310,9 @@ class Permit:
 
 @dataclass(slots=True)
 class ParallelReleases:
-    """Releases that together cost one of them: a record takes part in one block only.
+    """Releases from disjoint blocks of records, which together cost as much as one of them.
 
-    Made by :meth:`Permit.parallel` only.
+    Objects are made by :meth:`Permit.parallel` only.
 
     Notes
     -----
@@ -342,7 +344,7 @@ class ParallelReleases:
         return draw_release(value, mechanism, self._source)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse, as a permit does: a copy would release from the same records again."""
+        """Refuse to be copied, because a copy could release from the same records again."""
         raise TypeError("releases from disjoint blocks cannot be pickled or copied")
 
 

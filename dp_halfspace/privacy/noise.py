@@ -36,15 +36,15 @@ from scipy.special import ndtri
 from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
-# Refinement stops here: an order still open after this many bits has probability below
-# 2**-460 and is settled by the midpoint, so a broken byte source cannot cause a hang.
+# Largest number of bits of a uniform number. A comparison that is still open then has a probability
+# below 2**-460, and is decided by the midpoint, so that a broken byte source cannot cause a hang.
 _MAX_BITS = 512
-# Bits of a word of randomness.
+# Number of bits of a word of randomness.
 _WORD_BITS = 64
-# An enclosure is this much finer than the uniform it is compared with.
+# Number of bits by which an enclosure is finer than the uniform number that it is compared with.
 _EXACT_GUARD_BITS = 32
-# A float threshold 2**64 exp(-gap) is off by less than this many units: it allows np.exp an
-# absolute error of 2**-41, where 2**-52 is usual, and all other roundings together 2**-41.
+# Bound on the error of a threshold 2**64 exp(-gap) in floating point. It allows np.exp an absolute
+# error of 2**-41, where 2**-52 is usual, and all other rounding errors together 2**-41.
 THRESHOLD_ERROR = 2.0**24
 
 
@@ -52,7 +52,7 @@ def positive_rational(number: object, name: str) -> Fraction:
     """Return a positive finite public number as an exact fraction or refuse it."""
     exact = Fraction(0)
     if isinstance(number, Rational):
-        # A numpy integer inside a Fraction would overflow silently.
+        # Converted to int, because a numpy integer inside a Fraction would overflow silently.
         exact = Fraction(int(number.numerator), int(number.denominator))
     elif isinstance(number, Real) and math.isfinite(number):
         exact = Fraction(float(number))
@@ -69,7 +69,7 @@ def decimal_context(digits: int) -> Context:
 
 @dataclass(slots=True)
 class LazyUniform:
-    """A uniform number in ``[cell, cell + 1) * 2**-bits``; further bits come from ``source``."""
+    """A uniform number in ``[cell, cell + 1) * 2**-bits``; more bits are drawn from ``source``."""
 
     cell: int
     bits: int
@@ -102,9 +102,9 @@ def random_events(
     enclosure: Callable[[int], Callable[[int], int]],
     source: ByteSource,
 ) -> NDArray[np.bool_]:
-    """Return independent events, decided in floating point where that is certain.
+    """Return independent events, decided in floating point where this is certain.
 
-    ``enclosure(i)`` encloses the exact probability of event i, as `LazyUniform.below` takes it.
+    ``enclosure(i)`` is the enclosure of the exact probability of event i for `LazyUniform.below`.
     """
     words = read_words(probabilities.size, source)
     uniform, threshold = words.astype(np.float64), probabilities * 2.0**64
@@ -115,7 +115,7 @@ def random_events(
 
 
 def _digits(bits: int) -> int:
-    """Return decimal digits that resolve ``2**-bits`` with 15 digits to spare."""
+    """Return the number of decimal digits that resolve ``2**-bits``, and 15 more."""
     return bits * 30103 // 100_000 + 16
 
 
@@ -157,7 +157,8 @@ def normal_tail(point: Fraction, bits: int) -> int:
         negligible = Decimal(1).scaleb(-digits)
         term = total = c
         odd = 1
-        # Past odd >= 2 c^2 the terms at least halve, so what is left out is below one term.
+        # From odd >= 2 c^2 on, every term is at most half of the one before, so that all terms that
+        # are left out are together below one term.
         while term > negligible or odd < 2 * square:
             odd += 2
             term = term * square / odd
@@ -177,24 +178,24 @@ def exp_minus(gamma: Fraction, bits: int) -> int:
 
 _SMALLEST_SCALE = Fraction(1, 2**900)
 _LARGEST_SCALE = Fraction(2**900)
-# Finest grid of Gaussian noise, in bits below its scale.
+# Largest number of bits by which the grid of Gaussian noise is finer than its scale.
 _MOST_GAUSSIAN_GRID_BITS = 36
 
-# Values are clipped to this many grid steps, where every multiple of the grid is a float.
+# Values are clipped to this many grid steps; below it every multiple of the grid is a float.
 _CLIP = 2.0**52
-# Values below this many grid steps are changed by no clip, before or after the noise.
+# Values below this many grid steps need no clipping, neither before nor after the noise.
 _NEAR = 2.0**51
 # Number of draws per block, so that the working arrays fit in the second-level cache.
 _BLOCK = 8192
 
-# Assumption (c) of the proof: |error of ndtri at p <= 1/2| <= 2**-44 (1 + |z|).
+# Assumption (c) of docs/proofs/noise.md: |error of ndtri at p <= 1/2| <= 2**-44 (1 + |z|).
 _NDTRI_ERROR = 2.0**-44
-# Covers every rounding of float64 on the way, with a factor above 2 to spare.
+# Bound on all rounding errors of float64 from there on, larger than needed by a factor above 2.
 _FLOAT_ERROR = 2.0**-50
-# All but a 2**-17 fraction of the draws have cells from here on, hence |z| <= 4.5.
+# All but a 2**-17 fraction of the draws have at least this cell, and so |z| <= 4.5.
 _COMMON_CELLS = 2**46
 _COMMON_Z = 4.5
-# Shifts of a word: the last bit away, and the last bit to the place of the sign.
+# Shifts of a word that remove its last bit, and that move its last bit to the sign.
 _ONE = np.uint64(1)
 _TO_THE_TOP = np.uint64(63)
 
@@ -289,7 +290,7 @@ def rounded_gaussian(
 
 
 def log2_of_grid(scale: float, grid_bits: int, most: int) -> int:
-    """Return the logarithm of the public grid that is so many bits finer than a scale."""
+    """Return the binary logarithm of the grid that is `grid_bits` bits finer than a scale."""
     is_integer = isinstance(grid_bits, Integral) and not isinstance(grid_bits, bool)
     if not is_integer or not 0 <= grid_bits <= most:
         raise ValueError(f"grid_bits must be an int from 0 to {most}, got {grid_bits!r}")
@@ -314,15 +315,16 @@ def noise_on_grid(sigma: Fraction, log2_grid: int) -> GridNoise:
 
 def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray[np.float64]:
     """Return ``Q_g(value + sigma Z)``: each entry is rounded to the grid, block after block."""
-    # The caller may have turned floating-point warnings into errors.
+    # Warnings are off, because the caller may have turned floating-point warnings into errors.
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
         flat = released.reshape(-1)
         for start in range(0, flat.size, _BLOCK):
             block = flat[start : start + _BLOCK]
-            # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
+            # The grid is a power of two, so the division is exact. The quotient is clipped before
+            # it is rounded, because it may be infinite.
             np.multiply(block, 1.0 / noise.grid, out=block)
-            # Written so that NaN counts as out of range.
+            # The negation makes NaN count as out of range.
             is_far = not block.dot(block) < _NEAR**2
             if is_far:
                 block[np.isnan(block)] = 0.0
@@ -333,7 +335,8 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
             whole += _nearest_steps(offset, words.astype(np.uint64, copy=False), noise, source)
             if is_far:
                 np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
-            # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
+            # Adding zero turns -0.0 into 0.0: the sign of a zero would reveal the sign of the exact
+            # value (docs/proofs/noise.md, section 3.7).
             np.add(whole, 0.0, out=whole)
             np.multiply(whole, noise.grid, out=block)
     return released
@@ -344,29 +347,29 @@ def _nearest_steps(
 ) -> NDArray[np.float64]:
     """Return the integers nearest to ``offset + ratio Z``, with ``|offset| <= 1/2``.
 
-    Z starts with the random `words`; `source` settles what they leave open.
+    The first bits of Z are the random `words`; further bits are drawn from `source` if needed.
     """
-    # 63 bits place the tail probability in a cell of [0, 1/2); the last bit is the sign.
+    # 63 bits of a word are the cell of the tail probability in [0, 1/2); the last bit is the sign.
     cells = words >> _ONE
-    # As signed integers, which are faster to convert.
+    # Signed integers are converted faster.
     shift = cells.view(np.int64).astype(np.float64)
     shift += 0.5
     shift *= 2.0**-64
     ndtri(shift, out=shift)
     shift *= noise.spread
-    # ndtri is negative here; a last bit of 1 turns the sign over.
+    # ndtri is negative for these probabilities; a last bit of 1 flips the sign.
     bits = shift.view(np.uint64)
     np.bitwise_xor(bits, words << _TO_THE_TOP, out=bits)
     total = shift + offset
     steps: NDArray[np.float64] = np.rint(total)
     distance = np.subtract(total, steps)
     np.abs(distance, out=distance)
-    # First a cheap bound on all common draws, then an individual bound for flagged draws.
+    # One bound covers all common draws; only flagged draws need an individual bound.
     is_common = distance[distance.argmax()] < noise.radius
     if not (is_common and cells[cells.argmin()] >= _COMMON_CELLS):
         flagged = np.flatnonzero((distance >= noise.radius) | (cells < _COMMON_CELLS))
         bound = _error_bound(cells[flagged], shift[flagged], total[flagged], noise.spread)
-        # Written so that an undefined bound counts as uncertain.
+        # The negation makes an undefined bound count as uncertain.
         uncertain = flagged[~(distance[flagged] < 0.5 - bound)]
         for i in uncertain.tolist():
             steps[i] = _exact_steps(int(words[i]), float(offset[i]), noise, source)
@@ -376,9 +379,10 @@ def _nearest_steps(
 def _error_bound(
     cells: ArrayLike, shift: ArrayLike, total: ArrayLike, spread: float
 ) -> NDArray[np.float64]:
-    """Bound ``|float - ideal|`` of ``offset + ratio Z`` over the whole cell of the uniform.
+    """Bound the error of ``offset + ratio Z`` in floating point, for all of a cell.
 
-    The parts: ndtri, the width of the cell, the float operations. Infinite for cells 0 and 1.
+    It is the sum of the error of ndtri, the effect of the width of the cell, and rounding errors.
+    It is infinite for the cells 0 and 1.
     """
     number = np.asarray(cells, dtype=np.float64)
     width = np.where(number > 1.0, 1.0 / np.maximum(number - 0.5, 0.5), np.inf)
@@ -400,7 +404,7 @@ def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource)
             return point <= 0 or tail.below(lambda bits: normal_tail(point, bits))
         return point <= 0 and not tail.below(lambda bits: normal_tail(-point, bits))
 
-    # The guess only has to be close; the two loops below decide.
+    # The guess needs only to be close to the result, which the two loops below determine.
     while tail.cell.bit_length() < 60 and tail.bits < 512:
         tail.refine()
     size = -float(ndtri(math.ldexp(tail.cell + 0.5, -tail.bits)))
@@ -412,14 +416,14 @@ def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource)
     return guess
 
 
-# Finest grid of L2-Laplace noise, in bits below its scale.
+# Largest number of bits by which the grid of L2-Laplace noise is finer than its scale.
 _MOST_LAPLACE_GRID_BITS = 30
 # A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
 _UNIFORM_BYTES = 32
 _UNIFORM_LOG2 = 257
-# -log(1 - 2**-257) still has more than 100 correct digits.
+# Number of decimal digits with which even -log(1 - 2**-257) has more than 100 correct digits.
 _DIGITS = 200
-# Bits that are kept of a product of uniform numbers.
+# Number of bits that are kept of a product of uniform numbers.
 _MANTISSA_BITS = 1024
 
 
@@ -525,7 +529,7 @@ def _draw_squared_normal(source: ByteSource) -> Decimal:
 
 
 def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
-    """Return numbers ``2 V + 1``, over 2**257 the middles of random cells of (0, 1)."""
+    """Return numbers ``2 V + 1``; over 2**257 they are midpoints of random cells of (0, 1)."""
     raw = source.read(_UNIFORM_BYTES * count)
     ends = range(_UNIFORM_BYTES, len(raw) + 1, _UNIFORM_BYTES)
     return [2 * int.from_bytes(raw[end - _UNIFORM_BYTES : end], "little") + 1 for end in ends]
@@ -533,7 +537,7 @@ def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
 
 @functools.lru_cache(maxsize=1)
 def _log_of_two() -> Decimal:
-    """Return ``ln 2`` to the digits of the random variance."""
+    """Return ``ln 2`` to `_DIGITS` digits."""
     return decimal_context(_DIGITS).ln(Decimal(2))
 
 
@@ -549,11 +553,11 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
             return draw
 
 
-# Bits beyond those asked for, with which a probability is computed.
+# Number of additional bits with which a probability is computed.
 _GUARD_BITS = 64
-# Smallest rate of the discrete Laplace distribution: the noise then stays below 2^62.
+# Smallest rate of the discrete Laplace distribution, with which the noise stays below 2^62.
 _SMALLEST_RATE = Fraction(1, 2**53)
-# Digits of probability below exp(-512) are left out.
+# Binary digits that are one with a probability below exp(-512) are taken to be zero.
 _NEGLIGIBLE = 512
 
 
@@ -673,7 +677,8 @@ class DiscreteLaplaceNoise(PureMechanism):
 def draw_geometric(rate: Fraction, shape: tuple[int, ...], source: ByteSource) -> NDArray[np.int64]:
     """Return independent integers k >= 0 of probability proportional to ``exp(-rate k)``.
 
-    Binary digit by binary digit: ``docs/proofs/noise.md``, section 6. The `rate` is at least 2^-53.
+    Their binary digits are independent, and drawn one after the other: ``docs/proofs/noise.md``,
+    section 6. The `rate` is at least 2^-53.
     """
     found = np.zeros(shape, dtype=np.int64)
     digit, gamma = 1, rate

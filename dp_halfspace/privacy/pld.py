@@ -1,10 +1,10 @@
 """Discretised privacy loss distributions (PLD), rounded so that they dominate.
 
-Every event is at worst a randomised response of random strength: its loss is t or -t with odds
-exp(t) to 1, and the distribution of t >= 0 follows from the event's privacy profile. A `PLD` holds
-the distribution of such losses and their sums on a lattice. A coarser lattice, a cut tail or a
-rounding error only raises the delta that is computed in the end (``docs/proofs/accounting.md``,
-sections 3 and 4).
+In the worst case, every event is a randomised response of random strength: its loss is t or -t with
+odds exp(t) to 1, and the distribution of t >= 0 follows from the privacy profile of the event. A
+`PLD` is the distribution of such a loss, or of a sum of them, on a lattice. A coarser lattice, a
+tail that is cut, or a rounding error can only raise the delta that is computed in the end
+(``docs/proofs/accounting.md``, sections 3 and 4).
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from scipy.special import ndtr, ndtri
 
 from dp_halfspace.privacy.profiles import LOG_SLACK, FloatArray, Term, log_gdp_delta
 
-# Cells of a discretised event; a sum has at most about four times as many.
+# Number of cells of a discretised event; a sum has at most about four times as many.
 CELLS = 4096
-# Chords of the profile of an exponential mechanism.
+# Number of chords of the profile of an exponential mechanism.
 _CHORDS = 4096
-# Standard deviations that the cells cover, unless a smaller tail is asked for.
+# Number of standard deviations that the cells cover, unless a smaller tail is needed.
 _USUAL_WIDTH = 14.0
-# Mass that the lower end of a sum may move up; hardly any of it gets above a threshold.
+# Largest mass at the lower end of a sum that is moved up. Hardly any of it gets above a threshold.
 _LOW = 2.0**-70
 # Convolutions of at most this many terms are summed directly.
 _DIRECT = 64
-# Spacing of float64 relative to a number.
+# Distance of neighbouring float64 numbers relative to their size.
 _ULP = 2.0**-52
-# Smaller losses are raised to it.
+# Smaller positive losses are raised to this number.
 _LEAST = 1e-290
 # Larger Gaussian losses are treated as no guarantee.
 _FURTHEST = 1e6
-# Tail mass up to which the lattice of a loss reaches whose tail is not cut.
+# If the tail of a loss is not cut, its lattice covers all but this mass.
 _SMALLEST = 1e-305
-# Mass that such a loss may lose beyond the lattice.
+# Bound on the mass that such a loss has beyond the lattice; it counts as an infinite loss.
 _NEGLECTED = 1e-302
-# Beyond this relative error of its masses a sum is treated as no guarantee.
+# A sum whose masses have a larger relative error is treated as no guarantee.
 _TOO_INEXACT = 0.5
-# Tilts of a convolution, at most.
+# Largest number of tilts of a convolution.
 _MAX_TILTS = 64
-# Standard deviations from one tilt to the next.
+# Number of standard deviations from one tilt to the next.
 _STRIDE = 6.0
 # Error of a convolution by Fourier transforms, relative to the norms of its factors.
 _FOURIER = 2.0**-44
-# A Gaussian loss narrower than this many cells is widened, which dominates it.
+# A Gaussian loss that is narrower than this many cells is replaced by a wider one, which dominates.
 _NARROWEST = 16.0
-# Beyond it a step on a sampled record is treated as no guarantee.
+# A step on a sampled record with a larger mu is treated as no guarantee.
 _LARGEST_SAMPLED = 4.0
-# Standard deviations that the nodes of a quadrature cover.
+# Largest number of standard deviations that one set of quadrature nodes covers.
 _WIDEST = 0.5
-# Relative error of the masses of such a step, at least seven times what was measured.
+# Bound on the relative error of the masses of such a step, at least seven times the measured one.
 _SAMPLED_ERROR = 2.0**-38
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
@@ -63,11 +63,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 class PLD:
     """Distribution of a privacy loss on the lattice ``step * (first + j)``.
 
-    The distribution is that under the first of two neighbouring data sets.
-
-    `tail` is the mass that may be cut from the upper end, at a time; 0 to cut nothing. The loss of
-    the mass that was cut counts as infinite. `error` bounds the relative rounding error of `mass`,
-    and the error of the places relative to the largest.
+    The distribution is that under the first of two neighbouring data sets. `tail` is the mass that
+    each operation may cut from the upper end; with 0 nothing is cut. `cut` is the mass that was
+    cut, whose loss counts as infinite. `error` bounds the relative rounding error of `mass`, and
+    the error of the places relative to the largest one.
     """
 
     step: float
@@ -79,18 +78,18 @@ class PLD:
 
     @property
     def losses(self) -> FloatArray:
-        """Places of the atoms, ascending."""
+        """The losses of the atoms, in ascending order."""
         return np.asarray(
             self.step * (float(self.first) + np.arange(len(self.mass))), dtype=np.float64
         )
 
     @property
     def width(self) -> float:
-        """Distance of the outermost atoms."""
+        """Distance between the outermost atoms."""
         return self.step * (len(self.mass) - 1)
 
     def plus(self, other: PLD, cells: int = CELLS) -> PLD:
-        """Sum of two independent losses, on about four times as many cells at most."""
+        """Return the sum of two independent losses, on at most about ``4 * cells`` cells."""
         step = _common_step(self, other, 4 * cells)
         a, b = self._on_lattice(step), other._on_lattice(step)
         if a.error + b.error > _TOO_INEXACT:
@@ -100,7 +99,7 @@ class PLD:
         return replace(total, error=a.error + b.error + error)._trim_tails()
 
     def repeat(self, count: int) -> PLD:
-        """Sum of `count` independent losses of this distribution, by repeated squaring."""
+        """Return the sum of `count` independent losses of this kind, by repeated squaring."""
         result, square = None, self
         while True:
             if count % 2:
@@ -120,7 +119,7 @@ class PLD:
         return on._trim_tails()
 
     def _trim_tails(self) -> PLD:
-        """Cut negligible tails: the lower one moves up, the upper one goes to infinity."""
+        """Cut negligible tails: the lower one is moved up, the upper one to infinity."""
         rising, falling = np.cumsum(self.mass), np.cumsum(self.mass[::-1])
         low = int(np.searchsorted(rising, _LOW, side="right"))
         high = int(np.searchsorted(falling, self.tail, side="right"))
@@ -133,7 +132,7 @@ class PLD:
 
 
 def compose(parts: Sequence[PLD], cells: int = CELLS) -> PLD:
-    """Sum of independent losses, the narrowest first, so that no lattice is too coarse."""
+    """Return the sum of independent losses; the narrowest are added first, on fine lattices."""
     heap = [(part.width, place, part) for place, part in enumerate(parts)]
     heapq.heapify(heap)
     while len(heap) > 1:
@@ -144,17 +143,17 @@ def compose(parts: Sequence[PLD], cells: int = CELLS) -> PLD:
 
 
 def randomised_response_pld(epsilon: float, tail: float) -> PLD:
-    """Loss of randomised response, the worst purely `epsilon`-private mechanism."""
+    """Return the loss of randomised response, the worst `epsilon`-DP mechanism."""
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     lie = math.exp(-epsilon) * truth
     return PLD(epsilon, -1, np.array([lie, 0.0, truth]), tail, error=2.0**-48)._trim_tails()
 
 
 def bounded_range_pld(epsilon: float, tail: float) -> PLD:
-    """Loss of the worst exponential mechanism, its profile interpolated on a grid.
+    """Return the loss of the worst exponential mechanism, with its profile interpolated on a grid.
 
-    The worst profile is linear in sqrt(exp(epsilon)); its chords have constant mass under the
-    symmetrised distribution, one half of it at the two ends.
+    The worst profile is linear in sqrt(exp(epsilon)). So all atoms have the same mass under the
+    symmetrised distribution, except for the two at the ends, which have half of it.
     """
     half = _CHORDS // 2
     step = epsilon / half
@@ -165,10 +164,10 @@ def bounded_range_pld(epsilon: float, tail: float) -> PLD:
 
 
 def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CELLS) -> PLD:
-    """Loss of a Gaussian release about one secret record of many.
+    """Return the loss of a Gaussian release about one secret record of many.
 
-    Above 0 it is that of ``(1 - q) N(0, 1) + q N(mu, 1)`` from N(0, 1), ``q = 1 / n_records``;
-    below 0 that of the other order. Every cell is split between its ends as in `envelope`.
+    Above 0 it is that of ``(1 - q) N(0, 1) + q N(mu, 1)`` from N(0, 1), with ``q = 1 / n_records``;
+    below 0 it is that of the reverse order. The mass of every cell is split between its ends.
     """
     if mu > _LARGEST_SAMPLED:
         return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
@@ -178,7 +177,8 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
     # Outcomes at which the loss is a multiple of the step.
     places = np.log1p(np.expm1(step * np.arange(cells + 1)) / rate) / mu + 0.5 * mu
     width = np.diff(places)[:, None]
-    # The first cells are the widest; quadrature is exact on narrow ones.
+    # Quadrature is accurate on narrow cells, so wide cells are divided into parts. The first cells
+    # are the widest.
     parts = math.ceil(float(width.max()) / _WIDEST)
     nodes = np.ravel(np.arange(parts)[:, None] + 0.5 * (1.0 + _NODES)) / parts
     outcome = places[:-1, None] + width * nodes
@@ -197,10 +197,10 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
 
 
 def either_pld(epsilon: float, mu: float, tail: float, cells: int = CELLS) -> PLD:
-    """Loss of the larger profile of two: an exponential mechanism, and a Gaussian one.
+    """Return the loss of the larger of two profiles: an exponential mechanism, and a Gaussian one.
 
-    The loss of the first up to the place where the profiles cross, of the second beyond; what is
-    left of the mass is where they cross. The bound of the range is a multiple of the step.
+    It is the loss of the first up to the place where the profiles cross, and that of the second
+    beyond; the remaining mass is at that place. The bound of the range is a multiple of the step.
     """
     if mu == 0.0:
         return bounded_range_pld(epsilon, tail)
@@ -242,28 +242,30 @@ def envelope(
     pairwise: bool,
     cells: int = CELLS,
 ) -> PLD:
-    """Loss whose profile is the convex envelope of a sum of shifted Gaussian profiles.
+    """Return the loss whose profile is the convex envelope of a sum of shifted Gaussian profiles.
 
-    The sum is over all pairs of a term (weight, shift, mu) and an atom (weight, shift); `tail` is
-    the mass of it that may count as an infinite loss, `cells` the cells of the lattice on either
-    side of 0 for a tail that is not very small. A `pairwise` sum bounds expectations of convex
-    functions of the loss only: then the loss keeps the upper part of the mass, and no tail is cut.
+    The sum is over all pairs of a term (weight, shift, mu) and an atom (weight, shift). `tail` is
+    the mass that may count as an infinite loss; `cells` is the number of cells of the lattice on
+    either side of 0 if the tail is not very small. A `pairwise` sum bounds only expectations of
+    convex functions of the loss: the result has the upper part of the mass, and no tail is cut.
     """
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T
-    # Larger numbers dominate; the steps of a lattice must not underflow.
+    # Tiny numbers are raised, which dominates, so that the steps of the lattice do not underflow.
     shift, place, mu = (np.where(x > 0.0, np.maximum(x, _LEAST), x) for x in (shift, place, mu))
     whole = float(weight.sum() * factor.sum())
-    # All terms together have less mass than the tail beyond so many standard deviations.
+    # Number of standard deviations beyond which all terms together have less mass than the tail.
     deviations = -float(ndtri(min(0.25, max((tail or _SMALLEST) / whole, 2.3e-308))))
     top = float((shift + mu * (0.5 * mu + deviations)).max() + place.max())
     if top == 0.0 or top > _FURTHEST:
         return PLD(1.0, 0, np.ones(1), tail, cut=float(top > 0.0))
-    # Mass 1 at or above `lowest` makes everything below superfluous; 0 is always low enough.
+    # Nothing below `lowest` is needed, because the mass at or above it is at least 1; this holds
+    # for 0 in any case.
     certain = weight[mu == 0.0].sum() >= 1.0 and not place.any()
     lowest = float(shift.min()) if certain else 0.0
     step = max(top - lowest, 0.5 * top) / (cells * max(1.0, deviations / _USUAL_WIDTH) ** 2)
-    # Atoms of a mass above 1 must not be split, or their upper part would move up.
+    # The step divides this number, so that atoms of a mass above 1 are not split, which would move
+    # a part of them up.
     unit = float(place[0] if place.any() else shift.min())
     step = unit / math.ceil(unit / step) if unit >= step else step
     mu = np.where(mu > 0.0, np.maximum(mu, _NARROWEST * step), 0.0)
@@ -280,8 +282,7 @@ def envelope(
     low = max(0, first + begin)
     total = total[low - first - begin :]
     if pairwise:
-        # The remaining mass beyond, and the mass that underflows, are smaller than the mass that is
-        # cut below.
+        # The mass beyond the lattice, and mass that underflows, are covered by `_NEGLECTED`.
         return _upper_part(PLD(step, low, total, 0.0, _NEGLECTED), np.ones(len(total)))
     cut = min(1.0, float(beyond[mu > 0.0].sum() * factor.sum()))
     odds = np.exp(-step * (low + np.arange(len(total))))
@@ -289,7 +290,7 @@ def envelope(
 
 
 def _both_sides(upper: PLD, odds: FloatArray) -> PLD:
-    """Add the losses below 0, which are less likely than those above by the odds."""
+    """Add the losses below 0, which have the masses of those above times the odds."""
     size = len(upper.mass)
     both = np.zeros(2 * (upper.first + size) - 1)
     both[-size:] = upper.mass
@@ -298,14 +299,14 @@ def _both_sides(upper: PLD, odds: FloatArray) -> PLD:
 
 
 def _upper_part(measure: PLD, load: FloatArray) -> PLD:
-    """Keep the upper atoms until their loads sum to 1; the last of them in part."""
+    """Keep the largest losses whose loads sum to 1; the smallest of them is kept in part."""
     loads = np.cumsum((measure.mass * load)[::-1])[::-1]
     full = 1.0 - measure.cut
     kept = np.where(loads <= full, measure.mass, 0.0)
     index = int(np.count_nonzero(loads > full))
     rest = full - (loads[index] if index < len(loads) else 0.0)
-    # The sums err by less than 2^-37, on losses below those of one half of the mass.
-    # If rounding has lost a little of the mass 1, the lowest atom is given it.
+    # The sums have errors below 2^-37 for losses below the median. If rounding has lost a little of
+    # the mass 1, it is given to the smallest loss that is kept.
     kept[max(index - 1, 0)] += rest / load[max(index - 1, 0)]
     return replace(measure, mass=kept, error=2.0**-36)
 
@@ -313,7 +314,7 @@ def _upper_part(measure: PLD, load: FloatArray) -> PLD:
 def _gaussian_masses(
     terms: tuple[FloatArray, FloatArray, FloatArray], step: float, first: int, last: int
 ) -> FloatArray:
-    """Masses of Gaussian losses on a lattice, every cell split between its ends."""
+    """Return the masses of Gaussian losses on a lattice; cells are split between their ends."""
     where = 0.5 * (1.0 + _NODES)
     above = np.expm1(-step * where) / math.expm1(-step)
     loss = step * (np.arange(first, last)[:, None] + where)
@@ -332,10 +333,10 @@ def _gaussian_masses(
 
 
 def _split_atoms(losses: FloatArray, mass: FloatArray, step: float) -> tuple[int, FloatArray]:
-    """Place and masses of a lattice on which every atom is split between its neighbours.
+    """Split every atom between its neighbours on a lattice; return its first place and the masses.
 
-    An atom at x above the lower neighbour gives the share (1 - e^-x) / (1 - e^-step) to the
-    upper one: this preserves its mass under both data sets.
+    An atom at the distance x above its lower neighbour gives the share (1 - e^-x) / (1 - e^-step)
+    to the upper one, which preserves its mass under both data sets.
     """
     first = math.floor(losses[0] / step)
     position = losses / step - first
@@ -348,7 +349,7 @@ def _split_atoms(losses: FloatArray, mass: FloatArray, step: float) -> tuple[int
 
 
 def _common_step(a: PLD, b: PLD, most: int) -> float:
-    """Step on which two losses are added: as fine as the wider of them allows."""
+    """Return the step on which two losses are added: as fine as the wider of them allows."""
     step = a.step if a.step == b.step else (a if a.width > b.width else b).step
     finest = max(a.width, b.width) / most
     if a.step == b.step and step >= finest:
@@ -357,11 +358,12 @@ def _common_step(a: PLD, b: PLD, most: int) -> float:
 
 
 def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
-    """Upper bound of a convolution of positive numbers, and its relative rounding error.
+    """Return an upper bound of a convolution of positive numbers, and its relative error.
 
-    A fast Fourier transform errs by some 1e-15 of the largest result. Both factors are
-    therefore tilted by exp(theta j) for several theta, each of which makes another stretch
-    of the result the largest, and every entry is raised by its least error.
+    The error of a fast Fourier transform is about 1e-15 of the largest entry of the result.
+    Therefore both factors are multiplied by exp(theta j) for several theta (tilts), each of which
+    makes other entries of the result the largest. Every entry is computed with the tilt that gives
+    it the least error, and raised by this error.
     """
     if min(len(a), len(b)) <= _DIRECT:
         return np.convolve(a, b), (min(len(a), len(b)) + 4) * _ULP
@@ -384,7 +386,7 @@ def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Tilt:
-    """Two sequences times exp(theta j), both of maximum 1, and mean and spread of their sum."""
+    """Two sequences times exp(theta j), scaled to maximum 1, and mean and spread of their sum."""
 
     theta: float
     a: FloatArray
@@ -410,7 +412,7 @@ def _tilt_by(logs: Sequence[FloatArray], theta: float) -> _Tilt:
 
 
 def _tilts(logs: Sequence[FloatArray], size: int) -> Iterator[_Tilt]:
-    """Tilts under which the sum moves from its lower to its upper end."""
+    """Yield tilts that move the mean of the sum from its lower to its upper end."""
     last = _tilt_by(logs, 0.0)
     yield last
     yield _tilt_by(logs, -_STRIDE / last.spread)
@@ -420,7 +422,7 @@ def _tilts(logs: Sequence[FloatArray], size: int) -> Iterator[_Tilt]:
             return
         following = _tilt_by(logs, last.theta + stride)
         if following.mean > last.mean + 1.5 * _STRIDE * max(last.spread, following.spread):
-            stride *= 0.5  # too far: something in between would be lost
+            stride *= 0.5  # This tilt would leave a gap after the last one.
         else:
             yield following
             last, stride = following, _STRIDE / following.spread

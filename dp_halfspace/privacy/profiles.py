@@ -58,7 +58,7 @@ def check_delta(delta: float) -> float:
 
 
 def _mills_slope(z: FloatArray) -> FloatArray:
-    """Minus the derivative of the Mills ratio, 1 - z M(z), for z > -1."""
+    """Return minus the derivative of the Mills ratio, 1 - z M(z), for z > -1."""
     far = z > 30.0
     near = 1.0 - z * (_MILLS * erfcx(np.where(far, 0.0, z) / _SQRT_2))
     if not far.any():
@@ -68,7 +68,7 @@ def _mills_slope(z: FloatArray) -> FloatArray:
 
 
 def _mills_drop(x: FloatArray, mu: float) -> FloatArray:
-    """M(x) - M(x + mu) for x > -mu / 2 without cancellation."""
+    """Return M(x) - M(x + mu) for x > -mu / 2 without cancellation."""
     if mu < 0.5:
         # Six Gauss-Legendre nodes integrate 1 - z M(z) over [x, x + mu] to 1e-15.
         z = x + mu * 0.5 * (1.0 + _NODES.reshape(-1, *([1] * x.ndim)))
@@ -81,7 +81,7 @@ def _mills_drop(x: FloatArray, mu: float) -> FloatArray:
 
 
 def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
-    """Logarithm of the Gaussian privacy profile at any real numbers and infinities."""
+    """Return the logarithm of the Gaussian privacy profile at real numbers and infinities."""
     with np.errstate(all="ignore"):
         # The profile of a constant output is (1 - exp(epsilon))_+.
         zero = np.asarray(np.log(-np.expm1(np.minimum(epsilon, 0.0))))
@@ -107,10 +107,10 @@ def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
 
 
 def log_gdp_excess(mu: float, epsilon: FloatArray) -> FloatArray:
-    r"""Logarithm of :math:`E (V - \varepsilon)_+` for the loss V of a Gaussian mechanism.
+    r"""Return the logarithm of :math:`E (V - \varepsilon)_+`, V the loss of a Gaussian mechanism.
 
-    This kernel takes the place of the hockey stick for objectives that are sums over
-    pairs of records (Jensen's inequality needs a convex function of the loss).
+    This function replaces the profile for objectives that are sums over pairs of records, because
+    Jensen's inequality needs a convex function of the loss.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         if mu == 0.0:
@@ -126,7 +126,7 @@ def log_gdp_excess(mu: float, epsilon: FloatArray) -> FloatArray:
 
 
 def log_gdp_upper(mu: float, epsilon: float) -> float:
-    """Upper bound of the logarithm of the Gaussian profile at one epsilon."""
+    """Return an upper bound of the logarithm of the Gaussian profile at one epsilon."""
     lowered = np.asarray(epsilon - abs(epsilon) * EPSILON_SLACK)
     return min(0.0, float(log_gdp_delta(mu, lowered)) + LOG_SLACK)
 
@@ -139,7 +139,7 @@ def root(
     *,
     rtol: float = 1e-15,
 ) -> float:
-    """Return where a monotone function is at a level; distances are cut to [-1e4, 1e4]."""
+    """Solve ``function(t) = level`` for a monotone function; differences are clipped to 1e4."""
     if low == high:
         return low
     return float(
@@ -155,7 +155,7 @@ def root(
 
 
 def step_up(epsilon: float, function: Callable[[float], float], level: float = 0.0) -> float:
-    """Raise a root in relative steps from 2^-40 on until the function is at most `level` there."""
+    """Raise a root, by relative steps from 2^-40 on, until the function is at most `level`."""
     step = 2.0**-40
     raised = epsilon * (1.0 + step)
     while not function(raised) <= level:
@@ -286,7 +286,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def _largest_mu(epsilon: float, delta: float) -> float:
-    """Compute `gdp_mu`, once for the several uses that a plan makes of it."""
+    """Compute `gdp_mu`; the result is cached, because a plan needs it several times."""
     log_delta = math.log(delta)
     x = math.sqrt(-2.0 * log_delta)
     # Two lower bounds of the root: Phi(-x) <= exp(-x^2/2)/2, and delta_mu(0) < 0.4 mu.

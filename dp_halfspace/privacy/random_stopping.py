@@ -1,13 +1,13 @@
 """Random stopping: the best of a random number of private runs, and what it costs.
 
-Each of :math:`K` runs draws a candidate and returns a model with a noisy score; only the model of
-the best score is published. A fixed :math:`K` would cost every run, a random one of the right
-distribution little more than one run: ``docs/proofs/selection.md``.
+Each of :math:`K` runs draws a candidate and returns a model with a noisy score; only the model with
+the best score is published. A fixed :math:`K` would cost as much as all runs, but a random one with
+the right distribution costs little more than one run: ``docs/proofs/selection.md``.
 
-Write F(s) = f'(Phi(s)) with f the generating function of the number of runs. The guarantee rests
-on sup_s F(s) / B(s) and sup_s F(s) - c B(s), where B bounds F on the neighbouring data set: F(s -
-mu) for Gaussian runs. Both increase, so values at the ends of a cell of the line enclose them;
-bisection bounds the suprema from above (section 4).
+Let F(s) = f'(Phi(s)), with f the generating function of the number of runs. The guarantee follows
+from sup_s F(s) / B(s) and sup_s F(s) - c B(s), where B bounds F on the neighbouring data set: F(s -
+mu) for Gaussian runs. F and B increase, so their values at the ends of an interval enclose them,
+and bisection bounds the suprema from above (section 4).
 """
 
 from __future__ import annotations
@@ -56,26 +56,26 @@ _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArr
 # Lower bounds B of F on the neighbouring data set, as functions of s.
 Behind: TypeAlias = "Shifted | TradeOff"
 
-# Chords of the supremum as a function of c.
+# Number of chords that bound the supremum as a function of c.
 _N_CHORDS = 16
-# Differences over a smaller mu would cancel. Beyond the largest the two distributions hardly
+# With a smaller mu, differences would cancel. With a larger one the two distributions hardly
 # overlap, and the whole range of F is the bound.
 SMALLEST_MU = 2.0**-12
 LARGEST_MU = 64.0
-# Cells of the line, before any is cut in two.
+# Number of intervals ("cells") of s before any of them is halved.
 _N_CELLS = 64
-# Excess of the bound of a supremum over it: in units of mu for a logarithm of a ratio.
+# Accepted excess of the bound of a supremum; for the logarithm of a ratio in units of mu.
 _RATIO_TOLERANCE = 2.0**-16
-# Relative error of F, its slope over a cell included, for each possible run.
+# Relative error of F and of its slope over a cell, for each possible run.
 _RELATIVE_ERROR = 2.0**-40
-# Added to every share, for its rounding.
+# Allowance for the rounding error of a share, which is added to every share.
 _SHARE_SLACK = 2.0**-40
 
 
 def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
-    """Values of polynomials with nonnegative coefficients at points in [0, 1].
+    """Return the values of polynomials with nonnegative coefficients at points in [0, 1].
 
-    A row of coefficients for each polynomial, constant terms first.
+    Each row of `coefficients` is a polynomial, constant term first.
     """
     count, size = coefficients.shape
     # Blocks of about the square root of the degree turn the sum into a matrix product.
@@ -90,14 +90,14 @@ def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
 
 
 def normal_density(s: FloatArray) -> FloatArray:
-    """Density of the standard normal distribution."""
+    """Return the density of the standard normal distribution."""
     return np.asarray(np.exp(-0.5 * s * s) / math.sqrt(2.0 * math.pi))
 
 
 def _enclose_slopes(
     coefficients: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """F at both ends of the cells and bounds of F' on them, lower and upper."""
+    """Return F at both ends of the cells, and a lower and an upper bound of F' on them."""
     values = polynomials(coefficients, ndtr(np.concatenate([low, high])))
     (at_low, at_high), (curve_low, curve_high) = values.reshape(2, 2, -1)
     ends = normal_density(low), normal_density(high)
@@ -114,23 +114,23 @@ class Shifted:
 
     @property
     def top(self) -> float:
-        """Beyond it ``log F(inf) - log B`` is below ``k_max * 1.2e-19``."""
+        """A point s beyond which ``log F(inf) - log B(s)`` is below ``k_max * 1.2e-19``."""
         return 9.0 + self.mu
 
     def enclose(
         self, coefficients: FloatArray, low: FloatArray, high: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bound B from below on cells by b: b(low), b(high) and a lower bound of b'."""
+        """Return B at both ends of the cells, and a lower bound of its slope on them."""
         return _enclose_slopes(coefficients, low - self.mu, high - self.mu)[:3]
 
 
 def _largest_rise(low: FloatArray, high: FloatArray, slope: FloatArray) -> FloatArray:
-    """Largest rise over the cells of a function of at most this slope."""
+    """Return the largest increase over the cells of functions with at most this slope."""
     return np.asarray((high - low) * np.maximum(slope, 0.0))
 
 
 def _supremum(cells: _Cells, top: float, tolerance: FloatArray) -> FloatArray:
-    """Upper bounds of the suprema of a family of functions of s in [-38, top].
+    """Return upper bounds of the suprema of a family of functions of s in [-38, top].
 
     ``cells(low, high, index)`` returns the value of function ``index`` at ``low`` and an
     upper bound on the cell. The results exceed the suprema by at most `tolerance`.
@@ -150,7 +150,7 @@ def _supremum(cells: _Cells, top: float, tolerance: FloatArray) -> FloatArray:
 
 
 def _coefficients(probabilities: FloatArray) -> FloatArray:
-    """Coefficients of f' and f'', padded to the same length."""
+    """Return the coefficients of f' and f'', padded to the same length."""
     k = np.arange(1, len(probabilities) + 1)
     first = k * probabilities
     second = np.append((first * (k - 1))[1:], 0.0)
@@ -158,7 +158,7 @@ def _coefficients(probabilities: FloatArray) -> FloatArray:
 
 
 def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
-    """Upper bound of ``sup_s log F(s) - log F(s - mu)``, at most about ``2**-16 * mu`` above it.
+    """Bound ``sup_s log F(s) - log F(s - mu)`` from above, up to about ``2**-16 * mu``.
 
     The probabilities are P(K = 1), ..., P(K = k_max).
     """
@@ -174,25 +174,26 @@ def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
         at_low, _, flattest, steepest = _enclose_slopes(coefficients, low, high)
         return flattest / at_low, steepest / at_low
 
-    # The logarithms would cancel; the mean value theorem loses a relative mu^2 / 24.
+    # For a tiny mu the logarithms would cancel. The mean value theorem bounds their difference, and
+    # is too large by a relative mu^2 / 24 only.
     (steepest,) = _supremum(slope, 9.0, np.array([_RATIO_TOLERANCE]))
     slack = _slack(probabilities)
     return mu * (float(steepest) * (1.0 + slack) + slack)
 
 
 def _slack(probabilities: FloatArray) -> float:
-    """Relative error of F and of its slope over a cell."""
+    """Return a bound on the relative error of F and of its slope over a cell."""
     return _RELATIVE_ERROR * (len(probabilities) + 64)
 
 
 def _whole_range(coefficients: FloatArray) -> float:
-    """Logarithm of the largest over the smallest value of F, rounded up."""
+    """Return the logarithm of the largest over the smallest value of F, rounded up."""
     ends = math.log(coefficients[0].sum() / coefficients[0, 0])
     return ends + _slack(coefficients[0])
 
 
 def log_ratio_of(probabilities: FloatArray, behind: Behind, tolerance: float) -> float:
-    """Upper bound of ``sup_s log F(s) - log B(s)``, above it by `tolerance` and rounding."""
+    """Bound ``sup_s log F(s) - log B(s)`` from above, up to `tolerance` and rounding errors."""
     coefficients = _coefficients(probabilities)
 
     def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
@@ -208,11 +209,11 @@ def log_ratio_of(probabilities: FloatArray, behind: Behind, tolerance: float) ->
 def chord_shares(
     probabilities: FloatArray, mean: float, behind: Behind, log_ratio: float
 ) -> tuple[float, ...]:
-    """Weights over `mean` of the chords of ``sup_s F(s) - c B(s)``, a function of c.
+    """Bound ``sup_s F(s) - c B(s)``, a function of c, by chords; return the weights of these.
 
-    They are ``w`` with ``sup_s F(s) - c B(s) <= mean * sum_j w_j (1 - c / c_j)_+`` for all c >= 0,
-    where ``log c_j = log_ratio * (j + 1) / len(w)``. The mean is at least E[K], the supremum at
-    c = 0; at the exponential of `log_ratio`, which is positive, the supremum is at most 0.
+    The weights ``w`` satisfy ``sup_s F(s) - c B(s) <= mean * sum_j w_j (1 - c / c_j)_+`` for all
+    c >= 0, where ``log c_j = log_ratio * (j + 1) / len(w)``. `mean` is at least E[K], the supremum
+    at c = 0. `log_ratio` is positive, and at its exponential the supremum is at most 0.
     """
     coefficients = _coefficients(probabilities)
     step = log_ratio / _N_CHORDS
@@ -226,31 +227,31 @@ def chord_shares(
 
     tolerance = np.full(_N_CHORDS - 1, _RATIO_TOLERANCE * mean * min(step, 1.0))
     slack = _slack(probabilities) * mean
-    # A convex function: also below the chord from c = 0 to the last c.
+    # The supremum is convex in c, so it is also below the chord from c = 0 to the last c.
     chord = mean * -np.expm1(step * np.arange(1 - _N_CHORDS, 0))
     bounds = np.clip(_supremum(cells, behind.top, tolerance) + slack, 0.0, chord)
     heights = np.concatenate([[mean], bounds, [0.0]])
-    # c_j - c_{j-1} without cancellation; the first chord starts at c = 0.
+    # Differences c_j - c_{j-1} without cancellation; the first chord starts at c = 0.
     widths = np.append(c[0], c[:-1] * math.expm1(step))
     slopes = np.append(np.diff(heights) / widths, 0.0)
     weights = np.maximum(c * np.diff(slopes), 0.0) / mean
     return tuple((weights + _SHARE_SLACK).tolist())
 
 
-# Lines of a bound of a trade-off function.
+# Number of lines that bound a trade-off function.
 _N_LINES = 512
-# Logarithm of a delta that no guarantee states: lines of a profile end there.
+# Logarithm of a delta that is smaller than any that is stated: the lines end there.
 _LOG_NEGLIGIBLE_DELTA = math.log(1e-22)
 # Largest epsilon at which a profile is evaluated, and number of points up to it.
 _FURTHEST = 512.0
 _FURTHEST_STEPS = 192
-# Probability of the events that are left out.
+# Probability of events that are ignored on both data sets.
 _NEGLIGIBLE = 1.2e-19
 
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """The least of lines ``slope * a + height``, an upper bound of a trade-off function.
+    """An upper bound of a trade-off function: the minimum of lines ``slope * a + height``.
 
     Slopes ascend from 0; heights descend from 1 and are a convex function of the slopes.
     """
@@ -259,14 +260,14 @@ class TradeOff:
     heights: FloatArray
 
     def line(self, a: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Slope and height of a line that is the least one at `a`, up to rounding."""
+        """Return slope and height of the line that is lowest at `a`, up to rounding."""
         ends = -np.diff(self.heights) / np.diff(self.slopes)
         index = len(ends) - np.searchsorted(ends[::-1], a, side="right")
         return self.slopes[index], self.heights[index]
 
     @property
     def top(self) -> float:
-        """Point beyond which events have a negligible probability on both data sets."""
+        """A point beyond which events have a negligible probability on both data sets."""
         s = np.arange(9.0, 38.0, 0.5)
         slope, height = self.line(ndtr(-s))
         enough = slope * ndtr(-s) + height <= _NEGLIGIBLE
@@ -275,15 +276,15 @@ class TradeOff:
     def enclose(
         self, coefficients: FloatArray, low: FloatArray, high: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bound ``f'(1 - G(Phi(-s)))`` on cells, see `Shifted.enclose`.
+        """Bound ``f'(1 - G(Phi(-s)))`` on cells; see `Shifted.enclose`.
 
-        The line that is the least one at the lower end is above G on the whole cell, so it is valid
-        if rounding selects its neighbour.
+        The line that is lowest at the lower end bounds G on the whole cell. Every line does, so the
+        bound also holds if rounding selects a neighbouring line.
         """
         at, beyond = ndtr(-low), ndtr(-high)
         slope, height = self.line(at)
         reached = slope * at + height
-        # Where a line is above 1 the function is 1, and flat.
+        # Where a line is above 1, the bound is 1 and its slope zero.
         slope = np.where(reached > 1.0, 0.0, slope)
         ends = np.concatenate([1.0 - reached, 1.0 - slope * beyond - height])
         values = polynomials(coefficients, np.clip(ends, 0.0, 1.0))
@@ -296,7 +297,7 @@ def trade_off(log_delta: Callable[[FloatArray], FloatArray]) -> TradeOff | None:
     """Bound the trade-off function of a mechanism from its profile.
 
     `log_delta` maps an array of t >= 0 to the logarithm of a nonincreasing bound of the profile,
-    for both orders of two neighbouring data sets. None if it does not become negligible.
+    for both orders of two neighbouring data sets. Return None if it does not become negligible.
     """
     far = np.geomspace(2.0**-30, _FURTHEST, _FURTHEST_STEPS)
     nothing = log_delta(far) <= _LOG_NEGLIGIBLE_DELTA
@@ -311,7 +312,7 @@ def trade_off(log_delta: Callable[[FloatArray], FloatArray]) -> TradeOff | None:
 
 
 def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Corners of the largest convex function below points; x ascends strictly."""
+    """Return the corners of the largest convex function below points; x ascends strictly."""
     kept: list[int] = []
     for i in range(len(x)):
         while len(kept) > 1:
@@ -326,9 +327,9 @@ def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 MOST_RUNS = 100_000
 """Largest cap of a distribution."""
 
-# With at most 10^5 runs this keeps P(K = 1), a divisor, above 10^-232.
+# Largest shape. With at most 10^5 runs, P(K = 1), by which is divided, is then above 10^-232.
 _LARGEST_ETA = 64.0
-# Decimal digits of the probabilities before they are rounded.
+# Number of decimal digits of the probabilities before they are rounded.
 _DIGITS = 40
 
 
@@ -412,7 +413,7 @@ class RunCountDistribution:
 
 
 def _weights(distribution: RunCountDistribution) -> list[Decimal]:
-    """P(K = k) over P(K = 1), in the precision of the current context."""
+    """Return P(K = k) over P(K = 1), in the precision of the current context."""
     shape, ratio = Decimal(distribution.eta), 1 - Decimal(distribution.r)
     weights = [Decimal(1)]
     for k in range(1, distribution.k_max):
@@ -422,7 +423,7 @@ def _weights(distribution: RunCountDistribution) -> list[Decimal]:
 
 @lru_cache(maxsize=32)
 def _moments(distribution: RunCountDistribution) -> tuple[NDArray[np.float64], float]:
-    """Probabilities, and the mean rounded up."""
+    """Return the probabilities, and the mean rounded up."""
     with localcontext(decimal_context(_DIGITS)):
         weights = _weights(distribution)
         total = sum(weights)
@@ -435,7 +436,7 @@ def _moments(distribution: RunCountDistribution) -> tuple[NDArray[np.float64], f
 
 @lru_cache(maxsize=4)
 def _cumulative(distribution: RunCountDistribution, bits: int) -> list[int]:
-    """Integers within 1 of ``P(K <= k) * 2**bits``, k = 1, ..., k_max."""
+    """Return integers within 1 of ``P(K <= k) * 2**bits``, for k = 1, ..., k_max."""
     # With as many decimal digits as bits, rounding errors are far below 2^-bits.
     with localcontext(decimal_context(bits)):
         weights = _weights(distribution)
@@ -447,7 +448,7 @@ def _cumulative(distribution: RunCountDistribution, bits: int) -> list[int]:
     return values
 
 
-# Default caps cut less than this probability; any cap is accounted for exactly.
+# Default caps cut less than this probability. The accounting is exact for any cap.
 _CAPPED_SHARE = 1e-9
 
 
@@ -478,13 +479,14 @@ def geometric_run_count(mean: float) -> RunCountDistribution:
 
 
 def _cap_runs(eta: float, r: float) -> RunCountDistribution:
-    """Distribution with a cap beyond which less than `_CAPPED_SHARE` of the probability lies."""
+    """Return the distribution with the smallest cap that cuts less than `_CAPPED_SHARE`."""
     k = np.arange(1.0, MOST_RUNS + 1.0)
     ratios = (k + eta) / (k + 1.0) * (1.0 - r)
     with np.errstate(divide="ignore"):
         logs = np.append(0.0, np.cumsum(np.log(ratios[:-1])))
     weights = np.exp(logs - logs.max())
-    # From k on, every ratio of neighbours is at most this: a geometric series is left.
+    # From k on, all ratios of neighbouring weights are at most this number, so that a geometric
+    # series bounds the rest.
     worst = np.maximum(ratios, 1.0 - r)
     enough = (worst < 1.0) & (weights * worst <= _CAPPED_SHARE * (1.0 - worst) * np.cumsum(weights))
     if not enough.any():
@@ -525,11 +527,11 @@ def run_count_distribution(
         raise ValueError(f"n_candidates must be at least 1, got {n_candidates!r}")
     if not 0.0 < miss < 1.0:
         raise ValueError(f"miss must be in (0, 1), got {miss!r}")
-    RunCountDistribution(eta, 1.0, 1)  # refuses a shape that is out of range
+    RunCountDistribution(eta, 1.0, 1)  # This refuses a shape that is out of range.
     share = 1.0 - 1.0 / n_candidates
     if miss >= share:
         return RunCountDistribution(eta, 1.0, 1)
-    # The cap raises the probability of a miss by a relative 1e-9 at most.
+    # The target is lowered a little, because the cap raises the probability of a miss.
     target = math.log(miss * (1.0 - 10.0 * _CAPPED_SHARE))
 
     def excess(log_r: float) -> float:
@@ -594,7 +596,7 @@ def random_stopping_event(distribution: RunCountDistribution, mu: float) -> Rand
     """
     mu = check_nonnegative("mu", mu)
     event = _classical(distribution, mu)
-    # Chords of a smaller mu would cancel; those of a larger one improve nothing.
+    # Differences of chords would cancel for a smaller mu; for a larger mu they improve nothing.
     if not SMALLEST_MU <= mu < LARGEST_MU or event.log_ratio == 0.0:
         return event
     shares = chord_shares(
@@ -640,7 +642,7 @@ def calibrate_random_stopping(
     whole = gdp_mu(epsilon, delta)
     if not 0.0 < whole < math.inf:
         return whole
-    # The classical bound needs no chords: it brackets the answer in little time.
+    # The classical bound needs no chords, so it brackets the answer quickly.
     classical = calibrate(
         lambda mu: [_classical(distribution, mu)], epsilon, delta, lower=0.0, upper=whole, rtol=1e-2
     )
@@ -654,14 +656,15 @@ def calibrate_random_stopping(
     )
 
 
-# Excess of the bound of the logarithm of a ratio over it, for runs that are not all Gaussian.
+# Accepted excess of the bound of the logarithm of a ratio, for runs that are not all Gaussian.
 _MIXED_TOLERANCE = 2.0**-18
-# Chords of a smaller ratio would be finer than the tolerance.
+# Smallest logarithm of a ratio that is divided by chords: those of a smaller one would be finer
+# than the tolerance.
 _SMALLEST_RATIO = 2.0**-10
 
 
 def is_mixable(events: Iterable[Event]) -> bool:
-    """Whether all events are Gaussian or perturbed sums over records, as a run's have to be."""
+    """Return whether all events are Gaussian or perturbed sums over records."""
     return all(
         isinstance(event, Gaussian)
         or (isinstance(event, ObjectivePerturbation) and not event.pairwise)
@@ -737,7 +740,7 @@ def mixed_random_stopping_event(
 
 
 def _terms(run: Iterable[Event]) -> tuple[Term, ...]:
-    """Gaussian losses whose weighted sum bounds the profile of a run."""
+    """Return Gaussian terms whose sum bounds the profile of a run."""
     events = tuple(run)
     if not is_mixable(events):
         raise ValueError("a run must release Gaussian noise or perturbed sums over records")
@@ -827,9 +830,9 @@ def select_best(
 
 
 def best_run(runs: Iterable[tuple[Output, float]], source: ByteSource) -> tuple[int, Output]:
-    """Return place and output of the run of the highest score; the others are forgotten.
+    """Return place and output of the run with the highest score.
 
-    A score of NaN counts as the worst; `source` decides ties.
+    A score of NaN counts as the worst; ties are decided by `source`.
     """
     found: tuple[int, Output] | None = None
     highest, ties = -math.inf, 0
@@ -838,7 +841,7 @@ def best_run(runs: Iterable[tuple[Output, float]], source: ByteSource) -> tuple[
         if found is None or score > highest:
             found, highest, ties = (place, output), score, 1
         elif score == highest:
-            # Of j equal runs the last wins with probability 1 / j: all are equally likely.
+            # The last of j equal runs wins with probability 1 / j, so that all are equally likely.
             ties += 1
             if uniform_below(ties, source) == 0:
                 found = place, output

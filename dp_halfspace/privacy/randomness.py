@@ -38,7 +38,7 @@ class ByteSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OperatingSystemBytes:
-    """Bytes of the operating system's generator; no state that a fork or a pickle could copy."""
+    """Bytes of the operating system's generator, which has no state that could be copied."""
 
     kind: ClassVar[str] = "os"
 
@@ -90,7 +90,7 @@ class SeededBytes:
                 "a seeded noise stream was inherited by a forked process and would repeat "
                 "its parent's noise; make a stream with a purpose of its own in each process"
             )
-        # Without the lock two threads could get the same bytes.
+        # Without the lock, two threads could read the same bytes.
         with self._lock:
             chunks = [self._buffer]
             missing = n - len(self._buffer)

@@ -58,11 +58,11 @@ _FARTHEST = 50.0
 # Interval width at which the search ends.
 _CLOSE = 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-# Relative; covers the rounding of a bound on an attack.
+# Relative allowance for rounding errors of a bound on an attack.
 _ROUNDING = 2.0**-40
 _SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
-# Accepted relative excess over the claimed delta. The computed delta is inflated by
-# 2^-36, so a claim that is accepted is true; another platform may round differently.
+# Accepted relative excess over the claimed delta, because another platform may round differently.
+# The computed delta exceeds the exact one by a relative 2^-36, so an accepted claim is true.
 _CLAIM_SLACK = 2.0**-38
 
 
@@ -242,8 +242,8 @@ class PrivacyRecord:
                 return delta + factor * fpr
             return 1.0 - (1.0 - fpr - delta) / factor
 
-        # The bound is convex in exp(signed). A golden section search finds the smallest one; every
-        # one is valid.
+        # Every bound is valid. They are convex in exp(signed), so that a golden section search
+        # finds the smallest one.
         low, high, found = -_FARTHEST, _FARTHEST, [bound(0.0)]
         found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _FARTHEST]
         while high - low > _CLOSE:
@@ -349,7 +349,7 @@ class PrivacyRecord:
 
 
 def _freeze(value: Any) -> Any:
-    """Immutable plain form of a public value."""
+    """Return a public value as immutable plain data."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if value is None or isinstance(value, bool | str):
@@ -369,7 +369,7 @@ def _thaw(value: Any) -> Any:
 
 
 def rounded_text(value: float, digits: int = 6, *, up: bool = True) -> str:
-    """Few significant digits, rounded up or down if they are not exact."""
+    """Return a number as text with few significant digits, rounded up or down."""
     if float(f"{value:.{digits}g}") == value:
         return f"{value:.{digits}g}" if value < 1e4 else f"{value:g}"
     rounding = ROUND_CEILING if up else ROUND_FLOOR

@@ -76,7 +76,7 @@ class Spectrum:
             return np.asarray(rng.standard_cauchy(shape))
         if self.kernel == "rbf":
             return rng.standard_normal(shape)
-        # A scale mixture of Gaussian frequencies, which is a multivariate t distribution.
+        # A multivariate t distribution, drawn as a scale mixture of Gaussian frequencies.
         factors = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size))
         return np.asarray(rng.standard_normal(shape) * factors)
 
@@ -91,7 +91,7 @@ class Spectrum:
 
 
 def _matern(distances: FloatArray, nu: float) -> FloatArray:
-    """Evaluate the Matern kernel, by logarithms: its factors over- and underflow."""
+    """Evaluate the Matern kernel; logarithms are used, because its factors over- and underflow."""
     scaled = np.maximum(math.sqrt(2.0 * nu) * distances, 1e-10)
     log_value = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(scaled)
     return np.asarray(np.minimum(np.exp(log_value + np.log(kve(nu, scaled)) - scaled), 1.0))
@@ -99,13 +99,14 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 
 # Number of rows that are mapped at a time.
 _ROWS = 1024
-# Number of float32 rows whose angles stay in the cache until their sines and cosines are taken.
+# Number of float32 rows whose angles stay in the cache until sines and cosines are computed.
 _ANGLE_ROWS = 256
 # Largest entry of a row in learnt column scales.
 _FARTHEST = 4.0
-# Number of turns up to which the numerical library treats all float32 angles alike.
+# Number of turns up to which the numerical library computes sines and cosines of all float32 angles
+# in the same way.
 _FEW_TURNS = 2.0**12
-# Largest frequency, in turns: larger ones have no fraction in float64.
+# Largest frequency, in turns: angles of larger ones have no fractional part in float64.
 _LARGEST = 2.0**40
 
 
@@ -120,14 +121,15 @@ class FeatureMap(RowMap, Protocol):
 def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
     """Write cosines, then sines, of angles in turns, as rows of norm one.
 
-    `turns`, of shape (n, k), is overwritten; what is not finite counts as 0. `out` has shape
-    (n, 2 k).
+    `turns`, of shape (n, k), is overwritten; entries that are not finite count as 0. `out` has
+    shape (n, 2 k).
     """
     size = turns.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(turns.sum()):
             np.nan_to_num(turns, copy=False, posinf=0.0, neginf=0.0)
-        # Drop whole turns, so that the numerical library treats every angle alike.
+        # Whole turns are removed, so that the numerical library computes every angle in the same
+        # way.
         turns -= np.rint(turns)
     angles = turns.astype(np.float32)
     angles *= np.float32(2.0 * math.pi)
@@ -173,7 +175,8 @@ class FourierMap:
         for lo in range(0, X.shape[0], _ROWS):
             rows = X[lo : lo + _ROWS]
             with np.errstate(over="ignore", invalid="ignore"):
-                # Products are in float64: their last bits hardly ever change a float32 feature.
+                # Products are in float64, so that their rounding errors hardly ever change a
+                # float32 feature.
                 if sparse.issparse(rows):
                     turns = sparse.csr_array(rows, dtype=np.float64) @ frequencies
                 else:
@@ -244,7 +247,7 @@ def draw_fourier(
 _AMPLITUDE = math.sqrt(2.0)
 # Norm of all Fourier features of a row, in units of the norm of its columns.
 _FOURIER = math.sqrt(1.0 / 3.0)
-# Length scales, in units of the half range of a column times the root of their number.
+# Length scales, in units of the half range of a column times the root of the number of columns.
 _SCALES = (2 / 3, 1 / 3, 1 / 15)
 
 
@@ -397,7 +400,7 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
     `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.
     """
     d = values.shape[1]
-    # cos(k v) = 2 cos(v) cos((k - 1) v) - cos((k - 2) v): one cosine for all of them.
+    # The recursion cos(k v) = 2 cos(v) cos((k - 1) v) - cos((k - 2) v) needs one cosine only.
     last, cosine = np.ones_like(values), np.cos(math.pi * values)
     twice, this = 2.0 * cosine, cosine
     for k in range(2, out.shape[1] // d + 2):
@@ -411,7 +414,7 @@ def write_powers(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) ->
     T_k is the Chebyshev polynomial, at most one in size; the arguments are as in `write_cosines`.
     """
     d = values.shape[1]
-    # T_k = 2 T_2 T_(k - 2) - T_(k - 4).
+    # The recursion is T_k = 2 T_2 T_(k - 2) - T_(k - 4).
     this = 2.0 * np.square(2.0 * values - 1.0) - 1.0
     last, twice = np.ones_like(values), 2.0 * this
     for k in range(2, out.shape[1] // d + 2, 2):
@@ -469,7 +472,7 @@ def draw_additive(
 
 # Number of entries that are sketched at a time.
 _ENTRIES = 2**17
-# Largest entry of a count sketch: products of them are finite.
+# Largest entry of a count sketch, so that products of entries are finite.
 _SATURATED = 2.0**60
 
 

@@ -23,7 +23,7 @@ from dp_halfspace._params import checked_size, require
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
 
-# Rows of a sparse block.
+# Number of rows of a sparse block.
 _SPARSE_ROWS = 8192
 
 
@@ -65,7 +65,7 @@ class LinearMap(RowMap, Protocol):
 
 
 def checked_features(X: Any, n_features: int) -> Any:
-    """Return `X`, or raise ValueError if it is no real matrix with this many columns."""
+    """Return `X`, or raise ValueError if it is not a real matrix with `n_features` columns."""
     if sparse.issparse(X):
         if X.format != "csr":
             raise ValueError("sparse X must be in CSR format")
@@ -79,7 +79,7 @@ def checked_features(X: Any, n_features: int) -> Any:
 
 
 def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
-    """Return float64, or raise ValueError if the last axis of `w` has another length."""
+    """Return `w` in float64, or raise ValueError if its last axis has another length."""
     w = np.asarray(w, dtype=np.float64)
     if w.ndim not in (1, 2) or w.shape[-1] != n_components:
         raise ValueError(f"w must have a last axis of length {n_components}; got shape {w.shape}")
@@ -87,7 +87,7 @@ def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
 
 
 def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int, int, Any]]:
-    """Read a matrix in float64 by blocks of rows, of about `entries` numbers where it is dense.
+    """Yield blocks of rows of a matrix in float64; a dense block has about `entries` numbers.
 
     The bounds of the blocks are functions of the shape alone.
     """
@@ -133,8 +133,9 @@ def to_dense(rows: Any) -> Any:
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
-_BLOCK_ENTRIES = 2**22  # 32 MB of float64: signs, or rows that are cast
-# The eight signs that each byte stands for.
+# Number of signs, or of entries of rows that are cast, in memory at a time: 32 MB of float64.
+_BLOCK_ENTRIES = 2**22
+# The eight signs that each byte represents.
 _BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
 
 
@@ -313,10 +314,10 @@ def _log_events(n_samples: int, beta: float) -> float:
     return math.log((3.0 * checked_size("n_samples", n_samples) + 1.0) / beta)
 
 
-# Entries that are transformed at a time, in two buffers that stay in cache.
+# Number of entries that are transformed at a time, in two buffers that stay in the cache.
 _ENTRIES = 2**15
-# Levels that one matrix product does: the Hadamard matrix of order 16 is the widest for
-# which its wasted multiplications are hidden by the speed of a product over additions.
+# Number of levels of the transform that one matrix product computes. A product with the Hadamard
+# matrix of order 16 is faster than the additions that it replaces; larger orders are not.
 _LEVELS = 4
 
 
@@ -324,7 +325,7 @@ _MATRICES = tuple(hadamard(2**levels).astype(np.float64) for levels in range(_LE
 
 
 def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
-    """Transform the rows of `values`; both arrays are overwritten, one is returned.
+    """Transform the rows of `values`; both arrays are overwritten, and one of them is returned.
 
     The matrix is a Kronecker product of matrices of order at most 16. Each factor acts on
     groups of bits of the column index, lowest bits first.
@@ -474,7 +475,7 @@ def draw_hadamard(n_features: int, n_components: int, rng: np.random.Generator) 
             f"got n_components={n_components!r}."
         )
     signs = (2 * rng.integers(0, 2, size=n_features, dtype=np.int8) - 1).astype(np.int8)
-    # Which outputs are chosen is uniform; their order is irrelevant and sorted is faster.
+    # The set of outputs is uniform. Their order is irrelevant, and sorted outputs are read faster.
     outputs = np.sort(rng.choice(size, n_components, replace=False, shuffle=False))
     return HadamardMap(signs, outputs.astype(np.intp))
 

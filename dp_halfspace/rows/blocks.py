@@ -18,7 +18,8 @@ from scipy.linalg.blas import dtrmm
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-_BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64, which stay in the cache between their two uses
+# Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
+_BLOCK_ENTRIES = 3 * 2**16
 # Smallest number of rows of a block.
 _MIN_ROWS = 48
 # Largest number of blocks that are added by ordinary summation. More blocks are added by Kahan
@@ -28,11 +29,13 @@ PLAIN_BLOCKS = 256
 LONGEST = 2.0**60
 # Number of rows of a sparse block.
 _SPARSE_ROWS = 8192
-_WORK_ENTRIES = 2**15  # number of entries of a temporary array that is computed from a block
-_MAX_ROWS = 1024  # a block of sparse rows is copied more than once
+# Number of entries of a temporary array that is computed from a block.
+_WORK_ENTRIES = 2**15
+# Largest number of rows whose norms are computed at a time; sparse rows are copied more than once.
+_MAX_ROWS = 1024
 # Sums of squares in this range are accurate, because no relevant term under- or overflows.
 _SAFE = (1e-200, 1e200)
-# Smaller factors are subnormal or nearly so.
+# Smaller factors are subnormal or nearly so, and are rounded down.
 _TINY = 2.0**-1000
 
 
@@ -231,7 +234,7 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         matrix, factor, root = matrix[used], factor[used], root[used]
         constant = constant[used] if isinstance(constant, np.ndarray) else constant
     part = np.zeros_like(out)
-    # A scaled copy of all rows could be as large as the matrix.
+    # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
     step = max(_MIN_ROWS, _WORK_ENTRIES // max(d, 1))
     if sparse.issparse(matrix):
         step = max(1, len(factor))
@@ -380,7 +383,6 @@ def _scales_from_ratios(largest: FloatArray, squares: FloatArray, target: float)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         factor = target / largest / np.sqrt(squares)
     factor = np.where(largest > 0.0, np.minimum(1.0, factor), 1.0)
-    # A subnormal quotient has an absolute error of up to two spacings, so the factor is moved below
-    # it.
+    # A subnormal quotient has an absolute error of up to two spacings, which are subtracted.
     lower = np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)
     return np.where(factor < _TINY, lower, factor)

@@ -61,8 +61,8 @@ class ChunkedRows:
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`.
 
-        With a `part` (i, k), chunks of whole blocks are read like rows in memory: every k-th block.
-        Of chunks of any other size about one row in k is read, too.
+        With a `part` (i, k), every k-th block is read, as for rows in memory, if chunks consist of
+        whole blocks. About one row in k is read from chunks of any other size, too.
         """
         if part == (0, 1):
             return self.total("fused_adjoint", w, coefficients)

@@ -50,8 +50,8 @@ AnyRows = TypeVar("AnyRows", bound="Rows")
 Made = TypeVar("Made")
 RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
 
-# Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can overflow;
-# applied to a margin, they could not prevent that it overflows.
+# Factors outside [1/2^400, 2^400] are applied to the entries of a row before a product, which might
+# overflow if they were applied to the margin.
 _EXTREME = 2.0**400
 
 
@@ -71,7 +71,7 @@ class Rows:
         Last column of the logical matrix; None for no such column.
     row_bound : float or None, default=None
         Public bound on the Euclidean norm of a logical row. Without it the largest norm
-        is used where one is needed, which is in the iteration count of a fallback.
+        is used where one is needed: in the number of iterations of a fallback.
     people : People or None, default=None
         The owners of the rows. The blocks then follow the public number of people, and whatever is
         computed for a single row is computed at the place of its person. How the rows are
@@ -299,7 +299,7 @@ class Rows:
         """Compute the norms with every row at its own place."""
         out = np.empty(self.shape[0])
         if sparse.issparse(self._matrix) and not isinstance(transform, np.ndarray | None):
-            # Mostly zero rows are multiplied faster by the whole matrix.
+            # Sparse rows are multiplied faster by the whole matrix.
             transform = transform @ np.eye(self.shape[1])
         for block in self._blocks():
             out[block.lo : block.hi] = (
@@ -500,7 +500,8 @@ def normalised_rows(
     >>> normalised_rows(np.array([[3.0, 0.0], [0.0, 0.0]]), 3.0, 0.75).margins(np.ones(3)).round(12)
     array([1.4, 1. ])
     """
-    # Squares of longer rows could overflow; relative to them the constant is negligible.
+    # Even without `clips`, rows longer than `LONGEST` are scaled down, because their squares could
+    # overflow. The constant is negligible in such rows.
     scale, lengths = scales_and_lengths(X, data_norm if clips else data_norm * LONGEST)
     scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)

@@ -28,15 +28,11 @@ if TYPE_CHECKING:
         random_stopping_risk_bound as random_stopping_risk_bound,
     )
     from dp_halfspace.theory.margin_guarantees import ErrorBound as ErrorBound
-    from dp_halfspace.theory.margin_guarantees import ErrorLowerBound as ErrorLowerBound
     from dp_halfspace.theory.margin_guarantees import fourier_distortion as fourier_distortion
     from dp_halfspace.theory.margin_guarantees import fourier_frequencies as fourier_frequencies
     from dp_halfspace.theory.margin_guarantees import hinge_risk_bound as hinge_risk_bound
     from dp_halfspace.theory.margin_guarantees import kernel_risk_bound as kernel_risk_bound
     from dp_halfspace.theory.margin_guarantees import label_risk_bound as label_risk_bound
-    from dp_halfspace.theory.margin_guarantees import (
-        margin_sample_complexity as margin_sample_complexity,
-    )
     from dp_halfspace.theory.margin_guarantees import (
         margin_score_sensitivity as margin_score_sensitivity,
     )
@@ -46,13 +42,17 @@ if TYPE_CHECKING:
     from dp_halfspace.theory.margin_guarantees import network_risk_bound as network_risk_bound
     from dp_halfspace.theory.margin_guarantees import phased_risk_bound as phased_risk_bound
     from dp_halfspace.theory.margin_guarantees import (
-        pure_error_lower_bound as pure_error_lower_bound,
-    )
-    from dp_halfspace.theory.margin_guarantees import pure_lower_bound as pure_lower_bound
-    from dp_halfspace.theory.margin_guarantees import pure_risk_bound as pure_risk_bound
-    from dp_halfspace.theory.margin_guarantees import (
         selected_margin_risk_bound as selected_margin_risk_bound,
     )
+    from dp_halfspace.theory.pure_bounds import ErrorLowerBound as ErrorLowerBound
+    from dp_halfspace.theory.pure_bounds import (
+        margin_sample_complexity as margin_sample_complexity,
+    )
+    from dp_halfspace.theory.pure_bounds import (
+        pure_error_lower_bound as pure_error_lower_bound,
+    )
+    from dp_halfspace.theory.pure_bounds import pure_lower_bound as pure_lower_bound
+    from dp_halfspace.theory.pure_bounds import pure_risk_bound as pure_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
     from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
 __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -38,7 +38,7 @@ class NoiseMoments:
 def noise_moments(
     n_features: int, epsilon: float, delta: float, *, linear_model: bool
 ) -> NoiseMoments:
-    """Moments of the Gaussian noise (``delta > 0``) or of the gamma noise (``delta = 0``)."""
+    """Return moments of the Gaussian noise (``delta > 0``) or of gamma noise (``delta = 0``)."""
     if math.isinf(epsilon):
         return NoiseMoments(0.0, 0.0, 0.0)
     d = n_features
@@ -90,7 +90,7 @@ def published_rate(n_samples: int, n_features: int, epsilon: float, delta: float
         return 0.0
     if delta == 0:
         return n_features / (epsilon * n_samples)
-    # 2 / (sqrt(16 delta + 1) - 1), without the cancellation.
+    # This is 2 / (sqrt(16 delta + 1) - 1) without cancellation.
     c = math.sqrt(math.log((math.sqrt(16.0 * delta + 1.0) + 1.0) / (8.0 * delta)))
     return math.sqrt(n_features) * (c + math.hypot(c, math.sqrt(epsilon))) / (epsilon * n_samples)
 
@@ -894,7 +894,7 @@ def objective_risk_bound(
 
 
 def _linear_square(d: int, epsilon: float, delta: float) -> float:
-    """Mean square of the printed linear term of a sum, for records of slope one."""
+    """Return the mean square of the printed linear term of a sum, for records of slope one."""
     if math.isinf(epsilon):
         return 0.0
     if delta == 0.0:

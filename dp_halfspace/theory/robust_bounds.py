@@ -135,7 +135,7 @@ def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> flo
 
 
 def _log_generating(problem: RobustProblem, scale: float) -> float:
-    """Logarithm of the moment generating function of one coordinate of the noise."""
+    """Return the logarithm of the moment generating function of one coordinate of the noise."""
     if problem.delta > 0 or math.isinf(problem.epsilon):
         return scale**2 * problem.linear.felt_square / 2.0
     ratio = scale / problem.epsilon

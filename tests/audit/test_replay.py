@@ -39,7 +39,7 @@ from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from dp_halfspace.algorithms.ranking.auc_training import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._visible import fingerprint, watch_streams
-from dp_halfspace.audit.white_box import distance, epsilon_of
+from dp_halfspace.audit.mechanism_checks import distance, epsilon_of
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import (

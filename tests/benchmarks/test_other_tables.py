@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks import library_worker, other_tables
 from benchmarks.cells import RESULTS
-from benchmarks.real_tables import PAGE
 
 
 def made_up(n=400, noise=1.0, share=0.3, seed=0):
@@ -106,7 +105,7 @@ def test_the_page_shows_the_results_that_are_stored(tmp_path):
     other_tables.main(["--page", str(page)])
     written = page.read_text()
     assert "old" not in written
-    assert written.split("begin -->")[1].split("<!--")[0] in PAGE.read_text()
+    assert written.split("begin -->")[1].split("<!--")[0] in other_tables.PAGE.read_text()
 
 
 def test_losses_that_the_page_states_are_those_of_the_stored_results():
@@ -123,7 +122,7 @@ def test_losses_that_the_page_states_are_those_of_the_stored_results():
         if epsilon == "0.3":
             below_half = sum(row["table"]["area"] < 0.5 for row in rows)
     assert behind == {"0.3": 8, "1": 5, "3": 2}
-    page = PAGE.read_text()
+    page = other_tables.PAGE.read_text()
     assert "more than .01 on eight of the 144 tables at .3, on five at 1 and on two at 3" in page
     assert f"on {below_half} of the 144 tables at .3 its area is below one half" in page
 

@@ -124,14 +124,19 @@ def test_a_run_of_one_table_leaves_the_others(tmp_path, capsys):
 
 def test_one_command_writes_the_tables_of_the_page_and_runs_nothing(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("a\n<!-- real_tables: begin -->\nold\n<!-- real_tables: end -->\nb\n")
+    marked = [
+        f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n"
+        for name in ("real_tables_summary", "real_tables")
+    ]
+    page.write_text("a\n" + "".join(marked) + "b\n")
     real_tables.main(["--page", str(page)])
     written = page.read_text()
     assert "old" not in written
     assert written.startswith("a\n")
     assert written.endswith("b\n")
-    tables = written.split("begin -->")[1].split("<!--")[0]
-    assert tables in real_tables.PAGE.read_text()  # the page shows the results that are stored
+    # The pages show the results that are stored.
+    for part, shown in zip(written.split("begin -->")[1:], real_tables.PAGES, strict=True):
+        assert part.split("<!--")[0] in shown.read_text()
 
 
 def test_each_table_states_source_and_licence():
@@ -142,10 +147,10 @@ def test_each_table_states_source_and_licence():
 def test_one_command_knows_every_script_that_measures(tmp_path):
     names = set(everything.commands(tmp_path, quick=False))
     helpers = {
-        "__init__", "__main__", "boosted_worker", "catalogue", "cells", "checkouts", "descent",
-        "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page", "library_worker",
-        "loaders", "methods", "pictures", "predictors", "problems", "published_auc",
-        "published_margin", "tables",
+        "__init__", "__main__", "boosted_worker", "catalogue", "cells", "checkouts", "compare",
+        "descent", "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page",
+        "library_worker", "loaders", "methods", "options", "pictures", "predictors", "problems",
+        "published_auc", "published_margin", "tables",
     }  # fmt: skip
     scripts = {path.stem for path in cells.RESULTS.parent.glob("*.py")}
     assert names == scripts - helpers

@@ -418,7 +418,7 @@ def test_a_card_says_what_noisy_counts_say_of_a_rare_class(ward, capsys):
     ward.head(300).to_csv("few.csv", index=False)
     few = ["fit", "few.csv", "--target", "died", "--classes", "no,yes", "--drop", "patient_id"]
     assert main([*few, "--epsilon", "1", "--save", "m.joblib", "--card", "card.html"]) == 0
-    said = joblib.load("m.joblib")._said_of_rarer
+    said = joblib.load("m.joblib")._rarity_warning
     assert "by a noisy count" in said
     assert said in capsys.readouterr().err
     _, text = read_page("card.html")

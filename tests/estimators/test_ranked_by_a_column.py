@@ -134,7 +134,7 @@ def test_what_is_said_of_a_model_that_is_one_column(capsys):
     steps, _ = fitted_by(2000.0, X, y, schema=dict.fromkeys("abcd", "number"))
     assert "learnt scales" in describe_columns(steps)
     assert "scale estimated" in model_card(steps, n_noise_fits=0)
-    assert "one column, " not in steps._said_of_rarer
+    assert "one column, " not in steps._rarity_warning
 
 
 def test_the_column_is_named_wherever_it_is_encoded():
@@ -326,7 +326,7 @@ def test_a_listed_classifier_is_chosen_where_it_separates_the_class(stated):
     assert model._column_that_ranks is None
     assert model.score(X, y) > 0.98
     assert roc_auc_score(y, model.decision_function(X)) > 0.98
-    assert "the model is one classifier of a public list" in model._said_of_rarer
+    assert "the model is one classifier of a public list" in model._rarity_warning
 
 
 def test_what_is_said_of_a_linear_model_that_is_one_column():

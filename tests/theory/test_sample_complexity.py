@@ -11,9 +11,9 @@ from benchmarks.lower_bound import hard_sample
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.theory import (
     ErrorLowerBound,
-    margin_guarantees,
     margin_risk_bound,
     margin_sample_complexity,
+    pure_bounds,
     pure_error_lower_bound,
     pure_lower_bound,
     pure_risk_bound,
@@ -33,7 +33,7 @@ def test_packing_by_sampling(d, margin, error):
     near = np.mean(np.abs(X[:, 0]) < margin)
     angle = 2 * math.pi * (error * (1 - near) + near)
     cap = np.mean(np.arccos(np.clip(X[:, 1], -1, 1)) <= angle)
-    found = math.exp(margin_guarantees._log_packing(d, margin, error))
+    found = math.exp(pure_bounds._log_packing(d, margin, error))
     assert found == pytest.approx(1 / cap - 1, rel=0.05)
 
 
@@ -57,7 +57,7 @@ def test_error_bound_is_a_contradiction_of_privacy():
     n, d, epsilon, margin, beta = 3000, 50, 0.1, 0.01, 0.1
     case = pure_error_lower_bound(n, d, epsilon, margin, beta=beta)
     inner = margin / math.sqrt(1 - margin**2)
-    log_count = margin_guarantees._log_packing(case.dimension, inner, case.error / case.share)
+    log_count = pure_bounds._log_packing(case.dimension, inner, case.error / case.share)
     # Some number of changed records m is not exceeded but with probability beta / 2, and
     # (K - 1) (1 - 3 beta / 2) exp(-epsilon m) > beta.
     m = binom.isf(beta / 2 * (1 + 1e-9), n, case.share)

@@ -1,10 +1,10 @@
-"""Probabilities from scores: noisy counts of scores, then a line through them.
+"""Probabilities from scores: noisy counts of scores by label, and a curve that is fitted to them.
 
-Every record is counted once, in a cell of its score and of whether its label is the higher one of
-two. A slope and, for two classes, an offset turn scores into log odds: those that explain the
-noisy counts best, drawn to a public guess by the noise. Proof: ``docs/proofs/calibration.md``.
-Thresholds for a recall, a precision or a false positive rate are computed from the same released
-counts, so they cost nothing.
+Every record is counted once, in a cell that is given by its score and by whether its label is the
+higher one of two. Slopes and, for two classes, an offset turn scores into log odds. They are
+estimated from the noisy counts; the more noise there is, the closer they are to a public prior.
+Proof: ``docs/proofs/calibration.md``. Thresholds for a recall, a precision or a false positive rate
+are computed from the same released counts, which is post-processing.
 """
 
 from __future__ import annotations
@@ -29,47 +29,50 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 # Share of mu^2 for the counts of scores.
 _SHARE = 0.04
-# Share of epsilon for them where it is pure.
+# Share of epsilon for the counts of scores with pure DP.
 _PURE_SHARE = 0.1
-# Smallest n mu (n epsilon / 2) of that share with which scores are counted.
+# Scores are counted if n mu (or n epsilon / 2) of that share is at least this number.
 _LEAST_STRENGTH = 25.0
-# Log odds for a score, before anything is known, and how far its logarithm may be wrong; how far
-# the slopes of scores of both signs differ.
+# Prior of the slope, that is log odds per unit of score: its median, the standard deviation of its
+# logarithm, and that of the difference between the logarithms for positive and negative scores.
 DEFAULT_SLOPE = 0.1
 _SLOPE_DEVIATION = 0.5
 _SLOPE_DIFFERENCE = 0.5
 _LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
-# Prior deviation of the log odds at a score of zero, for classes of like size.
+# Prior standard deviation of the offset, the log odds at a score of zero, for classes of similar
+# size.
 _OFFSET_DEVIATION = 0.2
 # The same with a rare class.
 _RARE_DEVIATION = 1.2
-# Mean of that offset behind a centre of scores far from zero, relative to the log odds of the share
-# of the rare class; and how far from zero half of it is assumed.
+# Prior mean of the offset if the centre of the scores is far from zero, relative to the log odds of
+# the share of the rare class; and the centre at which the mean is half of this.
 _TOWARDS_SHARE = 0.6
 _FAR = 30.0
 _OFFSETS = np.linspace(-3.0, 3.0, 49)
-# Borders of the cells of scores, on both sides of zero: powers of two.
+# Borders of the cells of scores on both sides of zero: half powers of two.
 _ENDS = 2.0 ** np.arange(1.5, 8.0)
 _MIDDLES = 2.0 ** np.concatenate([[0.7], np.arange(2.0, 7.5), [8.0]])
 _PER_SIDE = len(_ENDS) + 1
 _EDGES = np.concatenate([[-512.0], -_ENDS[::-1], [0.0], _ENDS, [512.0]])
-# Log odds for which the likelihood of the counts of a cell is tabulated, and the numbers of its
-# records: so many, up to so many deviations of their noise from what was counted.
+# The likelihood of the counts of a cell is tabulated for these log odds. It is summed over this
+# many possible numbers of records, within this many standard deviations of the counted number.
 _LOG_ODDS = np.linspace(-16.0, 16.0, 257)
 _N_SIZES = 41
 _FARTHEST = 4.0
 # Scores at which the curve is stated.
 _POSITIVE = 2.0 ** (np.arange(-4.0, 37.0) / 4.0)
 _KNOTS = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
-# Of an exact count, where there is no noise.
+# Variance that is added so that exact counts, without noise, do not lead to a division by zero.
 _LEAST_VARIANCE = 1e-6
+# Sensitivity of the counts in Euclidean norm and in the sum of absolute values:
+# docs/proofs/calibration.md, Lemma 1.
 _SENSITIVITY = math.sqrt(2.0) * UP
 _PURE_SENSITIVITY = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyCounts:
-    """Released counts of labels, of shape (2, n_cells), by cells of scores between `edges`.
+    """Released counts of labels, of shape (2, n_cells), in cells of scores between `edges`.
 
     `deviation` is that of the noise of a count, `weights` are those of the two classes.
     """
@@ -82,13 +85,14 @@ class NoisyCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationCurve:
-    """Log odds at increasing scores; lines lie between them and go on beyond.
+    """Log odds at increasing scores, with linear interpolation and extrapolation.
 
-    Post-processing of what was released. Of more than two classes the scores are those of one
-    class, less one another, times the slope of a line; or, with a `common` class, the curve
-    describes how likely all others are by the largest of their scores less that of the common
-    class, and among them one is as much likelier as `slope` times the scores says. `counts` are
-    those that a curve of two classes was made from.
+    The curve is a function of what was released. For more than two classes it is a line through
+    zero, and probabilities are the softmax of its values at the scores of the classes. With a
+    `common` class it is the curve of the log odds that a record belongs to any other class, at the
+    largest score of these less the score of the common class; among the other classes,
+    probabilities are the softmax of `slope` times their scores. `counts` are those from which a
+    curve of two classes was estimated.
     """
 
     scores: FloatArray
@@ -114,13 +118,13 @@ class CalibrationCurve:
 
 
 def line(slope: float, offset: float = 0.0) -> CalibrationCurve:
-    """Return a curve that is a line."""
+    """Return the curve ``offset + slope * score``."""
     ends = np.array([0.0, 1.0])
     return CalibrationCurve(ends, offset + slope * ends)
 
 
 def uncounted_curve(rarity: Rarity | None) -> CalibrationCurve:
-    """Return log odds where only the classes were counted, if at all."""
+    """Return the curve for scores that were not counted; the classes may have been counted."""
     if rarity is None:
         return line(DEFAULT_SLOPE)
     trust = rarity.trust
@@ -143,7 +147,7 @@ class CalibrationPlan:
 
     @property
     def is_of_integers(self) -> bool:
-        """Whether its noise lives on the integers, as that of pure budgets does."""
+        """Whether the noise is an integer, as it is for pure DP."""
         return isinstance(self.noise, DiscreteLaplaceNoise)
 
     def run(
@@ -158,10 +162,11 @@ class CalibrationPlan:
         record_weights: FloatArray | None = None,
         centre: float = 0.0,
     ) -> CalibrationCurve:
-        """Return the log odds of scores; `weights` are those of the classes.
+        """Count the scores and return their log odds; `weights` are those of the classes.
 
-        `rarity` is what was released of their sizes, where that was counted; `centre` the score of
-        two classes at which their cells meet and slopes may change, a public or released number.
+        `rarity` describes the sizes of the classes, if they were counted. `centre`, a public or
+        released number, is the score of two classes from which cells start on both sides, and at
+        which the slope may change.
 
         Notes
         -----
@@ -169,7 +174,7 @@ class CalibrationPlan:
 
         - Adjacency: replace-one, of a record or of a person with all rows.
         - Released: noisy counts of the scores of a released model; the curve is a function of them.
-        - Sensitivity: of the counts ``sqrt(2)``, or 2 for pure DP.
+        - Sensitivity: ``sqrt(2)`` for the counts, or 2 for pure DP.
         - Proof: ``docs/proofs/calibration.md``, section 2; ``persons.md`` and ``weights.md``.
         """
         is_binary = len(weights) == 2
@@ -191,9 +196,9 @@ class CalibrationPlan:
 
 
 def affordable_calibration(n_samples: int, budget: Budget) -> tuple[CalibrationPlan | None, Budget]:
-    """Plan the counts as a part of a budget; return the rest, too.
+    """Plan the counts within a part of a budget; return the remaining budget, too.
 
-    No plan if the counts would be below the noise.
+    The plan is None if the noise would exceed the counts.
     """
     if budget.is_infinite:
         return CalibrationPlan(NoNoise()), budget
@@ -215,11 +220,13 @@ def score_counts(
 ) -> FloatArray:
     """Count records by score and by whether the label is the lower or the higher one of two.
 
-    For two classes these are the labels. Of more classes they are those of the two highest scores,
-    which are compared by their difference, and records of other labels count nowhere; or the label
-    `common`, a released number, and any other, by the largest score of the others less its own.
-    Exact, of shape (2, 2 * _PER_SIDE), with weights of the records, too; replacing a record moves
-    it by at most ``sqrt(2)``, by 2 in absolute values.
+    For two classes these are the two labels. For more classes they are the labels of the two
+    largest scores, the score is the difference of these, and records of other labels are not
+    counted. With `common`, a released class index, the lower label is that class, the higher one
+    is any other class, and the score is the largest score of the others less that of `common`.
+    The counts are exact, also with weights of the records, and of shape (2, 2 * _PER_SIDE).
+    Replacing a record moves them by at most ``sqrt(2)`` in Euclidean norm and by 2 in the sum of
+    absolute values: ``docs/proofs/calibration.md``, Lemma 1.
     """
     is_higher = classes == 1
     counted = np.ones(len(classes), dtype=bool)
@@ -233,7 +240,7 @@ def score_counts(
         scores = scores[rows, first] - scores[rows, second]
         is_higher = classes == first
         counted = is_higher | (classes == second)
-    # Comparisons with the ends of cells, so that no rounding depends on where a row stands.
+    # Cells are found by comparisons with their borders, which are exact.
     place = np.searchsorted(_ENDS, np.abs(scores), side="right")
     cell = np.where(scores < 0, _PER_SIDE - 1 - place, _PER_SIDE + place)
     cell += 2 * _PER_SIDE * is_higher
@@ -246,10 +253,10 @@ def score_counts(
 def _cell_likelihoods(counts: FloatArray, deviation: float) -> FloatArray:
     """Return log likelihoods of the log odds `_LOG_ODDS`, of shape (n_cells, len(_LOG_ODDS)).
 
-    The number of records in a cell is unknown and takes every value alike, from zero on. Of ``N``
-    records with the probability ``p`` the difference of the noisy counts is normal with mean
-    ``N (2 p - 1)`` and variance ``4 N p (1 - p) + 2 deviation^2``, and their sum is ``N`` and noise
-    that has nothing to do with that of the difference.
+    The number ``N`` of records in a cell is unknown, with a flat prior on numbers from zero on.
+    Given ``N`` and the probability ``p`` of the higher label, the difference of the noisy counts is
+    normal with mean ``N (2 p - 1)`` and variance ``4 N p (1 - p) + 2 deviation^2``. Their sum is
+    ``N`` plus noise that is independent of the noise of the difference.
     """
     spread = math.sqrt(2.0) * deviation + 1e-9
     total, difference = counts.sum(axis=0), counts[1] - counts[0]
@@ -267,10 +274,10 @@ def _cell_likelihoods(counts: FloatArray, deviation: float) -> FloatArray:
 
 
 def _side(tables: FloatArray, totals: FloatArray, side: float, offsets: FloatArray) -> Any:
-    """Return what the cells of one sign of scores say of every slope and offset.
+    """Return statistics of the cells on one side of zero, for every slope and offset.
 
-    That is the log likelihood, and the sums over records of their probability and over cells of its
-    square, each of shape (n_slopes, n_offsets).
+    These are the log likelihood, the sum over records of the probability of the higher label, and
+    the sum over cells of its square, each of shape (n_slopes, n_offsets).
     """
     slopes = np.exp(_LOG_SLOPES)
     fit, seen, squares = np.zeros((3, len(slopes), len(offsets)))
@@ -285,7 +292,7 @@ def _side(tables: FloatArray, totals: FloatArray, side: float, offsets: FloatArr
 
 
 def _likeliest_line(counts: FloatArray, deviation: float) -> CalibrationCurve:
-    """Return the line through zero of the mean slope, for differences of scores of more classes."""
+    """Return the line through zero with the posterior mean slope, for more than two classes."""
     tables = _cell_likelihoods(counts, deviation)
     fit = _side(tables, counts.sum(axis=0), 1.0, np.zeros(1))[0][:, 0]
     belief = softmax(fit - 0.5 * ((_LOG_SLOPES - math.log(DEFAULT_SLOPE)) / _SLOPE_DEVIATION) ** 2)
@@ -295,12 +302,13 @@ def _likeliest_line(counts: FloatArray, deviation: float) -> CalibrationCurve:
 def _likeliest(
     counts: FloatArray, deviation: float, population: float, rarity: Rarity, centre: float = 0.0
 ) -> CalibrationCurve:
-    """Return the mean probabilities of all curves on a public grid, weighed by their likelihood.
+    """Return the posterior mean of the probabilities over a public grid of curves.
 
-    A curve is a line of log odds for scores on each side of `centre`, with a common offset, which
-    lies towards the log odds of the rare class where this is far from zero. `population` is
-    the logarithm of the ratio of the class weights: log odds of the counted records are so much
-    lower. The count of the classes is one more observation of the sum of all probabilities.
+    A curve is a line of log odds on each side of `centre`, with a common offset. If the centre is
+    far from zero, the prior of the offset has its mean towards the log odds of the rare class.
+    `population` is the logarithm of the ratio of the class weights: the log odds of the counted
+    records are lower by this number. The count of the classes is one more observation, of the sum
+    of all probabilities.
     """
     degree, usual = rarity.degree, rarity.log_odds_of_second
     middle = _TOWARDS_SHARE * abs(centre) / (abs(centre) + _FAR) * degree * usual
@@ -315,7 +323,7 @@ def _likeliest(
     fit -= 0.5 * (prior[:, :, None] + ((offsets - middle) / width) ** 2)
     if math.isfinite(rarity.deviation):
         part = rarity.second
-        # Noise of the count, that of the cells as far as they are counted, and that of the labels.
+        # Variances of the noise of the class count, of the noise of the cells, and of the labels.
         variance = rarity.deviation**2 + 2.0 * deviation**2 * squares
         variance += rarity.total * part * (1.0 - part) + 1.0
         fit -= 0.5 * (rarity.total * part - seen) ** 2 / variance
@@ -326,7 +334,8 @@ def _likeliest(
     found = np.concatenate(probabilities)
     slope = math.exp(higher.sum(axis=1) @ _LOG_SLOPES)
     if rarity.trust < 1.0:
-        # Probabilities are averaged, not log odds: as many records are expected as before.
+        # Probabilities are averaged instead of log odds, so that the expected number of records of
+        # the class does not change.
         known, unknown = math.log(rarity.trust), math.log1p(-rarity.trust)
         found, none = (
             np.logaddexp(known + log_expit(sign * found), unknown + log_expit(sign * usual))
@@ -337,7 +346,7 @@ def _likeliest(
 
 
 def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) -> FloatArray:
-    """Return log odds of the mean probability at scores, over lines of which this is believed."""
+    """Return the log odds of the mean probability at scores, over lines weighted by `belief`."""
     odds = scores[:, None, None] * np.exp(_LOG_SLOPES)[:, None] + offsets
     sure = np.log(np.maximum(belief, 1e-300))
     up, down = (logsumexp(log_expit(sign * odds) + sure, axis=(1, 2)) for sign in (1.0, -1.0))
@@ -346,11 +355,12 @@ def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) 
 
 # What a threshold can be chosen for.
 TARGETS = ("recall", "precision", "false_positive_rate")
-# Places over which the scores of one cell are taken to be spread evenly.
+# The scores of a cell are modelled as evenly spread over this many places.
 _PLACES = 32
-# Standard deviations from the estimate to both ends of an interval of 90 %.
+# Number of standard deviations from the estimate to each end of an interval of 90 %.
 _NORMAL_QUANTILE = 1.645
-# Part of the records of a cell that may lie on the other side of a threshold within it.
+# Standard deviation of the share of the records of a cell on one side of a threshold within it,
+# because they may not be spread evenly.
 _UNEVEN = 0.15
 
 
@@ -383,8 +393,9 @@ class OperatingPoint:
 def _on_both_sides(seen: NoisyCounts, place: int) -> FloatArray:
     """Return counts above and below a threshold, by class, with their variances.
 
-    Of shape (2, 2, 2). The threshold lies so many places from the highest score down; of its cell
-    the part above is counted, and how the records of the cell are spread is one more uncertainty.
+    The result has shape (2, 2, 2). `place` numbers the places from the highest score down. The
+    records of the cell that holds the threshold are divided in proportion, and the uncertainty of
+    this division is added to the variances.
     """
     n_cells = seen.counts.shape[1]
     part = np.clip(place / _PLACES - np.arange(n_cells)[::-1], 0.0, 1.0)
@@ -398,9 +409,10 @@ def _on_both_sides(seen: NoisyCounts, place: int) -> FloatArray:
 
 
 def _ratio(first: Any, second: Any, usual: float) -> tuple[float, tuple[float, float]]:
-    """Return the share of the first of two noisy counts in both, and an interval for it.
+    """Return the first of two noisy counts over their sum, and an interval for this share.
 
-    Everything is possible, and `usual` stands for it, where both together are not told from zero.
+    If the sum does not differ significantly from zero, the interval is (0, 1) and the share is
+    `usual`.
     """
     (a, var_a), (b, var_b) = first, second
     both = float(a + b)
@@ -414,22 +426,22 @@ def _ratio(first: Any, second: Any, usual: float) -> tuple[float, tuple[float, f
 
 
 def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> OperatingPoint:
-    """Choose the threshold that comes up to a target with the most, or least, positives.
+    """Choose the threshold that meets a target at the least cost of the other errors.
 
-    Of thresholds with the recall, the highest; of those with the precision, or with no more false
-    positives, the lowest.
+    This is the highest threshold that has the wanted recall, or the lowest one that has the wanted
+    precision or no more than the wanted false positive rate.
     """
     seen = curve.counts
     assert seen is not None
     lower, higher = seen.weights
-    # The number of records of a cell cannot be negative; and their scores are spread evenly.
+    # Negative noisy counts are set to zero, and the scores of a cell are spread evenly.
     sizes = np.maximum(seen.counts.sum(axis=0), 0.0)
     part = (np.arange(_PLACES) + 0.5) / _PLACES
     places = (seen.edges[:-1, None] + np.diff(seen.edges)[:, None] * part).ravel()
     mass = np.repeat(sizes, _PLACES) / _PLACES
     odds = curve(places)
     probability = expit(odds - math.log(higher / lower))
-    # From the highest score down; the first threshold is above all.
+    # Thresholds run from the highest score down; the first one is above all scores.
     true = np.concatenate([[0.0], np.cumsum((mass * probability * higher)[::-1])])
     false = np.concatenate([[0.0], np.cumsum((mass * (1.0 - probability) * lower)[::-1])])
     ends = np.concatenate(
@@ -447,7 +459,8 @@ def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> Oper
     else:
         reached = false / rest
         place = int(np.flatnonzero(reached <= wanted)[-1])
-    # The curve chooses; what it reaches is read off the counts themselves, which no shape bends.
+    # The curve chooses the threshold. What the threshold reaches is estimated from the counts
+    # alone, which do not depend on the model of the curve.
     over, under = _on_both_sides(seen, place)
     pairs = {
         "recall": (over[1], under[1]),

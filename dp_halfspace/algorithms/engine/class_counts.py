@@ -1,9 +1,9 @@
-"""Noisy counts of the classes, and what a fit follows in them.
+"""Noisy counts of the classes, and the settings of a fit that follow from them.
 
-Replacing a record changes one count of two classes by one at most, or two counts of more classes
-by one each, so that they cost little; what is computed from noisy counts is free. No scale of
-noise is: weights are at most one, and one is what every sensitivity is computed with. Proof:
-``docs/proofs/rare.md``.
+Replacing a record changes the one count of two classes by at most one, or two counts of more
+classes by one each, so that counts cost little; what is computed from noisy counts is
+post-processing. No scale of noise depends on them: class weights are at most one, and every
+sensitivity is computed for weight one. Proof: ``docs/proofs/rare.md``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 # Least and largest share of mu^2 for the counts.
 _LEAST_SHARE = 0.02
 _LARGEST_SHARE = 0.03
-# Between them the root of the share is this number over n mu.
+# Between these limits the square root of the share is this number over n mu.
 _COUNTED = 26.0
-# A class is assumed to hold at least this share of the records.
+# Every class is assumed to hold at least this share of the records.
 RAREST = 0.001
 
 
@@ -37,10 +37,10 @@ RAREST = 0.001
 class ClassCountPlan:
     """The public numbers of noisy counts of the classes.
 
-    Of two classes the second is counted: the number of records is public. Where records have
-    weights, which are added up then, the sum of all is not, and every class is counted. If the
-    second class was `counted_before`, nothing is released here, and a run uses the number
-    `released` then.
+    Of two classes only the second is counted, because the number of records is public. If records
+    have weights, their sums are released instead; the sum of all weights is private, so every class
+    is counted. If the second class was `counted_before`, this plan releases nothing, and a run uses
+    the number that was `released` then.
     """
 
     n_samples: int
@@ -57,10 +57,11 @@ class ClassCountPlan:
         people: People | None = None,
         weights: FloatArray | None = None,
     ) -> tuple[FloatArray, float]:
-        """Release the number of records of each class, as any real numbers, and of all of them.
+        """Release noisy numbers of records of each class, and return the number of all records.
 
-        A person counts by the shares of the rows of each class, a record by its weight; both add
-        exactly. The number of all is public, unless they have weights.
+        A person is counted by the shares of its rows in each class, a record by its weight; both
+        sums are exact. The number of all records is public. If they have weights, the sum of the
+        released numbers is returned instead, limited to [1, n].
 
         Notes
         -----
@@ -68,7 +69,7 @@ class ClassCountPlan:
 
         - Adjacency: replace-one, of a record or of a person with all rows.
         - Released: noisy counts of the classes.
-        - Sensitivity: 1 of two classes, ``sqrt(2)`` of more or where records have weights.
+        - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
         - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
         """
         if self.released is not None:
@@ -86,11 +87,12 @@ class ClassCountPlan:
 def plan_class_counts(
     n_samples: int, n_classes: int, mu: float, *, are_weighed: bool = False
 ) -> tuple[ClassCountPlan, float]:
-    """Plan the counts as a part of a Gaussian budget; return the mu that is left, too."""
+    """Plan the counts within a part of a Gaussian budget; return the remaining mu, too."""
     if math.isinf(mu):
         return ClassCountPlan(n_samples, n_classes, NoNoise(), are_weighed), mu
     share = min(max((_COUNTED / (n_samples * mu)) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
     part, rest = Budget.gaussian(mu).split(share)
+    # docs/proofs/rare.md, Lemma 1; with weights of records, docs/proofs/weights.md, Lemma 1.
     sensitivity = UP if n_classes == 2 and not are_weighed else math.sqrt(2.0) * UP
     noise = GaussianNoise(sensitivity, part.mu)
     return ClassCountPlan(n_samples, n_classes, noise, are_weighed), rest.mu
@@ -102,7 +104,9 @@ def class_counts(
     people: People | None = None,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Count the rows of each class, or add up their weights or their shares of people; exact.
+    """Return the exact number of rows of each class, or the sum of their weights.
+
+    With `people`, the weight of a row is one over the number of rows of its person.
 
     Replacing a record moves each count by at most one and the vector by at most ``sqrt(2)``.
     """
@@ -110,31 +114,34 @@ def class_counts(
     return np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
 
 
-# Share of the records from which on two classes have like sizes.
+# The degree in [0, 1] says how far a fit is adapted to a rare class (`Rarity`). It is zero from
+# this share of the rarer of two classes on.
 _EVEN = 0.1
-# The same with features behind the columns, and for more than two classes.
+# The same limit with features in addition to the columns, and for more than two classes.
 _EVEN_OF_FEATURES = 0.15
 _EVEN_OF_MANY = 0.2
-# Power of the share with which the degree falls to zero there, of two classes and of more.
+# Power of the share with which the degree falls to zero there, for two classes and for more.
 _FALL = 3
 _FALL_OF_MANY = 2
-# Records of the rarer of two classes times mu at which the degree is halved: with more, the fit of
-# classes of like size ranks as well, and separates a class better from the rest.
+# Number of records of the rarer of two classes, times mu, at which the degree is halved: with more
+# of them the fit for classes of similar size ranks as well, and separates the rarer class better.
 _MANY = 160.0
-# Largest mu that counts there.
+# A larger mu counts as this one in that product.
 _MOST_MU = 0.6
-# Records times mu for each column that count there: few columns hardly separate many records, so
-# that the fit of classes of like size would rank them worse.
+# Records times mu beyond this number for each column do not count in that product: few columns
+# hardly separate many records, so that the fit for classes of similar size would rank them worse.
 _PER_COLUMN = 2.0
-# Power of the ratio to that number: how steeply the degree falls.
+# Power of the ratio to `_MANY` with which the degree falls.
 _STEEPNESS = 4
-# Both for encoded tables, whose scores are calibrated: the rarer class is separated later.
+# Values of `_MANY` and `_STEEPNESS` for encoded tables, whose scores are calibrated: there it takes
+# more records until the fit for classes of similar size is better.
 _MANY_OF_TABLES = 180.0
 _STEEPNESS_OF_TABLES = 8
-# Records of the rarer of more than two classes times mu at which the degree is halved by noise.
+# With more than two classes, the number of records of the rarer classes, times mu, at which the
+# degree is halved because of noise.
 _RESOLVED = 30.0
-# Records of the rarer classes times mu at which scores of rows have half of the weight, the share
-# of the class the other half.
+# Number of records of the rarer classes, times mu, at which a probability is half that of the
+# scores and half the share of the class.
 _TRUSTED = 10.0
 
 
@@ -142,12 +149,12 @@ _TRUSTED = 10.0
 class Rarity:
     """Released information on the classes other than the most common one, from noisy counts.
 
-    `common` is the index of the class with most records, `share` that of the records of all
-    others, in [0.001, 1/2] and with public class weights, `records` their number times mu, and
-    `degree` in [0, 1] says how rare they are: 0 asks for the fit of classes of like size.
+    `common` is the index of the class with most records. `share` is that of the records of all
+    other classes, in [0.001, 1/2], with public class weights; `records` is their number times mu.
+    `degree` in [0, 1] says how rare they are: 0 means the fit for classes of similar size.
     `second` is the share of the second of two classes, or of all but the common class, without
-    weights; `deviation` that of the noise of a count, `mu` the budget of the fit. `total` is the
-    number of records or, as far as it was released, the sum of their weights.
+    weights. `deviation` is that of the noise of a count, `mu` the budget of the fit, and `total`
+    the number of records or, if they have weights, what was released of the sum of these.
     """
 
     common: int
@@ -162,17 +169,17 @@ class Rarity:
 
     @classmethod
     def unknown(cls) -> Rarity:
-        """Return what is known where nothing was counted."""
+        """Return what holds if nothing was counted: classes of equal size, with any error."""
         return cls(0, 0.5, math.inf, 0.0, math.inf, 0.5)
 
     @property
     def trust(self) -> float:
-        """Part of what scores say about labels in what is known about them, in [0, 1]."""
+        """Weight, in [0, 1], of the scores in a probability; class sizes have the rest."""
         return float((1.0 + (_TRUSTED / self.records) ** 2) ** -self.degree)
 
     @property
     def log_odds_of_second(self) -> float:
-        """Log odds of the second class, or of all but the common one, before a row is seen."""
+        """Log odds of the second class, or of all but the common one, by the class sizes alone."""
         odds = float(logit(self.share))
         return odds if self.common == 0 or self.is_of_many else -odds
 
@@ -191,8 +198,9 @@ def rarity_of(
     """Describe the rarer class of a population with public class weights, by released counts.
 
     `total` is the number of records, or what was released of the sum of their weights; `n_columns`
-    that of the columns or features of the model. With features behind the columns two classes are
-    unlike from a larger share on. `is_table` says that calibration will correct the scores.
+    is the number of columns or features of the model. With `has_features`, features in addition to
+    columns, a class is rare up to a larger share. With `is_table` calibration will correct the
+    scores.
     """
     kept = np.clip(counts, 0.0, total)
     common, is_of_many = int(np.argmax(kept * weights)), len(counts) > 2
@@ -219,10 +227,11 @@ def rarity_of(
 def balanced_weights(
     counts: FloatArray, deviation: float, total: float, n_recounted: float = 0.0
 ) -> FloatArray:
-    """Return weights of at most one in inverse proportion to released sizes of the classes.
+    """Return class weights of at most one, inversely proportional to released class sizes.
 
-    The rarest class has one. For these sizes so many records as the deviation of the noise, or
-    `n_recounted` if that is more, are taken from the largest class and added to every other one.
+    The rarest class has weight one. For these sizes a number of records is subtracted from the
+    largest class and added to every other one: the standard deviation of the noise, in case it made
+    a class look rarer than it is, or `n_recounted` if that is larger.
     """
     kept = np.clip(counts, 0.0, total)
     common = int(np.argmax(kept))

@@ -1,16 +1,16 @@
 """Centre and width of every column within a small part of a budget.
 
-First, a noisy histogram of each column, with the powers of two as borders of its cells (octaves),
-estimates its width. Columns that are narrow compared with their distance from zero get a second
-histogram, with equal cells around their centre. Two noisy moments of the columns, brought to these
-scales and clipped, correct both numbers. Each sum is of integers, or of weights on a grid: exact in
+First, the width of each column is estimated from a noisy histogram with powers of two as borders of
+its cells (octaves). Columns that are narrow compared with their distance from zero get a second
+histogram, with equal cells around their centre. Two noisy moments of the columns in these scales,
+clipped, correct both numbers. All sums are of integers, or of weights on a grid, and so exact in
 any order. The bounds are proved in ``docs/proofs/column_scales.md``; ``docs/column_scales.md`` has
 the evidence for the constants.
 
-Widths are read off the noisy counts by maximum likelihood (post-processing): a column is taken for
-a multiple of one of a few dozen distributions (normal at several distances from zero, uniform,
-exponential, lognormal, mostly zero, binary; either sign). Columns of one table tend to have similar
-widths, so the prior over octaves of width is estimated from all columns together.
+Widths are estimated from the noisy counts by their likelihood (post-processing). The model of a
+column is a multiple of one of a few dozen distributions (normal at several distances from zero,
+uniform, exponential, lognormal, mostly zero, binary; either sign). Columns of one table tend to
+have similar widths, so the prior over octaves of width is estimated from all columns together.
 """
 
 from __future__ import annotations
@@ -37,25 +37,33 @@ from dp_halfspace.privacy.mechanisms import Permit
 LOWEST = -120
 _HIGHEST = 119
 N_OCTAVES = _HIGHEST - LOWEST + 1
+# Number of equally likely points that represent a distribution.
 _POINTS = 2000
-_OCTAVES = 16  # number of octaves on both sides of its width that a shape may extend to
-# Shapes are not exact: in addition to the noise, a deviation by this share of the rows is allowed,
-# in octaves and in equal cells.
+# Number of octaves above and below its width that a distribution may extend to.
+_OCTAVES = 16
+# No column has exactly one of these distributions. So a deviation by this share of the rows is
+# allowed in addition to the noise, in octaves and in equal cells.
 _MISFIT = 0.1
 _CELL_MISFIT = 0.01
-# Prior over the octave of a width: its half width in octaves round a width of one.
+# The first prior over the octave of a width is a Cauchy distribution around a width of one, with
+# this half width in octaves.
 _PRIOR_OCTAVES = 8.0
-# How many columns the prior weighs as much as.
+# Number of columns that have as much weight as the first prior when the prior is estimated.
 _PRIOR_COLUMNS = 4.0
 # Iterations that estimate the prior from all columns.
 _ROUNDS = 6
-_SHAPES_AT_ONCE = 16
-_NARROW = 8.0  # mean over standard deviation from which a column is looked at again
+# Number of columns whose likelihoods are computed at a time, which limits the memory.
+_COLUMNS_MATCHED_AT_ONCE = 16
+# Ratio of mean to standard deviation from which on a column is narrow and is counted again.
+_NARROW = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
-    """Shapes of a width in [1, 2): masses by sign and octave, of zero; mean, log2 of the width."""
+    """Distributions of a width in [1, 2), by their probabilities of octaves of either sign.
+
+    `zero` is the probability of zero, `octave` the binary logarithm of the width.
+    """
 
     masses: NDArray[np.float32]  # (n_shapes, 2, 2 * _OCTAVES)
     zero: NDArray[np.float32]
@@ -65,22 +73,22 @@ class _Shapes:
 
 @dataclass(frozen=True, slots=True)
 class NoiseDistribution:
-    """Distribution of the noise in a count: Gaussian, or that of Laplace."""
+    """Distribution of the noise in a count: Gaussian or Laplace."""
 
     deviation: float
     is_laplace: bool
 
     def gain(self, found: Any, expected: Any) -> Any:
-        """Return the log likelihood of expected counts over that of none, cell by cell."""
+        """Return the log likelihood ratio of expected counts to empty cells, cell by cell."""
         if self.is_laplace:
-            # |found| - |found - expected| in units of the scale.
+            # This is (|found| - |found - expected|) / scale.
             nearer = np.minimum(np.maximum(found, 0.0), expected)
             return (2.0 * nearer - expected) * (math.sqrt(2.0) / self.deviation)
         return (found - expected / 2.0) * expected / self.deviation**2
 
 
 def _quantiles() -> Iterator[FloatArray]:
-    """Yield each shape as equally likely points, in any unit."""
+    """Yield each distribution as equally likely points, in any unit."""
     levels = (np.arange(_POINTS) + 0.5) / _POINTS
     normal = ndtri(levels)
     yield from (normal + distance for distance in (0, 1, 2, 4, 8, 16))
@@ -97,7 +105,7 @@ def _quantiles() -> Iterator[FloatArray]:
 
 @functools.lru_cache(maxsize=1)
 def _shapes() -> _Shapes:
-    """Divide every shape, of width 1 and of width sqrt(2), into octaves."""
+    """Divide every distribution, with width 1 and with width sqrt(2), into octaves."""
     masses, zero, mean, octave = [], [], [], []
     for quantiles in _quantiles():
         points = quantiles / quantiles.std()
@@ -127,8 +135,8 @@ def match_octaves(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
-    Also returns whether each column is probably narrow compared with its distance from zero:
-    octaves then do not tell the width.
+    Also return whether each column is probably narrow compared with its distance from zero: one or
+    two octaves hold all of it then, so that they do not determine the width.
     """
     shapes, shares = _shapes(), counts / n_samples
     distribution = NoiseDistribution(
@@ -136,15 +144,16 @@ def match_octaves(
     )
     likelihood = np.empty((len(counts), N_OCTAVES + 1, len(shapes.mean)), dtype=np.float32)
     evidence = np.empty(likelihood.shape[:2], dtype=np.float32)
-    for lo in range(0, len(shares), _SHAPES_AT_ONCE):
-        part = slice(lo, lo + _SHAPES_AT_ONCE)
+    for lo in range(0, len(shares), _COLUMNS_MATCHED_AT_ONCE):
+        part = slice(lo, lo + _COLUMNS_MATCHED_AT_ONCE)
         found = likelihood[part] = _log_likelihood(shares[part], distribution, shapes)
         best = found.max(axis=2)
         probabilities = np.exp(np.subtract(found, best[:, :, None], out=found), out=found)
         evidence[part] = best + np.log(probabilities.sum(axis=2))
     octaves = _pool_octaves(evidence)
     median = (np.cumsum(octaves, axis=1) < 0.5).sum(axis=1)
-    # Octaves next to the median: a mean over all of them would depend on outliers.
+    # Only the median octave and its neighbours enter the mean: all others would make it depend on
+    # improbable outliers.
     near = np.clip(median[:, None] + np.arange(-1, 2), 0, N_OCTAVES)
     rows = np.arange(len(counts))[:, None]
     probabilities = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
@@ -161,7 +170,7 @@ def match_octaves(
 def _log_likelihood(
     shares: FloatArray, distribution: NoiseDistribution, shapes: _Shapes
 ) -> FloatArray:
-    """Compare noisy shares of the rows with every shape of every octave of width."""
+    """Return log likelihoods of every distribution with a width in every octave, by column."""
     sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
     padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_OCTAVES, _OCTAVES)))
     zeros = shares[:, N_OCTAVES].astype(np.float32)
@@ -181,7 +190,7 @@ def _log_likelihood(
 
 
 def _pool_octaves(evidence: FloatArray) -> FloatArray:
-    """Return the probabilities of the octaves of each width; columns share their prior."""
+    """Return posterior probabilities of the octave of each width; all columns share a prior."""
     octave = LOWEST + np.arange(evidence.shape[1])
     first = 1.0 / (1.0 + (octave / _PRIOR_OCTAVES) ** 2)
     first /= first.sum()
@@ -198,8 +207,8 @@ def match_linear(
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
-    All widths and centres are in units of the range; those known before are kept where the counts
-    do not say more.
+    All widths and centres are in units of the range. The given `center` and `width` are returned if
+    they explain the counts as well.
     """
     n_cells = len(counts)
     distribution = NoiseDistribution(
@@ -208,7 +217,7 @@ def match_linear(
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
-        # Log likelihood of all rows being in an interval of this size, by its middle cell.
+        # Log likelihoods that all rows are in an interval of this size, indexed by its middle cell.
         sums = np.concatenate([[0.0], np.cumsum(distribution.gain(counts, n_samples / size))])
         found = np.full(n_cells, -np.inf)
         found[size // 2 : size // 2 + n_cells - size + 1] = sums[size:] - sums[:-size]
@@ -229,36 +238,43 @@ def match_linear(
     return float(probabilities.sum(axis=0) @ places), length / math.sqrt(12.0)
 
 
+# Largest absolute value of an entry in column scales.
 CLIP = 4.0
-_BLOCK_ENTRIES = 2**16  # of what is read at a time, and stays in cache
+# Number of entries that are read at a time, so that they stay in the cache.
+_BLOCK_ENTRIES = 2**16
 _COLUMNS_AT_ONCE = 64
-# Cells of a column before octaves are merged: signs and exponents of float32, and missing entries.
+# Number of cells of a column before exponents outside the octaves are merged: one for each sign and
+# exponent of float32, and one for missing entries, padded to a multiple of 8.
 _RAW_CELLS = 520
 _MISSING = 512
-# Parts of mu^2 for octaves, cells of narrow columns, and moments.
+# Shares of mu^2 for octaves, for cells of narrow columns, and for moments.
 _PARTS = (0.6, 0.15, 0.25)
-# The same parts of a pure epsilon.
+# The same shares of a pure epsilon.
 _PURE_PARTS = (0.75, 0.15, 0.1)
+# Number of equal cells of a narrow column, and their range in units of its centre.
 _N_CELLS = 4096
-_RANGE = (0.4, 1.6)  # of a narrow column, in units of its centre
-# Entries of the moments are multiples of 2^-10: their sums are exact.
+_RANGE = (0.4, 1.6)
+# Entries of the moments are rounded to multiples of 2^-10, so that their sums are exact.
 _GRID = 1024.0
+# Factor of the squares: 3/2 is small enough for the sensitivity 2 sqrt(d) of both moments together
+# (docs/proofs/column_scales.md, Lemma 2).
 _SQUARE_WEIGHT = 1.5
-# Variances to expect of corrections by the moments, by which noisy corrections are shrunk: of a
-# centre over its scale, and of a mean square.
+# Expected variances of the corrections by the moments: of a centre over its scale, and of a mean
+# square. A correction is shrunk according to the ratio of its noise to this variance.
 _CENTER_VARIANCE = 0.1
 _SQUARE_VARIANCE = 0.4
-# Range of the square by which a scale is corrected.
+# Range of the factor that corrects the square of a scale.
 _SMALLEST_SQUARE = 0.03
 _LARGEST_SQUARE = 16.0
-# Share of mu^2 for scales, times (n mu)^2 over the number of columns.
+# The share of mu^2 for scales is this number times the number of columns over (n mu)^2.
 _SHARE = 120.0
 # Least and largest share of mu^2.
 _LEAST_SHARE = 0.04
 _LARGEST_SHARE = 0.15
-# Below this n mu / sqrt(d) the scales of most columns are lost in the noise.
+# Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
 _LEAST_STRENGTH = 8.0
-# The same for pure epsilon: share of epsilon, times n epsilon over the number of columns.
+# The same for pure DP: the share of epsilon is this number times the number of columns over
+# n epsilon, within limits; below a least n epsilon / d no scales are released.
 _PURE_SHARE = 80.0
 _LEAST_PURE_SHARE = 0.05
 _LARGEST_PURE_SHARE = 0.3
@@ -276,16 +292,17 @@ class ColumnScales:
 def in_column_scales(
     X: Any, scales: ColumnScales, clip: float = CLIP, kind: type = np.float64
 ) -> Any:
-    """Return ``(x - center) / scale``, clipped, rounded to a `kind`; a missing entry becomes 0.
+    """Return ``(x - center) / scale``, clipped, as an array of the dtype `kind`.
 
-    Each entry of the result is a function of the same entry of `X` and of what was released.
+    A missing entry becomes 0. Each entry of the result is a function of the same entry of `X` and
+    of what was released.
     """
     if isinstance(X, Chunks):
         return X.each(in_column_scales, scales, clip, kind)
     Z = np.empty(X.shape, dtype=kind)
     step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
-    # Written out: rows are short, and repeated operands are slow.
+    # Repeated to full blocks, because broadcasting along short rows is slow.
     center, scale = np.tile(scales.center, (step, 1)), np.tile(scales.scale, (step, 1))
     for lo in range(0, len(X), step):
         block = work[: len(X) - lo]
@@ -304,16 +321,17 @@ def in_column_scales(
 def affordable_scales(
     n_samples: int, n_features: int, budget: Budget
 ) -> tuple[ColumnScalesPlan, Budget] | None:
-    """Plan column scales as a part of a budget; return the rest, too.
+    """Plan column scales within a part of a budget; return the remaining budget, too.
 
-    None where few records or many columns make them cost more than they bring.
+    Return None if there are so few records or so many columns that scales cost more than they gain.
     """
     if budget.is_pure:
         strength, least = n_samples * budget.epsilon / n_features, _LEAST_PURE_STRENGTH
         ends, wanted = (_LEAST_PURE_SHARE, _LARGEST_PURE_SHARE), _PURE_SHARE / strength
     else:
         strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
-        # Enough to find the scales of so many columns, and a small part of a large budget.
+        # The share is large enough to estimate the scales of all columns, and small if the budget
+        # is large.
         ends, wanted = (_LEAST_SHARE, _LARGEST_SHARE), _SHARE * n_features / strength**2
     if strength < least:
         return None
@@ -328,11 +346,11 @@ class ColumnScalesPlan:
     Attributes
     ----------
     octaves, moments : AnyNoise
-        Of the first counts of all columns, and of their moments.
+        Noise of the first counts of all columns, and of their moments.
     cells : Budget
-        For the counts of narrow columns.
+        Budget of the counts of narrow columns; their noise depends on how many there are.
     events : tuple of Event
-        What a run releases; how many narrow columns there are does not matter.
+        What a run releases, whatever the number of narrow columns.
     """
 
     n_samples: int
@@ -349,9 +367,8 @@ class ColumnScalesPlan:
     def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
         """Release centre and width of the columns of a dense matrix, which may hold NaN.
 
-        An array, or an array in chunks.
-
-        `people` may own its rows, if noise is not pure: then the plan is for so many samples.
+        `X` is an array, or an array in chunks. With Gaussian noise its rows may belong to `people`;
+        the plan is then for their number.
 
         Notes
         -----
@@ -371,7 +388,8 @@ class ColumnScalesPlan:
         noisy = permit.release(sum_over_chunks(octave_counts, X, weights), self.octaves)
         distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, distribution)
-        # A centre at zero has no range round it; probabilities of both signs could cancel.
+        # A column whose centre is near zero has no range around it. An estimated centre is near
+        # zero if both signs are probable.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
         scales = ColumnScales(center, scale)
         if len(narrow):
@@ -395,7 +413,7 @@ class ColumnScalesPlan:
         permit: Permit,
         weights: FloatArray | None,
     ) -> None:
-        """Replace the scales of narrow columns by better ones.
+        """Replace the scales of narrow columns by estimates from a second count.
 
         Notes
         -----
@@ -425,15 +443,15 @@ class ColumnScalesPlan:
 
 
 def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:
-    """Count the entries of each column by sign and octave; NaN counts nowhere.
+    """Count the entries of each column by sign and octave; NaN is not counted.
 
-    Of shape (n_features, 2 * N_OCTAVES + 1), from the most negative octave over zero, in the
-    middle, to the most positive one; `weights` are what each row counts, None for one.
+    The result has shape (n_features, 2 * N_OCTAVES + 1), from the most negative octave over zero,
+    in the middle, to the most positive one. Rows count by their `weights`, or by one each.
     """
     n_samples, n_features = X.shape
     counts = np.empty((n_features, 2 * N_OCTAVES + 1))
-    # Lower limits of the octaves of exponents; numbers treated as zero come first, larger ones
-    # last.
+    # The raw cell at which each octave begins; exponents below the octaves are one cell, counted as
+    # zero, and exponents above them belong to the last octave.
     starts = np.append(0, np.arange(N_OCTAVES) + 127 + LOWEST)
     for first in range(0, n_features, _COLUMNS_AT_ONCE):
         part = X[:, first : first + _COLUMNS_AT_ONCE]
@@ -459,7 +477,7 @@ def _raw_cells(X: NDArray[Any]) -> NDArray[np.uint32]:
     entries = np.ascontiguousarray(X, dtype=kind)
     missing = np.isnan(entries)
     if entries.dtype == np.float64:
-        # Truncated and not rounded, because rounding could reach the next octave.
+        # Bits are truncated to those of float32, because rounding could reach the next octave.
         bits = entries.view(np.int64) & -(2**29)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             entries = bits.view(np.float64).astype(np.float32)
@@ -476,10 +494,10 @@ def linear_counts(
     n_cells: int,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Count the entries of some columns in equal cells; what is outside is in the nearest one.
+    """Count the entries of some columns in equal cells; entries outside are in the nearest cell.
 
     The range of a column is between its `ends`, released before; `weights` are as in
-    `octave_counts`. Of shape (n_columns, n_cells).
+    `octave_counts`. The result has shape (n_columns, n_cells).
     """
     counts = np.zeros((len(columns), n_cells))
     for j, (place, start, end) in enumerate(zip(columns, *ends, strict=True)):
@@ -495,14 +513,15 @@ def linear_counts(
 def clipped_moments(
     X: NDArray[Any], scales: ColumnScales, people: People | None = None
 ) -> FloatArray:
-    """Return the sums of ``s`` and of ``1.5 s^2`` in every column, s in [-1, 1] on a grid.
+    """Return the sums of ``s`` and of ``1.5 s^2`` in every column, for s in [-1, 1] on a grid.
 
-    Of each person the means over all rows are added, rounded to the grid. Of shape
-    (2, n_features) and exact; replacing a record, or a person, moves it by at most
-    ``2 sqrt(n_features)``.
+    A person with several rows contributes the means over its rows, rounded to the grid. The result
+    has shape (2, n_features) and is exact; replacing a record, or a person, moves it by at most
+    ``2 sqrt(n_features)``: ``docs/proofs/column_scales.md``, Lemma 2.
     """
     sums = np.zeros((2, X.shape[1]))
-    # Times a power of two, which rounds nothing: what is rounded below is on the grid.
+    # The factor is a power of two, so this rounds nothing; the entries that are rounded below are
+    # in steps of the grid.
     fine = ColumnScales(scales.center, scales.scale * (CLIP / _GRID))
     ends = None if people is None else np.append(people.starts, len(X))
     step = max(1, _BLOCK_ENTRIES // X.shape[1])
@@ -513,7 +532,7 @@ def clipped_moments(
         else:
             s, squares = _means_of_people(X, fine, ends[lo : lo + step + 1])
         ones = np.ones(len(s))
-        # Integers below 2^53, in every order.
+        # The terms are integers and the sums are below 2^53, so they are exact in every order.
         sums[0] += ones @ s / _GRID
         sums[1] += _SQUARE_WEIGHT * (ones @ squares / _GRID**2)
     return sums
@@ -522,13 +541,13 @@ def clipped_moments(
 def _means_of_people(
     X: NDArray[Any], fine: ColumnScales, bounds: NDArray[np.intp]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means over the rows of some people: whole numbers of steps of the grid, and squares.
+    """Return the means over the rows of some people, in whole steps of the grid, and mean squares.
 
-    The rows of each person begin at a bound, and end at the next one.
+    The rows of each person begin at one of `bounds` and end at the next one.
     """
     s = np.rint(in_column_scales(X[bounds[0] : bounds[-1]], fine, _GRID))
-    # Integers, so these sums are exact. The mean square is rounded up: it is at least the square of
-    # the mean, and at most one.
+    # The sums are of integers, and exact. The mean square is rounded up, so that it is at least the
+    # square of the mean; it is at most one.
     first, counts = bounds[:-1] - bounds[0], np.diff(bounds)[:, None]
     means = np.trunc(np.add.reduceat(s, first, axis=0) / counts)
     return means, np.ceil(np.add.reduceat(s * s, first, axis=0) / counts)
@@ -538,13 +557,14 @@ def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> Colum
     """Fix the public numbers of a release of column scales within a budget."""
     octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
     first, narrow = _noise_of_counts(n_features, octaves), _noise_of_counts(1, cells)
+    # docs/proofs/column_scales.md, Lemma 2.
     last = moments.noise(2.0 * math.sqrt(n_features) * UP)
     events = first.event, narrow.event, last.event
     return ColumnScalesPlan(n_samples, first, cells, last, events)
 
 
 def _noise_of_counts(n_columns: int, budget: Budget) -> AnyNoise:
-    """Return the noise of the counts of so many columns."""
+    """Return the noise of the counts of some columns: ``docs/proofs/column_scales.md``, Lemma 1."""
     if budget.is_pure:
         from dp_halfspace.privacy.noise import DiscreteLaplaceNoise  # noqa: PLC0415
 

@@ -1,7 +1,8 @@
 """Every constant of the training algorithms, in one place.
 
-All are functions of public numbers. ``docs/defaults.md`` shows the measurements behind each.
-Budgets `mu` are Gaussian signal to noise ratios; columns include the constant one.
+All are functions of public numbers. ``docs/defaults.md`` lists each and names the page with the
+measurements behind it. Budgets `mu` are Gaussian signal to noise ratios; columns include the
+constant one.
 """
 
 from __future__ import annotations
@@ -17,132 +18,141 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below this n epsilon a selection from listed classifiers is more accurate, compared with linear
-# steps in learnt column scales.
+# Below this n epsilon a selection from listed classifiers is more accurate than linear steps in
+# learnt column scales.
 SMALL = 900.0
 # Most classes of such a selection.
 MOST_CLASSES = 7
-# The same n epsilon compared with steps in stated scales, which spend nothing on scales, and for
-# features: with two classes, and with more.
+# The same limits of n epsilon in comparison with steps in stated scales, which spend nothing on
+# scales, and with steps on features: for two classes, and for more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
-# Tables of two classes: n epsilon up to which one column may rank the rarer class.
+# Tables of two classes: up to this n epsilon one selected column may rank the rarer class.
 MOST_RANKED_BY_A_COLUMN = 3500.0
-# Part of epsilon that counts the classes there.
+# Share of epsilon for the count of the second class that decides whether it does.
 RARE_COUNT_SHARE = 0.06
-# Largest share of the rarer class.
+# Largest share of the rarer class for which one column is selected,
 _RANKED_BY_A_COLUMN = 0.08
-# Largest number of its records times mu, for each root of a column, without features.
-_PER_ROOT_OF_COLUMNS = 10.0
-# The n epsilon from which on steps may separate such a class from the rest.
+# and, from this n epsilon on, where steps may separate such a class from the rest,
 _STEPS_SEPARATE = 1000.0
-# And the largest share from there on.
+# the largest share instead.
 _RARELY_SEPARATED = 0.03
-# n epsilon of a selection with two classes and a public model in the list.
+# The same for a linear model of the columns as they are: largest number of records of the rarer
+# class times mu, for each root of a column.
+_PER_ROOT_OF_COLUMNS = 10.0
+# Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
 SMALL_WITH_PRIOR = 3000.0
-# From this n epsilon on, over the number of classes, two selections are the better choice.
+# From this n epsilon on, over the number of classes, two selections in sequence are more accurate.
 STAGES_PAY = 1000.0
-# More columns than this have no preconditioner: its release costs more than it brings.
+# Rows of more columns have no preconditioner: the noise of its release would cost more than it
+# gains.
 WIDE = 512
-# Up to so many features of fewer columns the preconditioner is of all features, not of the columns
-# alone.
+# With up to this number of features of fewer columns, the preconditioner is that of all features
+# instead of that of the columns alone.
 WIDE_FEATURES = 1024
-# Largest step of the sum over records, times their number.
+# Upper limit on the step size times the number of records: with little noise the curvature of the
+# loss limits the steps.
 MAX_STRIDE = 2000.0
 # Share of mu^2, or of epsilon, for the preconditioner.
 PRECONDITIONER_SHARE = 0.2
-# Number of directions with eigenvalues of their own in the preconditioner that is planned for.
+# Number of directions that the preconditioner may distinguish.
 EFFECTIVE_DIMENSION = 20.0
-# The same for features of two classes: records of the rarer class times mu for one more direction.
+# The same for features and two classes: one direction for this many records of the rarer class,
+# times mu,
 _RECORDS_PER_DIRECTION = 85.0
-# Most such directions.
+# and at most this many directions.
 _MOST_DIRECTIONS = 100.0
-# The path has its planned length where the signal of the first step exceeds the root of (its length
-# times the number of coefficients, over this number); else it is shorter.
+# The path has its planned length if the signal of the first step exceeds the square root of (path
+# length times average curvature times number of coefficients, over this number); otherwise it is
+# shorter.
 PATH_OF_SIGNAL = 75.0
 # Shortest path, relative to the planned length.
 SHORTEST_PATH = 0.2
-# Log of the ratio of the sizes of two classes from which on they differ, where a path is shorter.
+# If a path is shorter, and the logarithm of the ratio of the class sizes is at least this number,
+# the whole shift of the score is applied.
 UNLIKE = 0.4
-# Columns with features for each direction of the preconditioner, beyond the first, from which on
-# the coefficients of columns lag behind the intercept.
+# Number of columns with features for each direction of the preconditioner, beyond the first, at
+# which coefficients of columns lag behind the intercept as far as they may.
 _LAGGING = 2.0
-# Dimension of the random signs that pure noise on many columns is projected to.
+# Dimension to which many columns are projected by random signs for pure DP.
 COMPONENTS = 150
-# Output perturbation behind a preconditioner: margin offset of the logistic loss of two classes.
+# Output perturbation after a preconditioner: margin offset of the logistic loss of two classes.
 OUTPUT_MARGIN_OFFSET = 2.0
 # Its constant column for rows of a stated scale, relative to this scale.
 _OUTPUT_CONSTANT = 0.15
 # Its constant column in learnt column scales, relative to one column.
 _OUTPUT_LENGTH = 4.0
-# Number of columns in learnt scales at which three quarters of the power of the map are used.
+# Number of columns in learnt scales at which the preconditioner has the power 3/4.
 _EVEN_OUT = 8.0
 # Fewest and most features of a kernel.
 _FEWEST = 64
 _MOST = 600
-# Most columns that features of a kernel may have for a preconditioner.
+# Most features of a kernel, constant included, that have a preconditioner.
 _MAX_COLUMNS = 2049
-# Features of one column; twice as many with many records.
+# Number of features of one column; with many records there are twice as many.
 FEW_TERMS = 4
-# Records times mu, for each coefficient of a column, from which cosines improve accuracy, and in
-# learnt scales Fourier features.
+# Number of records, times mu, for each coefficient of a column, from which on cosines improve
+# accuracy, as do Fourier features in learnt scales.
 _LEAST_RECORDS_PER_COEFFICIENT = 6.0
-# Fourier features of all columns.
+# Most Fourier features of all columns together.
 _JOINT = 192
-# With fewer there are none.
+# Where fewer would fit, there are none.
 _FEWEST_JOINT = 32
-# Records of a class times mu from which they improve accuracy.
+# Number of records of a class, times mu, from which on they improve accuracy.
 _JOINT_RECORDS = 150.0
 # Whitened Fourier features: share of mu^2 for the moment.
 WHITENING_SHARE = 0.03
-# Records of a class times mu, for each column, from which they are as long as the columns.
+# Number of records of a class, times mu, for each column, from which on they are as long as the
+# columns.
 _FULL_LENGTH = 150.0
-# Records times mu for one feature.
+# Number of records, times mu, for one whitened feature.
 _WHITENED_PER = 12.5
-# What keeps a fit cheap: records for one whitened feature.
+# Number of records for one whitened feature: this limits the time of a fit.
 _RECORDS_PER_WHITENED = 25.0
 # Most features of all kinds, relative to their number without whitening.
 _WIDER = 2.75
-# Path length of columns of a table with features, two classes, at mu = 1.
+# Encoded tables of two classes with features in addition to the columns: path length at mu = 1,
 _FEATURED_PATH = 2.0
-# Power of mu with which it falls.
+# the power of mu with which it falls,
 _FEATURED_FALL = 0.25
-# Its maximum, relative to the strength of the columns to the power 1/4.
+# and its maximum, relative to the strength of the columns to the power 1/4.
 _FEATURED_LARGEST = 1.8
-# Records of the rarer class times mu at which half of what it adds to the path remains.
+# Number of records of the rarer class, times mu, below which a rare class undoes that lengthening.
 _LENGTHENED = 30.0
-# Records times mu from which column scales are learnt although a norm of rows is stated.
+# Number of records, times mu, from which on column scales are learnt although a norm of rows is
+# stated.
 _RECORDS_FOR_SCALES = 900.0
-# Whitened Fourier features of all records, beyond those that there would be without whitening.
+# Most whitened features of all records together: this limits the time of a fit.
 _MOST_WHITENED = 1e9
-# Least square of the length of whitened features, relative to that of the columns.
+# Least squared length of whitened features, relative to that of the columns.
 _LEAST_SQUARE = 1.0 / 3.0
-# Records of a class times mu for each cell that the fine Fourier features resolve.
+# Number of records of a class, times mu, for each cell that the fine Fourier features distinguish.
 _PER_CELL = 25.0
 # Fewest such cells.
 _FEWEST_CELLS = 2.0
-# Length scales relative to the public scale of a row: one coarse, and a range of fine ones.
+# Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
-# Share of fine length scales of two classes, times the number of records.
+# Share of fine length scales for two classes, times the number of records.
 _FINE_RECORDS = 2000.0
 # Largest share of fine ones.
 _LARGEST_FINE_SHARE = 0.5
-# Rankings: records of the rarer class times mu at which half of the power of the preconditioner is
-# used.
+# Rankings: number of records of the rarer class, times mu, at which the preconditioner has the
+# power 1/2,
 _RESOLVED = 10.0
-# The same at which steps are half as long.
+# and at which steps are half as long.
 _HALF_STEP = 20.0
-# Records times mu, for each root of a column, that are counted for the rarer class when the
-# majority class is weighted.
+# Rankings: the weight of the majority class is computed as if this many of its records, times the
+# root of the number of columns over mu, belonged to the rarer class.
 _RECOUNTED = 8.0
-# Records, and records times mu, from which the first half of the steps on features that are made at
-# every pass read half of the rows.
+# Number of records, and number of records times mu, from which on half of the steps read half of
+# the rows, if features are computed again at every pass.
 _HALVED_ROWS = 2**19
 _HALVED_SIGNAL = 2e5
-# Share of the records up to which a class is rare.
+# Rankings: share of the records up to which a class is rare.
 _EVEN = 0.1
-# Power of the ratio of the sizes in the weights of the rarest class.
+# Rankings: power of the ratio of the class sizes in the weight of the majority, for the rarest
+# classes.
 _RAREST_POWER = 1.0
 
 
@@ -151,12 +161,13 @@ class Steps:
     """Settings of noisy gradient steps.
 
     `margin_offset` is the margin at which the logistic loss has half of its largest slope. `clip`
-    bounds the norm of a record's slope. `path_length` is the length of all steps if every record
-    had the largest slope in one direction, in units of what the noise allows: the norm of the
-    result is of this order. The iterates of the last share `tail_fraction` of the steps are
-    averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of the
-    slopes, enters the rounding errors only. With a rare class steps are shorter, by
-    `rare_step_factor` at most. `n_curved` is the number of columns that have separate features.
+    bounds the norm of a record's slope. `path_length` is the sum of the lengths of all steps if
+    every record had the largest slope in one direction, in units that follow from the noise; the
+    norm of the result is of this order (``docs/proofs/noisy_gradient.md``). The iterates of the
+    last `tail_fraction` of the steps are averaged; `momentum` is that of Nesterov's method.
+    `smoothness`, the Lipschitz constant of the slopes, enters the allowance for rounding errors
+    only. `rare_step_factor` multiplies the steps if a class is very rare. `n_curved` is the number
+    of columns that have features of their own.
     """
 
     margin_offset: float
@@ -175,10 +186,9 @@ class Steps:
 class EngineDefaults(Steps):
     """Settings of the engine for one shape of the data and one budget.
 
-    `constant_column` is the value of the constant column, relative to rows divided by their public
-    scale; `preconditioner_share` the share of mu^2 that the preconditioner is worth, where it is
-    released; the last five are as in
-    :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_preconditioner`.
+    `constant_column` is the value of the constant column, for rows divided by their public scale.
+    `preconditioner_share` is the share of mu^2 for the preconditioner. The last five are arguments
+    of :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_preconditioner`.
     """
 
     constant_column: float
@@ -191,7 +201,7 @@ class EngineDefaults(Steps):
 
 
 def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -> EngineDefaults:
-    """Return what the engine uses for public sizes and a budget."""
+    """Return the settings of the engine for public sizes and a budget."""
     wide = n_columns > WIDE
     share = 0.0 if wide else PRECONDITIONER_SHARE
     if n_classes > 2:
@@ -206,7 +216,7 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
         )
     strength = _strength(n_samples, n_columns, mu)
     path_length = min(max(1.6 * strength**0.25, 1.8), 3.0)
-    # With less noise more steps pay: the iterate can come closer to the optimum.
+    # With less noise the iterate can come closer to the optimum, which takes more steps.
     steps = round(min(max(80.0 * mu, 20), 60))
     return EngineDefaults(
         constant_column=_wide_constant_column(strength) if wide else 0.2,
@@ -220,12 +230,12 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
 
 
 def _strength(n_samples: int, n_columns: int, mu: float) -> float:
-    """Return the ratio of curvature to noise, for each direction that the rows can resolve."""
+    """Return the ratio of curvature to noise in each direction, for at most 1000 directions."""
     return max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
 
 
 def _wide_constant_column(strength: float) -> float:
-    """Return the constant column for many columns."""
+    """Return the value of the constant column for rows of more than `WIDE` columns."""
     return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
 
@@ -233,10 +243,9 @@ def _wide_constant_column(strength: float) -> float:
 class RareDefaults:
     """Settings of a ranking for one size of the rarer class.
 
-    The map of the preconditioner is used to the power `map_power`, and steps are `step_factor`
-    times as long. The majority class weighs the ratio of the sizes of the classes to the power
-    `weight_power`; for this ratio `n_recounted` records of the majority class are counted for the
-    smaller one.
+    The preconditioner has the power `map_power`, and steps are `step_factor` times as long. The
+    weight of the majority class is the ratio of the class sizes to the power `weight_power`, as if
+    `n_recounted` records of the majority belonged to the rarer class.
     """
 
     map_power: float
@@ -248,11 +257,10 @@ class RareDefaults:
 def rare_defaults(
     share: float, n_samples: int, n_columns: int, mu: float, power: float, *, centred: bool
 ) -> RareDefaults:
-    """Return what a ranking uses for a public or released share of the rarer class.
+    """Return the settings of a ranking for a public or released share of the rarer class.
 
-    `power` is that of the ratio of the sizes in the weights of a class of a tenth or more of the
-    records. Rows that are `centred` have no mean for a rare class to differ from, so no records are
-    counted for another class.
+    `power` is the power of the ratio of the class sizes for a class of a tenth or more of the
+    records. The mean of `centred` rows is zero, so no records are counted for the other class.
     """
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
@@ -266,36 +274,38 @@ def rare_defaults(
     )
 
 
-# Records of the rarer class times mu at which half of the power of the preconditioner is used.
+# Classification with a rare class. Number of records of the rarer class, times mu, at which the
+# preconditioner has the power 1/2,
 _MAPPED = 5.0
-# The same at which steps are half as long.
+# at which steps are half as long,
 _HALF_STEP_OF_RARE = 20.0
-# The same at which half of the adjustments for few records remain.
+# at which half of the adjustments for few records remain,
 _FADED = 200.0
-# The same at which a quarter of the steps have no class weights: none of the steps with few
-# records, half of them with many.
+# and at which the last quarter of the steps has no class weights; with few records all steps are
+# weighted, with many half of them.
 _PHASED = 50.0
-# Offset of the intercept that is released, relative to that of the last steps: with many records of
-# the rarer of two classes, whose scores are larger than noise, and with few.
+# Offset of the released intercept, relative to that of the last steps, with many records of the
+# rarer of two classes, where the scores exceed the noise; and with few.
 _LEAST_OFFSET = 0.7
 _LARGEST_OFFSET = 2.0
-# Records of the rarer class times mu half way between them.
+# Number of records of the rarer class, times mu, at which that offset is half way between.
 _SETTLED = 65.0
-# Power of the ratio of the sizes in the weight of the majority class with many records.
+# Power of the ratio of the class sizes in the weight of the majority class, with many records.
 _LEAST_POWER = 0.3
-# Added to the margin offset with few records of the rarer class.
+# Number that is added to the margin offset with few records of the rarer class.
 _FURTHER = 2.0
-# Factor of the constant column with few of them.
+# Factor of the constant column with few records of the rarer class.
 _LONGER = 4.0
-# From this mu on noise does not keep a model from fitting few records by heart: steps are shorter.
+# From this mu on the noise is too small to keep a model from overfitting few records: steps are
+# shorter.
 _NOISELESS = 0.5
-# Distance of mu from there at which steps are shorter by the root of two.
+# At this mu above `_NOISELESS`, steps are shorter by the factor sqrt(2).
 _CLEARER = 0.6
-# Smallest such factor, that without noise.
+# Smallest such factor, and the one for no noise.
 _SHORTEST = 0.3
-# Records of the rarer class with which half of this effect remains.
+# Number of records of the rarer class at which half of this effect remains.
 _MANY_RECORDS = 400.0
-# Classes of this share and more have like sizes, whatever their number.
+# A larger share of the rarer classes counts as this one in the offset of the scores.
 _EVEN_SHARE = 0.2
 
 
@@ -303,12 +313,11 @@ _EVEN_SHARE = 0.2
 class RaritySettings:
     """Settings of noisy steps for a rare class: public or released numbers.
 
-    Steps are `step_factor` times as long, behind the power `map_power` of the preconditioner; the
-    constant column is `constant` times as large. The score of the common class is read as if it
-    were higher by `score_offset`. The first part of the steps, `weighted_part` of them, has the
-    class `weights` and `weighted_offset_part` of this offset; the other steps have `last_weights`
-    and all of it. The intercept is released with `intercept_offset`, which is larger, since scores
-    are noisy.
+    Steps are `step_factor` times as long, the preconditioner has the power `map_power`, and the
+    constant column is `constant` times as large. `score_offset` is added to the score of the common
+    class before slopes are computed. The first `weighted_part` of the steps uses the class
+    `weights` and the part `weighted_offset_part` of this offset; the other steps use `last_weights`
+    and the whole offset. After the last step `intercept_offset` is added to the intercept.
     """
 
     margin_offset: float
@@ -328,8 +337,8 @@ def rarity_settings(
 ) -> RaritySettings:
     """Return the settings of steps for released counts and public class weights of at most one.
 
-    The common class weighs a power of the ratio of the sizes, for which `recounted_share` of all
-    records is counted for the smaller class.
+    The weight of the common class is a power of the ratio of the class sizes, as if
+    `recounted_share` of all records belonged to the smaller class in addition.
     """
     degree, records, share = rarity.degree, rarity.records, rarity.share
     fade = 1.0 / (1.0 + (records / _FADED) ** 2)
@@ -361,7 +370,7 @@ def rarity_settings(
 
 
 def _step_factor_without_noise(rarity: Rarity) -> float:
-    """Return a factor of the step size, in (0, 1], for noise that no longer regularises."""
+    """Return a factor of the step size, in (0, 1], for noise too small to prevent overfitting."""
     if math.isinf(rarity.mu):
         return float(_SHORTEST**rarity.degree)
     clear = max(rarity.mu - _NOISELESS, 0.0) / _CLEARER
@@ -382,16 +391,18 @@ def length_scales(
 ) -> FloatArray:
     """Return `size` length scales of the automatic kernel, relative to the scale of a row.
 
-    Coarse ones come first. The fewer records, the larger the share of fine ones: nothing
-    public says how far apart the rows are. Many classes leave less room for them.
+    Coarse scales come first. The fewer records there are, the larger is the share of fine scales,
+    because no public number says how far apart the rows are. The share falls with the number of
+    classes.
     """
     share = min(_FINE_RECORDS / n_samples, _LARGEST_FINE_SHARE) * 2.0 / n_classes
     n_fine = round(size * share)
-    # The middles of equal parts of the logarithmic range, instead of random ones.
+    # Midpoints of equal parts of the logarithmic range.
     low, high = (math.log(scale) for scale in _FINE)
     middles = (np.arange(n_fine) + 0.5) / max(n_fine, 1)
     scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
-    # A kernel that adds coordinates sees longer differences than one that squares them.
+    # The Laplacian kernel adds the differences of all columns, which is up to sqrt(d) times as much
+    # as their Euclidean norm.
     return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
 
 
@@ -406,9 +417,9 @@ def additive_sizes(
 ) -> tuple[int, int]:
     """Return the number of features of one column and of Fourier features of all of them.
 
-    At most `limit` features, or as many as there are columns. Cosines decay, and cost little
-    where they bring nothing; Fourier features cost accuracy elsewhere. In learnt scales, which are
-    not stated, there are none where cosines of so many columns do not pay.
+    There are at most `limit` features, or as many as there are columns. Cosines of higher order are
+    shorter, and cost little where they do not help; Fourier features cost accuracy there. In
+    learnt scales (not `is_stated`) there are none if there are too few records for cosines.
     """
     n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
     wanted = (
@@ -428,7 +439,7 @@ def additive_sizes(
 def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit: int) -> int:
     """Return the number of Fourier features in whitened columns, zero where they do not help.
 
-    At most `limit` features with the columns and their cosines.
+    Together with the columns and their cosines there are at most `limit` features.
     """
     n_terms, joint = additive_sizes(n_samples, n_features, n_classes, mu, min(limit, WIDE - 1))
     if not joint:
@@ -441,7 +452,7 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
 
 
 def scales_pay(n_samples: int, mu: float) -> bool:
-    """Return whether column scales bring more than they cost where a norm of rows is stated."""
+    """Return whether learnt column scales gain more than they cost if a norm of rows is stated."""
     return n_samples * mu >= _RECORDS_FOR_SCALES
 
 
@@ -466,18 +477,18 @@ def additive_defaults(
     behind: float,
     is_table: bool = False,
 ) -> EngineDefaults:
-    """Return what the engine uses on `lead` columns with features behind them.
+    """Return the settings of the engine for `lead` columns and additional features of them.
 
-    `behind` is the length of these, relative to that of the columns, which are those of a table
-    with kinds and ranges if it `is_table`. Only the columns have a preconditioner where there are
-    more features than 1024, or where the noise of a moment of all would exceed a quarter of it:
-    ``docs/proofs/preconditioner.md``, section 4.
+    `behind` is the length of the features, relative to that of the columns. `is_table` says that
+    the columns are those of an encoded table. Only the columns have a preconditioner if there are
+    more than 1024 features, or if the noise of the moment of all features would exceed a quarter of
+    its trace: ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
     if is_table and n_classes == 2:
-        # With features behind the columns the path is shorter only where there is little noise.
+        # With features the path is at least as long as without them; with much noise it is longer.
         strength = _strength(n_samples, lead + 1, mu)
         path_length = min(_FEATURED_PATH / mu**_FEATURED_FALL, _FEATURED_LARGEST * strength**0.25)
         path_length = max(path_length, defaults.path_length)
@@ -486,26 +497,27 @@ def additive_defaults(
     edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
     if n_columns <= WIDE_FEATURES and edge <= n_samples / 4:
         return replace(defaults, preconditioner_columns=WIDE_FEATURES, behind=behind)
-    # The mean square of a mapped row of the block is about the number of directions that have
-    # eigenvalues of their own.
+    # The mean squared length of a mapped row of the block is about the number of directions that
+    # the preconditioner distinguishes.
     share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
     return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
 
 
 def halved_steps(n_samples: int, mu: float, n_steps: int) -> int:
-    """Return before which step half of the rows are read at a time, to save time.
+    """Return the step before which steps read half of the rows, to save time.
 
-    The noise of such a step is twice as large beside its sum, so they are for little noise alone.
+    Relative to the sum, the noise of such a step is twice as large, so there are such steps only if
+    there is little noise: ``docs/proofs/noisy_gradient.md``, "Steps on half of the rows".
     """
     is_large = n_samples >= _HALVED_ROWS and n_samples * mu >= _HALVED_SIGNAL
     return n_steps // 2 + 1 if is_large else 0
 
 
 def resolved_directions(records: float) -> float:
-    """Return for how many directions of features the preconditioner is made, with two classes.
+    """Return how many directions of features the preconditioner distinguishes, with two classes.
 
-    `records` are those of the rarer class times mu, a released number.
+    `records` is the number of records of the rarer class times mu, a released number.
     """
     return min(max(records / _RECORDS_PER_DIRECTION, EFFECTIVE_DIMENSION), _MOST_DIRECTIONS)
 
@@ -513,18 +525,18 @@ def resolved_directions(records: float) -> float:
 def column_lag(n_curved: float, n_directions: float) -> float:
     """Return how far the coefficients of columns lag behind the intercept, in [0, 1].
 
-    A row is divided among `n_curved` columns, and the preconditioner is made for `n_directions`.
+    A row is divided among `n_curved` columns; the preconditioner distinguishes `n_directions`.
     """
     return min(max(n_curved / n_directions - 1.0, 0.0) / _LAGGING, 1.0)
 
 
 def _records_per_coefficient(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
-    """Return how many records times mu there are for one coefficient of a column."""
+    """Return the number of records, times mu, for one coefficient of a column."""
     return n_samples * mu / (n_features * math.sqrt(n_classes))
 
 
 def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
-    """Return what the engine uses on features of a kernel."""
+    """Return the settings of the engine for features of a kernel."""
     is_binary = n_classes == 2
     return EngineDefaults(
         constant_column=0.5,
@@ -542,8 +554,8 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
 class OutputDefaults:
     """Settings of output perturbation after a preconditioner.
 
-    `constant_column` is the value of the constant column, relative to rows divided by their public
-    scale; `power` of the map of the preconditioner is used.
+    `constant_column` is the value of the constant column, for rows divided by their public scale;
+    `power` is that of the preconditioner.
     """
 
     constant_column: float
@@ -551,11 +563,11 @@ class OutputDefaults:
 
 
 def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefaults:
-    """Return the defaults for rows of so many columns, in learnt scales or of a stated scale.
+    """Return the defaults for rows in learnt column scales, or of a stated scale.
 
-    Columns in learnt scales are centred, so that only the constant tells the size of a class: it is
-    as long as four of them. Their widths are even already; the fewer there are, the less a map
-    has to even out.
+    Columns in learnt scales are centred, so that only the constant column can express the sizes of
+    the classes: it is as long as four columns. Their widths are similar already; the fewer columns
+    there are, the smaller is the power of the preconditioner.
     """
     if not in_column_scales:
         return OutputDefaults(_OUTPUT_CONSTANT, 1.0)
@@ -569,12 +581,12 @@ def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefault
 class ObjectiveDefaults:
     """Settings of objective perturbation for one shape of the data and one budget.
 
-    `constant_column` is the value of the constant column, relative to rows divided by their public
-    scale; `margin_offset` that of the logistic loss. `stretch` is the standard deviation of the
-    linear term over the regulariser, both on the scale of the sum: how far the noise may push a
-    coefficient that the data do not hold. `jacobian_share` is the largest share of epsilon that the
-    ratio of the Jacobians may take; `n_components` the dimension to project to by random signs, if
-    at all.
+    `constant_column` is the value of the constant column, for rows divided by their public scale;
+    `margin_offset` is that of the logistic loss. `stretch` is the standard deviation of the linear
+    term over the regulariser, both on the scale of the sum: how far the noise moves a coefficient
+    on which the data have no influence. `jacobian_share` is the largest share of epsilon for the
+    ratio of the Jacobians; `n_components` is the dimension of a projection by random signs, None
+    without a projection.
     """
 
     constant_column: float
@@ -590,8 +602,8 @@ def objective_defaults(
     """Return the defaults for the shape of normalised rows and a budget, which may be infinite."""
     wide = n_columns > WIDE
     if delta == 0:
-        # With many columns noise hides their coefficients first: a large constant column keeps the
-        # intercept, which then is most of the model.
+        # With many columns the noise exceeds their coefficients, and the intercept is most of the
+        # model: a large constant column protects it.
         constant_column, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
         margin_offset, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
         return ObjectiveDefaults(constant_column, margin_offset, stretch, share, n_components)
@@ -618,12 +630,12 @@ def small_table_rule(
     has_features: bool = False,
     has_prior: bool = False,
 ) -> bool:
-    """Tell, by what is public, whether a fit is a selection from a list.
+    """Return whether a fit of dense rows is a selection from a list, by public numbers alone.
 
-    For dense rows of at most 512 columns and two to seven classes, where ``n epsilon`` is below
-    900; if scales are stated, or features of columns are what steps would use, below 600 with two
-    classes and 300 with more. Below 1500 if no delta may be spent and the scales of columns would
-    have to be learnt. With a public model in the list and two classes, below 3000.
+    It is one for at most 512 columns and two to seven classes if ``n epsilon`` is below 900. If
+    scales are stated, or if steps would use features of columns, the limit is 600 for two classes
+    and 300 for more; for pure DP and learnt column scales it is 1500; with a public model in the
+    list and two classes it is 3000.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):
         return False
@@ -638,10 +650,10 @@ def small_table_rule(
 
 
 def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
-    """Return the share of the rarer class up to which one column is to rank a table, if any is.
+    """Return the share of the rarer class up to which one selected column ranks it, None for never.
 
-    By what is public: from the ``n epsilon`` on at which a table is no longer small, while noise on
-    sums hides a class of few records.
+    The answer depends on public numbers alone. A column is selected for tables that are too large
+    for `small_table_rule`, as long as the noise of sums hides a class of few records.
     """
     strength = n_samples * epsilon
     if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
@@ -663,5 +675,5 @@ def linear_rare_limit(
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:
-    """Tell, by what is public, whether a small table of several classes is worth two selections."""
+    """Return whether a small table of several classes gets two selections, by public numbers."""
     return n_samples * epsilon >= STAGES_PAY / n_classes

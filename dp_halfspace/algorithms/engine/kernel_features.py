@@ -1,9 +1,9 @@
 """Feature maps of kernels from public randomness, sized for a budget; whitened Fourier features.
 
-Frequencies in whitened columns follow a released second moment. What has been released may be used
-freely, so directions in which rows hardly differ are stretched before frequencies are drawn there,
-and length scales are set by how many directions there are. Derivations: ``docs/proofs/kernel.md``,
-section 6; evidence for the constants: ``docs/defaults.md``.
+Whitened Fourier features have frequencies that follow a released second moment, which may be used
+freely: directions in which rows hardly differ are stretched, and the length scales depend on the
+released spectrum. Derivations: ``docs/proofs/kernel.md``, section 6; evidence for the constants:
+``docs/defaults/features.md``.
 """
 
 from __future__ import annotations
@@ -47,31 +47,33 @@ from dp_halfspace.projection import (
     jl_dimension,
 )
 
-# Pure noise grows with the dimension: fewest and most features, and n epsilon for one of them.
+# Pure DP, whose noise grows with the dimension: fewest and most features, and n epsilon for each
+# feature.
 _PURE_FEWEST = 32
 _PURE_MOST = 150
 _PURE_RECORDS = 20.0
 
-# Kernels whose features lead with the columns themselves.
+# Kernels whose first features are the columns themselves.
 ADDITIVE = ("auto", "additive")
 
-# Largest entry of a column that features distinguish, in a stated scale and in learnt scales.
+# Largest absolute entry of a column up to which its cosines differ, in a stated scale and in learnt
+# column scales.
 _STATED = 1.0
 _LEARNT = 1.5
 
-# Length scales relative to data_norm: beyond, float32 has no features that differ.
+# Range of length scales relative to data_norm: float32 cannot distinguish features outside it.
 _RELATIVE_SCALES = (1e-6, 1e6)
 
-# Dimension of a projection that no margin asks for.
+# Dimension of a projection if no margin is known.
 _PROJECTED = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel, as public parameters.
+    """The public parameters of a kernel.
 
-    `length_scale` is relative to the public scale of a row, None for the automatic mixture; `nu`
-    is of the Matern kernel, `degree` and `coef0` are of the polynomial one.
+    `length_scale` is relative to the public scale of a row, None for the automatic mixture. `nu` is
+    a parameter of the Matern kernel, `degree` and `coef0` are those of the polynomial kernel.
     """
 
     name: str
@@ -130,13 +132,13 @@ def draw_additive_features(
     *,
     is_stated: bool,
 ) -> AdditiveMap:
-    """Draw columns, cosines and Fourier features, as many as public sizes and a budget allow.
+    """Draw the map to columns, cosines and Fourier features; sizes and the budget set their number.
 
-    At most `n_components`, if there is a number, or as many as there are columns. A stated scale of
-    rows bounds the columns; in learnt column scales their entries are larger.
+    There are at most `n_components` features, if this is a number, but no fewer than columns. In
+    learnt column scales, entries are larger than in a stated scale of rows.
     """
     n_features = problem.n_features
-    # Pure noise is longer by the root of the number of columns.
+    # The norm of pure noise is larger by the square root of the number of columns.
     mu = budget.epsilon / math.sqrt(n_features + 1.0) if budget.is_pure else budget.mu
     limit = n_components or (_PURE_MOST if budget.is_pure else WIDE - 1)
     sizes = problem.n_samples, n_features, problem.n_classes, mu, limit
@@ -152,9 +154,9 @@ def draw_additive_features(
 def draw_whitened_features(
     problem: Problem, n_components: int | None, mu: float, seed: int
 ) -> AdditiveMap | None:
-    """Draw the map of which a release whitens the columns, None where that does not help.
+    """Draw the map whose frequencies a release will whiten, None if that does not help.
 
-    The columns are in learnt scales. Its Fourier features are those of length scale one.
+    The columns are in learnt scales. The Fourier features are drawn for the length scale one.
     """
     n_features, rng = problem.n_features, np.random.default_rng(seed)
     sizes = problem.n_samples, n_features, problem.n_classes, mu
@@ -170,7 +172,7 @@ def draw_whitened_features(
 def project_features(
     features: FeatureMap, kind: str | None, margin: float | None, n_samples: int, seed: int
 ) -> FeatureMap:
-    """Put a random projection behind a feature map, if it makes its rows shorter."""
+    """Apply a random projection to the features, if this lowers their number."""
     if kind is None:
         return features
     size = _PROJECTED if margin is None else jl_dimension(margin, n_samples)
@@ -183,25 +185,27 @@ def project_features(
 _EDGE_FLOOR = 0.25
 # Least eigenvalue, relative to the largest one.
 _LARGEST_FLOOR = 1e-3
-# What is added to eigenvalues before their root is taken, relative to their mean.
+# Number that is added to eigenvalues before their root is taken, relative to their mean.
 _RIDGE = 0.1
-# Length scale of the coarse features, relative to the root of the number of columns.
+# Length scale of the coarse features, relative to the square root of the number of columns.
 _COARSE = 1.0
-# The least of the fine ones, in the same units.
+# Least length scale of the fine features, in the same units.
 _FINEST = 0.15
-# Most coarse frequencies, of which otherwise half are: their kernel has few directions.
+# Half of the frequencies are coarse, but no more than this number, because the coarse kernel has
+# few directions,
 _MOST_COARSE = 96
-# Most of them, over the square of the number of parts of the rows that their kernel distinguishes.
+# and no more than this number times the square of the number of parts of the rows that the coarse
+# kernel distinguishes.
 _COARSE_FOR_PARTS = 6.0
-# Halvings of the interval that the fine length scale is searched in.
+# Number of bisections that find the fine length scale.
 _HALVINGS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class WhiteningPlan:
-    """The public numbers of one release, from which Fourier features get their frequencies.
+    """The public numbers of a release that determines the frequencies of Fourier features.
 
-    `moment` is that of the rows of the first `n_curved` columns and a constant, brought to norm
+    `moment` plans the second moment of the first `n_curved` columns and a constant, as rows of norm
     one. The kernel of the fine features distinguishes about `n_cells` parts of the whitened rows.
     """
 
@@ -210,7 +214,7 @@ class WhiteningPlan:
     n_cells: float
 
     def run(self, rows: Any, drawn: AdditiveMap, permit: Permit) -> AdditiveMap:
-        """Release the moment of normalised rows; bring the drawn frequencies to where it is flat.
+        """Release the moment of normalised rows, and whiten the drawn frequencies by it.
 
         `permit` is charged with the event of the moment's mechanism. Features are a function of
         the release and of public randomness: post-processing.
@@ -221,7 +225,7 @@ class WhiteningPlan:
         root, spectrum = whitening_map(noisy[: self.n_curved, : self.n_curved], self.moment.edge)
         assert drawn.fourier is not None
         turns = root @ drawn.fourier.frequencies.astype(np.float64)
-        # They have the same distribution, so it does not matter which ones are coarse.
+        # All frequencies have the same distribution, so it does not matter which ones are coarse.
         n_coarse = n_coarse_frequencies(spectrum, turns.shape[1])
         turns[:, :n_coarse] /= _COARSE
         turns[:, n_coarse:] /= fine_length(spectrum, self.n_cells)
@@ -233,7 +237,7 @@ def plan_whitening(
 ) -> WhiteningPlan | None:
     """Fix the public numbers of a mu-Gaussian private release, None if the noise is too large.
 
-    `left` is the mu of what follows.
+    `left` is the mu of the fit that follows.
     """
     n_columns, n_curved = problem.n_features, drawn.n_features_in - drawn.n_plain
     block_rows = problem.sizes()["block_rows"]
@@ -245,9 +249,9 @@ def plan_whitening(
 
 
 def whitening_map(upper: FloatArray, edge: float) -> tuple[FloatArray, FloatArray]:
-    """Return the symmetric map that flattens a noisy moment, and the spectrum that is left.
+    """Return the symmetric map that whitens a noisy moment, and the spectrum after whitening.
 
-    The upper triangle of `upper` is read; `edge` is that of the spectrum of its noise.
+    The upper triangle of `upper` is read; `edge` is the edge of the spectrum of its noise.
     """
     values, directions = eigh(upper.T, lower=True, check_finite=False)
     values = np.maximum(values, max(_EDGE_FLOOR * edge, _LARGEST_FLOOR * max(values[-1], 1e-300)))
@@ -259,17 +263,17 @@ def whitening_map(upper: FloatArray, edge: float) -> tuple[FloatArray, FloatArra
 def n_coarse_frequencies(spectrum: FloatArray, size: int) -> int:
     """Return how many of `size` frequencies are coarse, by the spectrum of the whitened rows.
 
-    The fewer parts of the rows the coarse kernel distinguishes, the fewer features describe it.
+    The fewer parts of the rows the coarse kernel distinguishes, the fewer features it needs.
     """
     parts = math.exp(_log_parts(spectrum, _COARSE))
     return min((size + 1) // 2, _MOST_COARSE, round(_COARSE_FOR_PARTS * parts**2))
 
 
 def fine_length(spectrum: FloatArray, n_cells: float) -> float:
-    """Return the length scale, relative to the root of the number of columns, of fine features.
+    """Return the length scale of fine features, relative to the root of the number of columns.
 
-    The scale within the public limits is taken at which `n_cells` parts of the rows are
-    distinguished.
+    It is the scale within public limits at which the kernel distinguishes `n_cells` parts of the
+    rows.
     """
     low, high = _FINEST, _COARSE
     for _ in range(_HALVINGS):
@@ -284,7 +288,7 @@ def fine_length(spectrum: FloatArray, n_cells: float) -> float:
 def _log_parts(spectrum: FloatArray, length: float) -> float:
     """Return the logarithm of the number of parts of the rows that a kernel distinguishes.
 
-    At length scale l the mean squared kernel of two Gaussian rows with this spectrum is the inverse
-    of ``prod sqrt(1 + 4 s / l^2)``: that many parts.
+    At length scale l the mean squared kernel of two independent Gaussian rows with this spectrum is
+    the inverse of ``prod sqrt(1 + 4 s / l^2)``, which is taken as the number of parts.
     """
     return 0.5 * float(np.log1p(4.0 * spectrum / (length**2 * len(spectrum))).sum())

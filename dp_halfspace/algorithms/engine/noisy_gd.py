@@ -1,12 +1,14 @@
-"""Full-batch DP gradient descent, behind a private preconditioner: the default algorithm.
+"""Full-batch DP gradient descent on preconditioned rows: the default algorithm.
 
-A share of the budget releases the second moment of the rows, which flattens them; the rest
-covers a fixed number of accelerated noisy steps. The gradient of a clipped loss changes by at
-most twice the clip when one record is replaced, whatever the point: the steps compose exactly,
-and step size, momentum and averaging are post-processing. The whole is exactly Gaussian private,
-with no minimiser, no certificate and no branch that depends on the data. An adversary who moves
-rows lowers every margin by the same function of the coefficients, which are public at each step.
-Derivations: ``docs/proofs/noisy_gradient.md``; evidence for the constants: ``docs/defaults.md``.
+A share of the budget releases the second moment of the rows, from which a preconditioner follows;
+the rest covers a fixed number of accelerated noisy steps. The gradient sum of a clipped loss
+changes by at most twice the clip when one record is replaced, at every point. So the steps compose
+exactly, and step size, momentum and averaging are post-processing. The whole run is exactly
+Gaussian private, with no minimiser, no certificate and no branch that depends on the data. An
+adversary who moves rows lowers every margin by the same function of the coefficients, which are
+released numbers at each step.
+Derivations: ``docs/proofs/noisy_gradient.md``; evidence for the constants:
+``docs/defaults/steps.md``.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ from dp_halfspace.rows.single_rows import SINGLE_SHARE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdversarialRows:
-    """Rows of norm at most one and of two classes, with `signs` in {-1, 1}, under an attack."""
+    """Rows of norm at most one that an adversary moves; `signs` in {-1, 1} are their classes."""
 
     rows: Rows
     signs: FloatArray
@@ -96,27 +98,31 @@ def scaled_rows(X: Any, data_norm: float, constant_column: float | None) -> Rows
     )
 
 
-# From the margins of the rows lo to hi - 1 to their negative slopes.
+# Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
-# A map that stretches coefficients by more than this does not do it to useful ones.
+# Coefficients that are mapped by the preconditioner are projected to a ball of the radius of the
+# iterates times at most this factor: useful coefficients are not stretched by more.
 _MAX_STRETCH = 64.0
-# Largest size of what is added to the score of a class: it enters the rounding errors.
+# Largest absolute value of a number that is added to the score of a class. The allowance for
+# rounding errors is computed with it.
 LARGEST_SCORE_OFFSET = 12.0
-# Slopes beyond it are zero for all purposes; the exponential must not overflow.
+# Margins are limited to this number, so that the exponential does not overflow; the slope is below
+# 1e-17 there.
 _LARGEST_EXPONENT = 40.0
 
 
 @dataclass(frozen=True, slots=True)
 class DescentPlan:
-    """The public numbers of one run; one output for two classes, K for K classes.
+    """The public numbers of one run; there is one output for two classes, and K for K classes.
 
-    Iterates are projected to a ball of `radius`, which they leave only by accident;
-    floating-point errors are bounded inside it. Queries that the preconditioner has mapped are
-    projected to a ball of `mapped_radius`, for the same reason. `mechanism` is that of one step,
-    `event` what the whole run costs. With `is_single` slopes and sums of groups of rows are in
-    float32. The score of the class `offset_class` is read as if it were higher by `score_offset`, a
-    public or released number of size at most `LARGEST_SCORE_OFFSET`.
+    Iterates are projected to a ball of `radius`, because rounding errors are bounded inside it;
+    they hardly ever reach its border. Iterates that the preconditioner has mapped are projected to
+    a ball of `mapped_radius`, for the same reason. `mechanism` is that of one step, `event` the
+    cost of the whole run. With `is_single` slopes and sums of groups of rows are computed in
+    float32. `score_offset`, a public or released number of absolute value at most
+    `LARGEST_SCORE_OFFSET`, is added to the score of the class `offset_class`. Before the step
+    `n_halved`, all steps but the first read half of the rows.
     """
 
     n_columns: int
@@ -149,19 +155,19 @@ def plan_descent(
 ) -> DescentPlan:
     """Fix the public numbers of a run on normalised rows that is mu-Gaussian private as a whole.
 
-    `block_rows` are summed at a time. `amplification` and `compression` bound how much the
-    preconditioner stretches coefficients and rows, `largest_score_offset` what is added to the
-    score of a class; they enter the rounding errors only. An `attack` changes the rows, for one
-    output and no preconditioner.
+    `block_rows` rows are summed at a time. `amplification` and `compression` bound the factors by
+    which the preconditioner stretches coefficients and rows, `largest_score_offset` bounds the
+    number that is added to the score of a class; they enter the allowance for rounding errors
+    only. An `attack` requires two classes and no preconditioner.
 
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
     classes, attained by ``x' = -x``. An attack that lengthens rows by at most one does not change
-    it. What is added to it bounds rounding errors.
+    it. An allowance for rounding errors is added.
     """
-    # Of the order of the noise in the coefficients, times eight.
+    # Eight times the norm that the noise of all steps gives the iterate.
     radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
     mapped_radius = min(amplification, _MAX_STRETCH) * radius
-    # Errors of the sums, which the preconditioner stretches.
+    # Rounding errors of the sums over rows; the preconditioner may amplify them.
     sums = gradient_error(
         n_samples=n_samples,
         n_columns=n_columns,
@@ -174,21 +180,21 @@ def plan_descent(
         evaluation=2.0 * n_outputs + 32.0,
         compensated=attack is None,
     )
-    # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
-    # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
+    # Rounded margins give inexact slopes, which multiply mapped rows of norm one. All rows but the
+    # replaced one are the same to the last bit: docs/proofs/certificate.md, section 7.
     margins = (n_columns + 3) * compression * mapped_radius + 6.0 * largest_score_offset
     per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
-        # The product of the sum with the preconditioner.
+        # Rounding errors of the product of the preconditioner with the sum.
         roundings = 1.01 * 2.0**-53 * (n_columns + 2) * math.sqrt(n_columns)
         mapped = roundings * amplification * compression * n_samples * steps.clip
     rounding = amplification * sums + mapped + n_samples * per_record
-    # Mapped rows are this much longer than one at most: docs/proofs/preconditioner.md, section 3.
+    # Upper bound on the norm of a mapped row as computed: docs/proofs/preconditioner.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     longest = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     if is_single:
-        # What float32 adds to the influence of a record, by its slopes and by the sum of its group:
+        # In float32 the slopes of a record and the sum of its group are rounded more coarsely:
         # docs/proofs/certificate.md, section 9.
         longest += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
     longest *= steps.clip
@@ -196,7 +202,8 @@ def plan_descent(
     sensitivity = 2.0 * (longest + rounding)
     if attack is not None:
         further = 1.0 + attack.added_row_norm
-        # Each of the few roundings that come on top is smaller than those that are counted.
+        # The roundings that an attack adds are smaller than those counted above, at most one for
+        # each of them: docs/proofs/noisy_gradient.md, "With an adversary".
         sensitivity = max(2.0, further) * longest + 4.0 * further**2 * rounding
     mechanism: GaussianNoise | NoNoise = NoNoise()
     event: Repeated | Pure = NoNoise().event
@@ -204,7 +211,7 @@ def plan_descent(
         step_mu = mu / math.sqrt(steps.n_steps) * DOWN
         mechanism = GaussianNoise(sensitivity, step_mu)
         event = Repeated(mechanism.event, steps.n_steps)
-    # With little noise the step is limited by the curvature of the loss instead.
+    # The noise determines the step size; with little noise the curvature of the loss limits it.
     stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
     return DescentPlan(
@@ -215,10 +222,10 @@ def plan_descent(
 def clipped_slopes(
     plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
 ) -> Slopes:
-    """Return the negative slopes of the shifted logistic loss, clipped record by record.
+    """Return a function that computes negative slopes of the shifted logistic loss, clipped.
 
-    `class_indices` and `weights` are the classes of the records and their weights in [0, 1]; the
-    norm of a slope is at most the clip.
+    The slope of each record is clipped by itself, to a norm of at most ``plan.steps.clip``.
+    `class_indices` and `weights` are the classes of the records and their weights in [0, 1].
     """
     margin_offset, clip = plan.steps.margin_offset, plan.steps.clip
     kind = np.float32 if plan.is_single else np.float64
@@ -234,8 +241,7 @@ def clipped_slopes(
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
             if offset:
                 margins += offset
-            # In place: the largest of 1 + exp(margin - margin_offset) and 1 / clip divides the
-            # weights.
+            # In place: the slope min(1 / (1 + exp(margin - margin_offset)), clip) times the weight.
             margins *= signs[lo:hi]
             margins -= margin_offset
             np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
@@ -273,20 +279,19 @@ def descend(
 ) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
-    The rows have norm at most one behind the released map `transform`, None for the identity;
-    the coefficients are those for the rows before the map. The first step has the slopes of `first`
-    instead of `slopes`, and its release decides by which factor all steps are shortened; from the
-    step on that `last` names, steps have the slopes of `last`. `permit` is charged with
-    ``plan.event``. References:
-    ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
+    The rows have norm at most one after the released map `transform`, None for the identity; the
+    returned coefficients are those for the rows before the map. The first step uses the slopes of
+    `first` instead of `slopes`, and its release decides by which factor all steps are shortened.
+    From the step that `last` names on, steps use the slopes of `last`. `permit` is charged with
+    ``plan.event``. References: ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
 
     Notes
     -----
     **Guarantee.**
 
     - Adjacency: replace-one, of a record or of a person with all rows.
-    - Released: the noisy sum of clipped slopes times rows, at every step; all else is a function of
-      these sums.
+    - Released: at every step the noisy sum of clipped slopes times rows; everything else is a
+      function of these sums.
     - Sensitivity: twice the clip, or more against an adversary, and an allowance for rounding.
     - Proof: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3; ``certificate.md``, sections 7 and
       9.
@@ -306,7 +311,8 @@ def descend(
         opening = first if step == 0 else None
         made = slopes if opening is None else opening[1]
         is_halved = 0 < step < plan.n_halved
-        # Consecutive steps read alternate halves of the blocks.
+        # Consecutive steps read alternate halves of the blocks: docs/proofs/noisy_gradient.md,
+        # Lemma 4.
         half = {"part": (step % 2, 2)} if is_halved else {}
         ascent = rows.fused_adjoint(query, made, **half)
         if transform is not None:
@@ -321,7 +327,8 @@ def descend(
                 slopes = apply_to_chunks(_shifted, slopes, shift)
                 last = last and (last[0], apply_to_chunks(_shifted, last[1], shift))
         if plan.n_outputs > 1:
-            # Slopes sum to zero over the classes, so the noise along (1, ..., 1) is only noise.
+            # The slopes of a record sum to zero over the classes, so the release holds nothing but
+            # noise along (1, ..., 1).
             noisy = noisy - noisy.mean(axis=1, keepdims=True)
         velocity = steps.momentum * velocity + step_factor * plan.step_size * noisy
         point = point + velocity
@@ -332,7 +339,7 @@ def descend(
 
 
 def _shifted(slopes: Slopes, shift: float) -> Slopes:
-    """Return the slopes at scores that are so much higher."""
+    """Return slopes that are computed after `shift` was added to the scores."""
 
     def at(margins: FloatArray, lo: int, hi: int) -> FloatArray:
         margins += shift
@@ -342,7 +349,7 @@ def _shifted(slopes: Slopes, shift: float) -> Slopes:
 
 
 def _project(point: FloatArray, radius: float) -> FloatArray:
-    """Return the nearest point of the ball."""
+    """Return the point of the ball around zero that is nearest to `point`."""
     flat = point.ravel(order="K")
     norm = math.sqrt(flat.dot(flat))
     return point if norm <= radius else point * (radius / norm)
@@ -352,12 +359,13 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
 class FirstStep:
     """A first step in which two classes have the same total weight.
 
-    Its sum is the difference of the means of the classes, so its length shows how much signal there
-    is. The `weights` of the classes, in [0, 1] and inversely proportional to their sizes, the
-    number of records and the `share` of the minority class are released numbers, or public ones.
-    The step factor is used to the power `degree`.
-    Rows differ along `n_directions`: those that the preconditioner is made for or, if there are
-    more, columns. These `lag` behind the intercept, by a number in [0, 1].
+    Its gradient sum is proportional to the difference of the mean rows of the classes, so its
+    length shows how much signal there is. The `weights` of the classes, in [0, 1] and inversely
+    proportional to their sizes, the number of records and the `share` of the minority class are
+    released or public numbers. The step factor is raised to the power `degree`. A row is divided
+    among `n_directions`: the directions that the preconditioner distinguishes or, if there are
+    more, the columns that have features. `lag` in [0, 1] says how much slower the coefficients of
+    columns grow than the intercept.
     """
 
     weights: FloatArray
@@ -368,40 +376,40 @@ class FirstStep:
     lag: float = 0.0
 
     def step_factor(self, released: FloatArray, plan: DescentPlan) -> float:
-        """Return the factor of the lengths of all steps, in (0, 1], by the first released sum.
+        """Return the factor in (0, 1] that shortens all steps, a function of the first release.
 
-        The signal is the square of its length, without that of the noise, over its expectation for
-        labels without any relation to the rows. The longer the path and the more coefficients there
-        are, the more signal is needed for a full step: with less, the coefficients would fit single
-        records. ``docs/proofs/rare.md``, section 5.
+        The signal is the squared length of the released sum, less that of the noise, divided by its
+        expectation for labels that are independent of the rows. The longer the path and the more
+        coefficients there are, the more signal is needed for full steps: with less signal, the
+        coefficients would fit single records. ``docs/proofs/rare.md``, section 5.
         """
         n_columns, odds = plan.n_columns, self.share / (1.0 - self.share)
         noise = 0.0 if isinstance(plan.mechanism, NoNoise) else plan.mechanism.sigma**2
         found = max(float(released @ released) - n_columns * noise, 0.0)
         deviation = math.sqrt(2.0 * n_columns) * noise + 2.0 * math.sqrt(found * noise)
-        # At the origin every slope is as large as the clip allows, times the weight of its class.
+        # At zero coefficients every slope is as large as the clip, times the weight of the class.
         by_chance = plan.steps.clip**2 * self.n_samples * odds
         signal = (found + 0.5 * deviation) / by_chance
         length = plan.step_size / (1.0 - plan.steps.momentum) * plan.steps.n_steps
         curvature = self.n_samples * self.share * (1.0 - self.share)
-        # The more directions a row is divided among, the less of it lies along the difference of
-        # the classes.
+        # The more directions a row is divided among, the smaller is its component along the
+        # difference of the classes.
         few = EFFECTIVE_DIMENSION / self.n_directions
         needed = math.sqrt(few * length * curvature * n_columns / PATH_OF_SIGNAL)
         return float(min(max(signal / needed, SHORTEST_PATH), 1.0) ** self.degree)
 
     def score_shift(self, step_factor: float, plan: DescentPlan) -> float:
-        """Return what is added to scores behind the first step, when steps have this factor.
+        """Return the number that is added to scores after the first step, given the step factor.
 
-        While scores are small, all slopes are as large as the clip allows, and the intercept moves
-        until margins of the common class exceed the margin offset, far beyond the log odds of the
-        classes. On a shorter path the coefficients of columns that `lag` grow less, so that most
-        rows would be given to the common class. Its score is therefore read as if it were higher.
-        ``docs/proofs/rare.md``, section 5.
+        While scores are small, all slopes are as large as the clip, and the intercept moves until
+        margins of the common class exceed the margin offset, far beyond the log odds of the
+        classes. On a shorter path, coefficients of columns that `lag` do not catch up, so that most
+        rows would be given to the common class. A number that is added to the score of that class
+        lets the intercept come to rest earlier. ``docs/proofs/rare.md``, section 5.
         """
         odds, clip = self.share / (1.0 - self.share), min(plan.steps.clip, 1.0)
         lead = plan.steps.margin_offset + math.log((1.0 - clip * odds) / clip)
-        # Where the classes have like sizes, hardly anything moves the intercept.
+        # With classes of similar sizes, hardly anything moves the intercept.
         lead *= min(-math.log(odds) / UNLIKE, 1.0)
         shift = min(self.lag * (1.0 - step_factor) * max(lead, 0.0), LARGEST_SCORE_OFFSET)
         return shift if self.weights[1] < self.weights[0] else -shift
@@ -411,8 +419,8 @@ class FirstStep:
 class LastSteps:
     """Class weights and score offset from the step `first` on, and the offset of the intercept.
 
-    `weights`, in [0, 1], and both offsets are public or released numbers; `constant` is the value
-    of the constant column, `behind` the length of the features behind the columns.
+    `weights`, in [0, 1], and both offsets are public or released numbers. `constant` is the value
+    of the constant column, `behind` the length of the features that are added to the columns.
     """
 
     first: int
@@ -428,8 +436,8 @@ class GradientPlan:
     """The public numbers of a fit by noisy gradient steps; `events` are what a run releases.
 
     There is no `preconditioner` if it would cost more than it gains, and none with an `adversary`,
-    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the steps,
-    classes and weights of the records into their slopes.
+    who is in the units of the rows and requires two classes. `slopes` makes the function that
+    computes slopes from the plan of the steps and from the classes and weights of the records.
     """
 
     descent: DescentPlan
@@ -441,10 +449,10 @@ class GradientPlan:
     last: LastSteps | None = None
 
     def with_step_scale(self, step_factor: float, power: float) -> GradientPlan:
-        """Take steps `step_factor` times as long behind this power of the map, for the same events.
+        """Return a plan with other step sizes and another power of the preconditioner.
 
-        Both are public or released numbers, `power` in [0, 1], and no scale of noise depends on
-        them.
+        Steps are `step_factor` times as long. Both numbers are public or released, `power` is in
+        [0, 1], and no scale of noise depends on them, so the events are the same.
         """
         descent = replace(self.descent, step_size=step_factor * self.descent.step_size)
         preconditioner = (
@@ -453,10 +461,10 @@ class GradientPlan:
         return replace(self, descent=descent, preconditioner=preconditioner)
 
     def for_rarity(self, common: int, settings: RaritySettings, constant: float) -> GradientPlan:
-        """Adapt to released counts of the classes, for the same events.
+        """Return a plan that is adapted to released counts of the classes, with the same events.
 
         All of `settings` are released numbers, and no scale of noise depends on them:
-        ``docs/proofs/rare.md``.
+        ``docs/proofs/rare.md``, section 2.
         """
         descent = self.descent
         steps = replace(descent.steps, margin_offset=settings.margin_offset)
@@ -506,7 +514,8 @@ class GradientPlan:
             transform, mean_square = None, 1.0
             if self.preconditioner is not None:
                 released = release_preconditioner(rows, self.preconditioner, permit)
-                # Any square root of the released moment gives the same distribution of results.
+                # Any matrix R with the same R'R gives the same distribution of results:
+                # docs/proofs/preconditioner.md, section 3.
                 transform, mean_square = released.root(), released.mean_square
                 bound = self.preconditioner.compression
                 if self.descent.is_single:
@@ -523,9 +532,10 @@ class GradientPlan:
     def _offset_common_class(
         self, coefficients: FloatArray, last: LastSteps, mean_square: float
     ) -> FloatArray:
-        """Add the offset of the common class to the intercept, for rows of typical length; no cost.
+        """Add the offset of the common class to the intercept: post-processing.
 
-        `mean_square` is that of the lengths of mapped rows, before they were brought to norm one.
+        The offset holds for rows of typical length. `mean_square` is the mean squared length of
+        mapped rows, before they were brought to norm one.
         """
         length = math.sqrt(mean_square * (1.0 + last.behind**2 + last.constant**2))
         result, common = coefficients.copy(), self.descent.offset_class
@@ -549,8 +559,8 @@ def plan_gradient(
 ) -> GradientPlan:
     """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
 
-    `is_single` lets the steps read dense rows of float32 in float32, `of_features` those that
-    are made again at every pass.
+    With `is_single` the steps read dense rows in float32, and with `of_features` features that are
+    computed again at every pass.
     """
     share, preconditioner = defaults.preconditioner_share, None
     part, rest = Budget.gaussian(mu).split(share)

@@ -1,8 +1,8 @@
-"""What accuracy to expect of a fit, from public numbers alone and in microseconds.
+"""The accuracy to expect of a fit, from public numbers alone and in microseconds.
 
 :func:`~dp_halfspace.inspection.plan_accuracy` simulates tables and runs the estimator on them. The
 curves here were fitted to its results once, so that every fit can be told beforehand whether its
-budget is large enough for its table: ``docs/planning.md``.
+budget is large enough for its table: ``docs/evidence/planning.md``.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from dp_halfspace.algorithms.engine.defaults import (
 )
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
-# A fit warns below this share of the improvement.
+# A fit warns if it expects less than this share of the improvement over the majority class.
 POOR = 0.5
-# The warning states the records, and the epsilon, for this share of the improvement.
+# The warning states the number of records, and the epsilon, for this share of the improvement.
 GOOD = 0.8
-# A class of this share of the records is rare.
+# Share of the records of the rare class that an outlook is about, if nothing else is known.
 RARE = 0.05
-# Below this share of the area above one half a fit warns that a rare class is hardly ranked.
+# A fit warns that it hardly ranks a rare class if it expects less than this share of the area
+# under the curve above one half.
 HARDLY_RANKED = 0.2
-# Of a ranking or a table: an area of .6 where one without privacy has .8.
+# The same for a ranking or a table: an area of .6 if a model without privacy has .8.
 HARDLY_BETTER = 1.0 / 3.0
-# For a class below this share of a table, a fit warns below half of the area: at a third, three of
-# ten fits of the hospital benchmark at chance level got no warning, by the noise of their counts.
+# For a class below this share of a table, the limit is half of the area: with a third, three of
+# ten fits of the hospital benchmark at chance level got no warning, because of noise in their
+# counts.
 _UNEVEN = 0.2
-# A larger epsilon is no guarantee.
+# No larger epsilon is recommended: it would hardly be a guarantee.
 LARGEST_EPSILON = 1e6
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
@@ -43,10 +45,11 @@ _OR_CLASSIFIER = ", or the model is a listed classifier that separates that clas
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """Share of the improvement against the signal: ``1 / (1 + (half / signal)^steepness)``.
+    """Share of the improvement as a function of the signal.
 
-    The signal is n mu, or n epsilon without Gaussian noise; ``half``, at which half of the
-    improvement is reached, is ``factor d^columns K^classes``.
+    It is ``1 / (1 + (half / signal)^steepness)``. The signal is n mu, or n epsilon without Gaussian
+    noise. Half of the improvement is reached at ``half = factor d^columns K^classes``, for d
+    columns and K classes.
     """
 
     factor: float
@@ -55,7 +58,7 @@ class _Curve:
     steepness: float
 
     def half(self, n_features: int, n_classes: int) -> float:
-        """Signal at which half of the improvement is reached."""
+        """Return the signal at which half of the improvement is reached."""
         return self.factor * math.pow(n_features, self.columns) * math.pow(n_classes, self.classes)
 
 
@@ -64,28 +67,29 @@ class _Curve:
 _TWO_CLASSES = _Curve(1.9, 0.78, 0.0, 0.94)
 _SEVERAL_CLASSES = _Curve(3.6, 0.30, 1.25, 1.12)
 _SMALL_TABLE = _Curve(6.8, 0.68, 0.0, 0.89)
-# Three to seven classes, few records: to 14 real tables, too, where more columns are no harder.
+# Selections for three to seven classes: fitted to 14 real tables in addition, on which the number
+# of columns makes no difference.
 _SMALL_OF_SEVERAL = _Curve(45.0, 0.0, 0.70, 0.83)
-# Steps for as many in stated scales: to both kinds of tables, too.
+# Steps for three to seven classes in stated scales: fitted to simulated and real tables, too.
 _SEVERAL_IN_SCALE = _Curve(23.0, 0.10, 0.47, 0.94)
 _PURE_TWO_CLASSES = _Curve(3.1, 0.90, 0.0, 0.77)
 _PURE_SEVERAL_CLASSES = _Curve(4.3, 0.79, 1.43, 1.03)
-# Rankings, by noise (Gaussian or not) and stated scales (or learnt ones); the signal is multiplied
-# by p (1 - p) for a class of the share p. Fitted to classes of 5 %: root mean square error .06 to
-# .1 of the share.
+# Rankings, by noise (Gaussian or not) and scales (stated or learnt). The signal is multiplied by
+# p (1 - p) for a class of the share p. Fitted to classes of 5 %; the root mean square error is .06
+# to .1 of the share of the area.
 _RANKINGS = {
     (True, True): _Curve(1.18, 0.90, 0.0, 1.8),
     (True, False): _Curve(3.6, 0.71, 0.0, 1.5),
     (False, True): _Curve(1.07, 1.46, 0.0, 1.2),
     (False, False): _Curve(8.7, 1.26, 0.0, 1.3),
 }
-# Tables of two classes, by noise (Gaussian or not): accuracy, and rankings, whose signal is
-# multiplied by p (1 - p). The number of columns is that of the table before it is encoded.
+# Tables of two classes, by noise (Gaussian or not): a curve of the accuracy, and one of the ranking
+# with a signal that is multiplied by p (1 - p). Columns are those before the table is encoded.
 _TABLES = {
     True: (_Curve(30.0, 0.5, 0.0, 1.3), _Curve(30.0, 0.0, 0.0, 1.5)),
     False: (_Curve(60.0, 0.4, 0.0, 1.0), _Curve(78.0, 0.0, 0.0, 1.6)),
 }
-# One selected column that ranks a rare class: of p (1 - p) n epsilon.
+# A ranking by one selected column; the signal is p (1 - p) n epsilon.
 _RANKED_BY_A_COLUMN = _Curve(17.0, 0.0, 0.0, 1.2)
 
 
@@ -99,11 +103,12 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A fit of a table as it comes, of `n_encoded` columns where it is encoded.
+    """Public facts about a fit of a table that has `n_encoded` columns after it is encoded.
 
-    `share` is that of the rarer class: a public number, or a released one. `n_facts` counts a
-    column of texts once for each column that its words are counted in, any other once; None for the
-    number of columns. Up to the share `column_limit` one selected column ranks the rarer class.
+    `share` is that of the rarer class: a public number, or a released one. `n_facts` is the number
+    of columns in which a column of texts counts once for each hashed column of its words, None for
+    the number of columns of the table. Up to the share `column_limit` the rarer class is ranked by
+    one selected column.
     """
 
     n_encoded: int
@@ -199,7 +204,7 @@ class Outlook:
         return text
 
     def after_counts(self, found: str) -> str:
-        """Say what to expect of a ranking, by a share that was `found` in a fit."""
+        """Return the warning about a ranking, given a share that was `found` by noisy counts."""
         return (
             f"{self._sizes}: {found}, expect about {self.rare_improvement:.0%} of the area under "
             "the curve above one half that a model without privacy would have"
@@ -208,7 +213,7 @@ class Outlook:
 
     @property
     def _sizes(self) -> str:
-        """Say what is public."""
+        """The public facts, as the beginning of a message."""
         return (
             f"epsilon={self.epsilon:g} for {self.n_samples} {self.unit}, {self.n_features} columns "
             f"and {self.n_classes} classes"
@@ -216,7 +221,7 @@ class Outlook:
 
 
 def _round_to_two_digits(number: int) -> int:
-    """Round to two digits: the curves know no more."""
+    """Round to two significant digits, since the curves are no more exact."""
     digits = max(0, len(str(number)) - 2)
     return round(number, -digits)
 
@@ -232,10 +237,10 @@ def outlook_of(
     kind: Kind | None = None,
     unit: str = "records",
 ) -> Outlook:
-    """Say what to expect of the default classifier, or of another `kind` of fit.
+    """Return the expected quality of the default classifier, or of another `kind` of fit.
 
-    Selections end earlier where scales are stated, as they do for tables. The steps of three to
-    seven classes have a curve of their own then, those of two classes one for both.
+    If scales are stated, and for tables, selections are replaced by steps at a smaller budget. The
+    steps of three to seven classes have a curve of their own then; those of two classes have not.
     """
     is_table = isinstance(kind, Table)
     is_small_table = not isinstance(kind, Ranking) and small_table_rule(
@@ -253,7 +258,7 @@ def outlook_of(
         ranked = 1.0 if n_classes == 2 else None
         return Outlook(1.0, *sizes, epsilon, n_samples, epsilon, ranked, unit=unit)
     strength = gdp_mu(epsilon, delta) if is_gaussian else epsilon
-    # With two classes the number of records of the rarer one decides.
+    # A ranking depends on the number of records of the rarer class.
     share, even, least = RARE, 1.0, HARDLY_RANKED
     rare = share
     if isinstance(kind, Linear):

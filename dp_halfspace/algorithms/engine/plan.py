@@ -23,7 +23,7 @@ AnyNoise: TypeAlias = "Noise | DiscreteLaplaceNoise"
 
 
 def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
-    """Return the standard deviation of the noise in one of so many entries."""
+    """Return the standard deviation of the noise in one entry of a release of `size` entries."""
     if isinstance(noise, NoNoise):
         return 0.0
     if isinstance(noise, L2LaplaceNoise):
@@ -32,7 +32,7 @@ def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
 
 
 class Plan(Protocol):
-    """A private training algorithm, fixed before the data are read.
+    """A private training algorithm whose public numbers are fixed before the data are read.
 
     A fit makes a plan, charges its events, and only then runs it.
     """
@@ -48,13 +48,13 @@ class Plan(Protocol):
 
         `rows` have the public norm that was planned, constant column included; `classes` are
         the class indices of the records, `weights` the public weights of the classes; `permit`
-        is charged with `events`. Returns private coefficients of shape (1, n_columns) or
-        (n_classes, n_columns), free to be used.
+        is charged with `events`. Returns released coefficients of shape (1, n_columns) or
+        (n_classes, n_columns); using them further is post-processing.
         """
 
 
 def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
-    """Return ``make(X, ...)``, or rows in chunks if `X` is: see `chunked_rows`."""
+    """Return ``make(X, ...)``; if `X` comes in chunks, so do the rows: see `chunked_rows`."""
     if isinstance(X, Chunks):
         from dp_halfspace.rows.chunked_rows import chunked_rows  # noqa: PLC0415
 

@@ -1,9 +1,9 @@
 """A private preconditioner: the second moment of normalised rows, released with noise and shrunk.
 
-Spherical noise wastes accuracy on data whose directions differ in strength. The second moment of
-normalised rows is cheap to release, and what has been released may be used freely: rows are mapped
-by its inverse root and normalised again, each independently. Derivations:
-``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults.md``.
+Spherical noise costs accuracy on data whose directions differ in strength. The second moment of
+normalised rows is cheap to release, and what was released may be used freely: each row is mapped by
+the inverse root of the moment and normalised again, independently of other rows. Derivations:
+``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults/steps.md``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ from dp_halfspace.rows.blocks import PLAIN_BLOCKS, block_size
 from dp_halfspace.rows.rows import Rows
 from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS, SingleArray
 
+# Least amount that is added to the eigenvalues of the moment: relative to the edge of the noise,
+# and relative to the mean eigenvalue.
 _EDGE_FLOOR = 0.02
 _TRACE_FLOOR = 1e-3
+# Largest eigenvalue after shrinkage, relative to the number of rows.
 _CEILING = 16.0
 # A product with a triangular matrix costs as much as one with a quarter as many directions.
 _MANY = 4
-# With so few columns a whole product is cheaper than the calls that avoid it.
+# With at most this many columns a dense product is faster than several calls of smaller products.
 _FEW = 64
-# Fewest rows that are enough for a moment of features.
+# Moments of features that are computed at every pass read every k-th group of rows, where at least
+# this many rows remain
 _FEWEST_ROWS = 2**16
-# Largest edge of its noise, relative to the number of these rows.
+# and the edge of the noise remains below this part of their number.
 _LEAST_NOISE = 2.0**-7
 
 
@@ -41,20 +45,19 @@ _LEAST_NOISE = 2.0**-7
 class PreconditionerPlan:
     """The public numbers of one release of a second moment.
 
-    `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is that
-    of the spectrum of the noise matrix: eigenvalues below it are dominated by noise.
+    `mechanism` adds noise to the packed moment, whose Euclidean norm is the Frobenius norm. `edge`
+    is the edge of the spectrum of the noise matrix: eigenvalues below it are dominated by noise.
     `amplification` and `compression` bound the factors by which the map and its inverse stretch a
-    vector. `effective_dimension` is the number of directions that may be resolved.
+    vector. `effective_dimension` is the number of directions that may be distinguished.
 
-    With `lead` only so many first columns and the constant, the leading block, have a moment:
-    that of the rows of the block, brought to norm one. Others have the public `stretch`.
+    With `lead`, only the leading block has a moment, that is the first `lead` columns and the
+    constant: the moment of the rows of this block, brought to norm one. All other columns have the
+    public `stretch`, and `behind` is their public length relative to that of the block.
 
-    `behind` is the public length of what is not in the block, relative to that of the block.
+    `power`, a public or released number in [0, 1], is that of the map: 0 leaves rows as they are.
 
-    `power` in [0, 1] of the map is used, a public or released number: 0 leaves rows as they are.
-
-    Of so many groups of rows as `stride` says one is read, and of the directions that are told
-    apart so many have a stretch of their own as `most_directions` says.
+    One of every `stride` groups of rows is read. At most `most_directions` directions have a
+    stretch of their own.
     """
 
     n_samples: int
@@ -74,16 +77,17 @@ class PreconditionerPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preconditioner:
-    """A released symmetric map: a common stretch, and less of it along a few directions.
+    """A released symmetric map: a common stretch, and a smaller one along a few directions.
 
-    All but a few eigenvectors of the moment are below the noise. Nothing can be told about the
-    others, so they share a factor, and products need no square matrix.
+    All but a few eigenvalues of the moment are below the noise. Nothing is known about their
+    eigenvectors, so these directions share one factor, and products need no square matrix.
 
-    The r orthonormal columns of `directions` have their own positive `factors`; `stretch` is
-    the factor of all other directions. Coordinates on which all directions are zero may have a
-    stretch of their own: `coordinate_stretches`, one elsewhere, multiplies that of each coordinate.
+    The r orthonormal columns of `directions` have positive `factors` of their own; `stretch` is the
+    factor of all other directions. Coordinates on which all directions are zero may have a stretch
+    of their own: `coordinate_stretches`, one elsewhere, multiplies that of each coordinate.
 
-    `mean_square` estimates, from what was released, that of the lengths of mapped normalised rows.
+    `mean_square` is an estimate, from what was released, of the mean squared length of mapped rows
+    that had norm one.
     """
 
     stretch: float
@@ -94,7 +98,7 @@ class Preconditioner:
 
     @property
     def condition(self) -> float:
-        """Bound on the ratio of the largest and the smallest stretch, but for roundings."""
+        """Bound on the ratio of the largest and the smallest stretch, up to rounding errors."""
         common = np.atleast_1d(self.stretch * self.coordinate_stretches)
         stretches = np.concatenate([common, self.factors])
         return float(stretches.max() / stretches.min())
@@ -113,7 +117,8 @@ class Preconditioner:
     def image_squares(self, rows: FloatArray) -> FloatArray:
         """Return the squared norms of the images of rows of shape (n, n_columns)."""
         parts = rows @ self.directions
-        # From the residual of a row: a difference of squares would lose all digits.
+        # The residual of a row is squared, since a difference of squares would lose all digits:
+        # docs/proofs/preconditioner.md, section 3.
         rest = parts @ self.directions.T
         np.subtract(rows, rest, out=rest)
         rest *= self.coordinate_stretches
@@ -142,9 +147,10 @@ class Preconditioner:
         return bound_squares
 
     def root(self) -> Preconditioner | FloatArray:
-        """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
+        """Return a map ``R`` such that ``R^T R`` is the square of this map, as fast as possible.
 
-        With many directions, or few columns, a triangular matrix of shape (n_columns, n_columns).
+        With many directions, or few columns, a triangular matrix of shape (n_columns, n_columns) is
+        faster than the map itself.
         """
         size, rank = self.directions.shape
         if size > _FEW and _MANY * rank <= size:
@@ -168,12 +174,12 @@ def plan_preconditioner(
 ) -> PreconditionerPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
-    None when the moment would have more than `max_columns` columns, or when the noise would exceed
-    every eigenvalue: then the preconditioner is not worth its cost. Infinite `mu` releases the
-    exact moment.
+    Return None if the moment would have more than `max_columns` columns, or if the noise would
+    exceed every eigenvalue: the preconditioner is not worth its cost then. Infinite `mu` releases
+    the exact moment.
 
     The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
-    rows of norm at most one. What is added to it bounds the rounding of the two sums.
+    rows of norm at most one. An allowance for the rounding errors of both sums is added.
     """
     size = n_columns if lead is None else lead + 1
     if size > max_columns:
@@ -182,15 +188,17 @@ def plan_preconditioner(
     if edge > n_samples:
         return None
     if lead is not None:
-        # The block is copied, and summed in blocks of its own.
+        # The leading columns are copied, and summed in blocks of rows of a size of their own.
         block_rows = block_size(n_samples, lead, is_sparse=False)
     n_blocks = min(-(-n_samples // block_rows), PLAIN_BLOCKS)
-    # Errors of both sums; the rows that they share are the same to the last bit:
-    # docs/proofs/certificate.md, section 7.
+    # Rounding errors of the sums for two neighbours; the rows that they share are the same to the
+    # last bit: docs/proofs/certificate.md, section 7.
     rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
     if is_single:
-        # Of the group of the record: docs/proofs/certificate.md, section 9.
+        # Rounding errors in float32 of the group that holds the replaced record:
+        # docs/proofs/certificate.md, section 9.
         rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP
+    # docs/proofs/preconditioner.md, section 1.
     sensitivity = math.sqrt(2.0) * UP + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
     stride = max(1, int(n_samples / max(_FEWEST_ROWS, edge / _LEAST_NOISE)))
@@ -211,7 +219,7 @@ def plan_preconditioner(
 
 
 def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) -> Preconditioner:
-    """Release the second moment of normalised rows and return the symmetric map that flattens it.
+    """Release the second moment of normalised rows, and return its symmetric inverse root.
 
     That is ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
     `permit` is charged with the event of the plan's mechanism. References:
@@ -228,9 +236,9 @@ def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) 
         plan = replace(plan, n_samples=rows.shape[0], stride=1)
     n, size = plan.n_samples, plan.n_columns
     noisy = released_moment(rows, plan.mechanism, permit)
-    # The trace of the moment of normalised rows is n: whatever it exceeds is noise.
+    # The trace of the moment of normalised rows is n: any difference from n is noise.
     surplus = (float(np.trace(noisy)) - n) / size
-    # Eigenvectors below the edge are those of the noise: half of the work is not to compute them.
+    # Eigenvectors below the edge are those of the noise. Leaving them out saves half of the time.
     values, directions = eigh(
         noisy.T,
         lower=True,
@@ -239,13 +247,13 @@ def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) 
         overwrite_a=True,
     )
     if plan.most_directions is not None:
-        # The largest come last; directions that are left out are stretched as the noise is.
+        # The largest eigenvalues come last; the other directions get the common stretch.
         first = max(0, len(values) - plan.most_directions)
         values, directions = values[first:], directions[:, first:]
     spikes, bulk = shrunk_spectrum(values - surplus, plan)
     half = plan.power / 2.0
     stretch, factors = (n / bulk) ** half, (n / spikes) ** half
-    # The trace of the moment is n; its leading eigenvalues are those that are not floored.
+    # Estimates of the leading eigenvalues without a floor; their sum is at most the trace n.
     leading = np.sqrt(np.maximum((values - surplus) ** 2 - plan.edge**2, 0.0))
     leading *= min(1.0, n / max(float(leading.sum()), 1e-300))
     mean_square = stretch**2 + float((factors**2 - stretch**2) @ leading) / n
@@ -253,7 +261,7 @@ def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) 
 
 
 def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
-    """Release the second moment of normalised rows; its upper triangle is all there is of it.
+    """Release the second moment of normalised rows; entries below the diagonal stay zero.
 
     `permit` is charged with the event of the mechanism, that of a `PreconditionerPlan`.
 
@@ -268,7 +276,8 @@ def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
     """
     moment = rows.gram()
     upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)
-    # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
+    # An entry off the diagonal stands for two entries of the matrix. The factor sqrt(2) makes the
+    # norm of the packed vector the Frobenius norm.
     weight = np.full(len(upper), math.sqrt(2.0))
     weight[upper % (len(moment) + 1) == 0] = 1.0
     noisy = np.zeros(moment.shape)
@@ -279,13 +288,16 @@ def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
 def _leading_preconditioner(
     rows: Rows, plan: PreconditionerPlan, lead: int, permit: Permit
 ) -> Preconditioner:
-    """Release the moment of the leading block alone: ``preconditioner.md``, section 4."""
+    """Release the moment of the leading block only.
+
+    Derivation: ``docs/proofs/preconditioner.md``, section 4.
+    """
     block = rows.first_columns(lead)
     size = block.shape[1]
     preconditioner = release_preconditioner(block, replace(plan, n_columns=size, lead=None), permit)
     directions = np.zeros((plan.n_columns, len(preconditioner.factors)))
     stretches = np.full(plan.n_columns, plan.stretch / preconditioner.stretch)
-    # The constant column, if there is one, is the last one of all.
+    # The constant column, if there is one, is the last column.
     is_leading = [*range(lead), *range(plan.n_columns - size + lead, plan.n_columns)]
     directions[is_leading], stretches[is_leading] = preconditioner.directions, 1.0
     squares = plan.behind**2
@@ -296,12 +308,12 @@ def _leading_preconditioner(
 
 
 def shrunk_spectrum(values: FloatArray, plan: PreconditionerPlan) -> tuple[FloatArray, float]:
-    """Estimate the spectrum of the moment from that of the noisy moment.
+    """Estimate the spectrum of the moment from that of the noisy moment: the spikes, and the bulk.
 
-    `values` are those eigenvalues, the trace restored, that exceed the edge. In their place come
-    the spikes: shrunk as in a Wigner matrix, the trace restored to the public n, and floored so
-    that no more directions than planned are effectively resolved. Instead of all other eigenvalues
-    comes the bulk, not above any spike.
+    `values` are the eigenvalues above the edge, after the trace was corrected. The spikes replace
+    them: they are shrunk as eigenvalues of a Wigner matrix with spikes, their sum with the bulk is
+    the public trace n, and a floor is added so that no more directions than planned are effectively
+    distinguished. The bulk replaces all other eigenvalues; it is not above any spike.
     """
     n, size = plan.n_samples, plan.n_columns
     spikes = np.sqrt(np.maximum(values**2 - plan.edge**2, 0.0))

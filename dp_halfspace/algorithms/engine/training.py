@@ -1,4 +1,4 @@
-"""Default training of one model: public problem, plan, and the rows that the plan reads."""
+"""Default training of one model: the public problem, its plan, and the rows that a run reads."""
 
 from __future__ import annotations
 
@@ -57,12 +57,13 @@ from dp_halfspace.rows.single_rows import (
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
-# Records times mu, for each root of a column, that are counted for the rarer class when classes are
-# weighted, in stated scales: there the mean of the majority class is not at the origin.
+# With rows of a stated scale, class weights are computed as if this many records, times the root of
+# the number of columns over mu, belonged to the rarer class instead of the majority: the mean row
+# of the majority is not zero there, while learnt column scales are centred.
 _RECOUNTED = 3.0
-# From this n mu on counts of more than two classes exceed their noise, and are released.
+# Counts of more than two classes are released from this n mu on, where they exceed their noise.
 _COUNTS_OF_MANY = 125.0
-# Default dimension of a projection: small enough for a preconditioner of the image.
+# Default dimension of a projection. It is below the limit of 512 columns for a preconditioner.
 _COMPONENTS = 500
 
 
@@ -70,14 +71,14 @@ _COMPONENTS = 500
 class Problem:
     """Public facts about a fit, before an algorithm is chosen.
 
-    `intercept` is the factor of the constant column, None for no such column; `projection` a key
-    of `PROJECTIONS`, ``"auto"`` or None; `tail_fraction` the share of the last steps whose iterates
-    are averaged, None for that of the algorithm; `seed` that of public random objects; `attack` is
-    in units of the public scale of a row; `is_single` tells of dense rows that the default steps
-    may read in float32, `of_features` of features that they then make at every pass. `count` is the
-    noise of a count of the second of two classes that the default steps are given. `is_table` says
-    that the columns are those of an encoded table, whose scores are calibrated. Rows are divided by
-    `data_norm`, to which longer ones are scaled down first if it `clips`.
+    `intercept` is the factor of the constant column, None without an intercept. `projection` is a
+    key of `PROJECTIONS`, ``"auto"`` or None. `tail_fraction` is the share of the last steps whose
+    iterates are averaged, None for that of the algorithm. `seed` is that of public random objects.
+    `attack` is in units of the public scale of a row. With `is_single` the default steps may read
+    the dense rows in float32, and with `of_features` they compute features again at every pass.
+    `count` is the noise with which the second of two classes was counted before, if it was.
+    `is_table` says that the columns are those of an encoded table, whose scores are calibrated.
+    Rows are divided by `data_norm`; with `clips`, longer ones are scaled down to it first.
     """
 
     n_samples: int
@@ -102,7 +103,7 @@ class Problem:
     is_table: bool = False
 
     def draw_map(self, wanted: int | None) -> LinearMap | None:
-        """Draw the projection; `wanted` is the number of components of the automatic one."""
+        """Draw the projection; an automatic one has `wanted` components, or is none at all."""
         kind = self.projection
         if kind == "auto" and (wanted or self.n_components):
             kind = "rademacher"
@@ -115,13 +116,13 @@ class Problem:
         return draw_projection(kind, self.n_features, size, rng)
 
     def n_columns(self, linear_map: LinearMap | None = None) -> int:
-        """Columns of the rows that a solver sees."""
+        """Return the number of columns of the rows that a solver reads."""
         return int(self.sizes(linear_map)["n_columns"])
 
     def sizes(
         self, linear_map: LinearMap | None = None, *, is_single: bool = False
     ) -> dict[str, Any]:
-        """Shape of the rows that a solver sees, and how many of them are summed at a time."""
+        """Return the shape of the rows that a solver reads, and how many it sums at a time."""
         kept = self.n_features if linear_map is None else linear_map.n_components
         is_sparse = self.is_sparse and linear_map is None
         block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
@@ -135,19 +136,21 @@ class Problem:
         }
 
     def constant(self, default: float) -> float | None:
-        """Value of the constant column, relative to rows divided by their public scale."""
+        """Return the value of the constant column, for rows divided by their public scale."""
         return None if self.intercept is None else default * self.intercept
 
 
 @dataclass(frozen=True, slots=True)
 class LinearPlan(FitPlan):
-    """One way to fit a linear model: an algorithm, and the rows that it reads.
+    """One way to fit a linear model: an algorithm, and how the rows that it reads are made.
 
-    `margin` is the one that it is built for, None when it needs none; `margin_offset` the score
-    that the loss asks of a record; `constant_column` the value of the constant column, relative to
-    rows divided by their public scale; `attack` in the units of the rows, which are then scaled
-    alike and not brought to norm one. It `is_single` if it reads rows of float32 in float32: see
-    `SingleRows`. Made by `linear_plan`.
+    `margin` is the margin that the algorithm is built for, None if it needs none. `margin_offset`
+    is the score that the loss asks of a record. `constant_column` is the value of the constant
+    column, for rows divided by their public scale. An `attack` is in the units of the rows, all of
+    which are then divided by the same number instead of brought to norm one. With `is_single` rows
+    are read in float32: see `SingleRows`. `counts` are released before the algorithm runs, `mu` is
+    the budget of both, and `n_recounted` is as in `balanced_weights`. `rarity` and `population` are
+    None until the counts were released. Plans are made by `linear_plan`.
     """
 
     problem: Problem
@@ -169,20 +172,22 @@ class LinearPlan(FitPlan):
     population: tuple[float, ...] | None = None
 
     def adapt_to_counts(self, data: TrainingData, permit: Permit) -> LinearPlan:
-        """Release the counts of the classes, and adapt to them what no noise depends on.
+        """Release the counts of the classes, and return a plan that is adapted to them.
 
-        The plan that is returned has no counts to release, and class weights of its own;
-        `population` has the weights of the population that its scores are for.
+        Nothing changes that a scale of noise depends on: ``docs/proofs/rare.md``, section 2. The
+        plan that is returned has no counts to release. `population` has the class weights that
+        were asked for; the steps may use other ones, and correct the intercept for them.
         """
         if self.counts is None:
             return self
         assert isinstance(self.algorithm, GradientPlan)
-        problem, noise = self.problem, noise_deviation(self.counts.noise)
-        released, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
+        problem, algorithm, noise = self.problem, self.algorithm, noise_deviation(self.counts.noise)
         weights = relative_weights(problem.class_weights)
-        # A model with features behind the columns overfits single records sooner.
-        preconditioner = self.algorithm.preconditioner
+        # A model with features in addition to the columns overfits single records sooner.
+        preconditioner = algorithm.preconditioner
         has_features = preconditioner is not None and preconditioner.behind > 0.0
+        # 1. Release the counts. All that follows depends on them and on public numbers alone.
+        released, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
         rarity = rarity_of(
             released,
             weights,
@@ -193,31 +198,25 @@ class LinearPlan(FitPlan):
             n_columns=self.algorithm.descent.n_columns,
             is_table=problem.is_table,
         )
+        # 2. Choose the settings of the steps for a rare class, if there is one.
         settings = None
         if rarity.degree > 0.0 and self.constant_column is not None:
             recounted = max(self.n_recounted - noise, 0.0) / total
-            settings = rarity_settings(rarity, weights, self.algorithm.descent.steps, recounted)
-        algorithm = self.algorithm
-        if problem.n_classes == 2 and has_features and preconditioner is not None:
-            first = first_step(released, total, rarity.degree)
-            n_directions = EFFECTIVE_DIMENSION
-            if preconditioner.lead is None:
-                n_directions = resolved_directions(first.share * total * self.mu)
-                preconditioner = replace(preconditioner, effective_dimension=n_directions)
-            n_curved = float(self.algorithm.descent.steps.n_curved)
+            settings = rarity_settings(rarity, weights, algorithm.descent.steps, recounted)
+        # 3. With features, measure the signal in a first step with classes of equal total weight.
+        if problem.n_classes == 2 and has_features:
             is_plain = not problem.balances_classes and weights[0] == weights[1]
-            first = replace(
-                first,
-                n_directions=max(n_directions, n_curved),
-                lag=column_lag(n_curved, n_directions) if is_plain else 0.0,
+            algorithm = with_first_step(
+                algorithm, first_step(released, total, rarity.degree), self.mu, is_plain=is_plain
             )
-            algorithm = replace(algorithm, first=first, preconditioner=preconditioner)
+        # 4. Balance the classes, if this is wanted: the scores are then for balanced classes.
         if problem.balances_classes:
             weights = balanced_weights(released, noise, total, self.n_recounted)
             if settings is not None:
                 settings = replace(settings, weights=weights, last_weights=weights)
                 settings = replace(settings, score_offset=0.0, intercept_offset=0.0)
             rarity = replace(rarity, share=0.5, degree=0.0)
+        # 5. Put the settings into the plan; its events and its noise stay as they are.
         population, offset, constant = weights, self.margin_offset, self.constant_column
         if settings is not None and constant is not None:
             weights, offset = settings.weights, settings.margin_offset
@@ -245,11 +244,11 @@ class LinearPlan(FitPlan):
 
     @property
     def balances_classes(self) -> bool:
-        """Whether counts of its own balance the classes."""
+        """Whether the plan itself counts the classes in order to balance them."""
         return self.counts is not None and self.problem.balances_classes
 
     def rows(self, X: Any, people: People | None) -> Any:
-        """Return the rows that it reads."""
+        """Return the rows that the algorithm reads."""
         norm, constant_column = self.problem.data_norm, self.constant_column
         if self.attack is not None:
             return scaled_rows(X, norm, constant_column)
@@ -267,7 +266,7 @@ class LinearPlan(FitPlan):
         return replace(fitted, rarity=plan.rarity)
 
     def to_fitted(self, released: FloatArray) -> Fitted:
-        """Map released coefficients back to rows as they were given: post-processing."""
+        """Map released coefficients back to rows as they were handed in: post-processing."""
         norm = self.problem.data_norm
         back = (self.constant_column, self.problem.intercept, norm, self.linear_map)
         return Fitted(
@@ -295,11 +294,11 @@ def linear_plan(
     mu: float = 0.0,
     n_recounted: float = 0.0,
 ) -> LinearPlan:
-    """Plan a fit of a linear model by an algorithm, and say what it releases and may be given.
+    """Plan a fit of a linear model: the events, the public facts and the inputs of an algorithm.
 
-    Noisy steps and a perturbed objective can weigh the slopes of records; noisy steps need nothing
-    of the rows but sums, so that rows may be in chunks. Under an attack, or behind a projection, it
-    is not proved that a person counts like a record.
+    Noisy steps and a perturbed objective can weigh the slopes of records. Noisy steps read nothing
+    but sums over rows, so that rows may come in chunks. It is not proved that a person counts like
+    a record under an attack or after a projection, so groups are not accepted there.
     """
     takes = {"sample_weight"} if solver == "objective_perturbation" else set()
     if isinstance(algorithm, GradientPlan):
@@ -334,21 +333,42 @@ def linear_plan(
 
 
 def first_step(released: FloatArray, total: float, rare: float) -> FirstStep:
-    """Plan a first step with two classes of the same weight, by released counts.
+    """Plan a first step in which two classes have the same total weight, by released counts.
 
-    What it shows shortens the other steps, the less the rarer a class is, by the degree `rare`:
-    a rare class has a `step_factor` of its own.
+    The signal in its gradient shortens all steps if there is little of it. The rarer a class is, by
+    the degree `rare` in [0, 1], the less this counts: `rarity_settings` shortens steps then.
     """
     counts = np.clip(released, 0.5, total)
     smaller = float(counts.min())
     return FirstStep(smaller / counts, total, smaller / float(counts.sum()), 1.0 - rare)
 
 
+def with_first_step(
+    algorithm: GradientPlan, first: FirstStep, mu: float, *, is_plain: bool
+) -> GradientPlan:
+    """Return a plan that begins with the step `first`, and a preconditioner for these counts.
+
+    Scores are shifted for columns that lag only if both classes have the same weight (`is_plain`).
+    ``docs/proofs/rare.md``, section 5.
+    """
+    preconditioner, n_directions = algorithm.preconditioner, EFFECTIVE_DIMENSION
+    if preconditioner is not None and preconditioner.lead is None:
+        n_directions = resolved_directions(first.share * first.n_samples * mu)
+        preconditioner = replace(preconditioner, effective_dimension=n_directions)
+    n_curved = float(algorithm.descent.steps.n_curved)
+    first = replace(
+        first,
+        n_directions=max(n_directions, n_curved),
+        lag=column_lag(n_curved, n_directions) if is_plain else 0.0,
+    )
+    return replace(algorithm, first=first, preconditioner=preconditioner)
+
+
 def asked_margin(training: LinearPlan, released: FloatArray) -> float:
     """Return the margin of normalised rows below which the loss of a record has a large slope.
 
-    That is the known margin, or the margin offset of the loss over the norm of the released
-    coefficients (the largest difference of two classes), at most one: post-processing.
+    This is the known margin, or else the margin offset of the loss divided by the norm of the
+    released coefficients (of the largest difference of two classes), at most one: post-processing.
     """
     if training.margin is not None:
         return training.margin
@@ -373,11 +393,11 @@ def gradient_training(
     defaults: EngineDefaults | None = None,
     counts_classes: bool = False,
 ) -> LinearPlan:
-    """Private preconditioner and accelerated steps: no margin is needed.
+    """Plan a private preconditioner and accelerated steps, which need no margin.
 
-    `defaults` are None for those of the sizes. With `counts_classes` a part of the budget counts
-    the classes, where they are to be balanced, or where this pays and there is an intercept to
-    adapt.
+    Without `defaults` they follow from the sizes. With `counts_classes` a part of the budget counts
+    the classes if they are to be balanced, or if this improves the model and there is an intercept
+    to adapt.
     """
     n_samples, n_classes = problem.n_samples, problem.n_classes
     counts, mu_of_steps = None, mu
@@ -408,7 +428,8 @@ def gradient_training(
     if problem.is_scale_stated and math.isfinite(mu):
         n_recounted = _RECOUNTED * math.sqrt(min(sizes["n_columns"], EFFECTIVE_DIMENSION)) / mu
     return linear_plan(
-        # The proof of published steps needs longer rows to be scaled down, that of these does not.
+        # Only the published steps need rows that are scaled down to `data_norm`; these steps
+        # normalise rows of any length.
         replace(problem, clips=False),
         "noisy_gd",
         plan,

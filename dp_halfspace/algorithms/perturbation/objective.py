@@ -1,9 +1,10 @@
 """Objective perturbation: the minimiser of a regularised risk plus a random linear term.
 
-The linear term hides what one record does to the gradient, the regulariser bounds what it does
-to the volume. The term is drawn by perturbing zero and never released itself. No program finds the
-minimiser exactly: a little noise on the output hides how far it stayed away (Iyengar, Near, Song,
-Thakkar, Thakurta and Wang, 2019). Proofs: ``docs/proofs/objective_perturbation.md``.
+The linear term hides the influence of one record on the gradient; the regulariser bounds its
+influence on the Jacobian. The term is drawn by adding noise to zero, and is never released itself.
+No program finds the minimiser exactly, so a little noise on the output hides the error of the
+solver (Iyengar, Near, Song, Thakkar, Thakurta and Wang, 2019). Proofs:
+``docs/proofs/objective_perturbation.md``.
 """
 
 from __future__ import annotations
@@ -34,28 +35,29 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.rows.mapped_rows import Design
 
-# Fine: rounding to the grid must be small compared with the tolerance of the solver. Finer still,
-# many draws would have to be decided by exact arithmetic.
+# Number of bits of the grid that the linear term is rounded to. The rounding must be small compared
+# with the tolerance of the solver; on a finer grid, many draws would need exact arithmetic.
 _GAUSSIAN_GRID_BITS = 32
 _LAPLACE_GRID_BITS = 30
-# The bounds on the norm fail with probability exp(-128) < 2^-184.
+# The bounds on the norm of the linear term fail with probability exp(-128) < 2^-184.
 _EXPONENT = 128.0
-# What hiding the error of the solver may cost: a share of mu (squares add, so 1/400 of mu^2).
+# Share of mu for the noise that hides the error of the solver. Squares add, so this is 1/400 of
+# mu^2.
 _OUTPUT_MU = 0.05
-# Share of a pure epsilon for the noise of the output.
+# Share of a pure epsilon for that noise.
 _OUTPUT_EPSILON = 0.01
-# Earlier releases and the Jacobians may take so much of delta.
+# Largest share of delta for earlier releases and the Jacobians.
 _MOST_OF_DELTA = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianLinearTerm:
-    """Spherical Gaussian coefficients.
+    """A linear term with spherical Gaussian coefficients.
 
-    `change` bounds the Euclidean change of the gradient when a record is replaced, on the scale
-    of the sum; `mu` is `change` over the standard deviation that is charged, and the one realised
-    is not larger. `log_ratio` bounds the logarithm of the ratio of the Jacobians; `vertices` are
-    the numbers of vertices of the set of gradient changes, and their lengths over `change`.
+    `change` bounds the Euclidean change of the gradient when a record is replaced, on the scale of
+    the sum. `mu` is the ratio of `change` to the standard deviation that is charged; the actual
+    ratio is not larger. `log_ratio` bounds the logarithm of the ratio of the Jacobians. `vertices`
+    are the numbers of vertices of the set of gradient changes, and their lengths over `change`.
     """
 
     change: float
@@ -71,22 +73,22 @@ class GaussianLinearTerm:
 
     @property
     def event(self) -> ObjectivePerturbation:
-        """Events of the release of the exact minimiser."""
+        """The event of releasing the exact minimiser."""
         vertices = tuple((count, length * self.mu) for count, length in self.vertices)
         return ObjectivePerturbation(self.log_ratio, vertices, pairwise=self.pairwise)
 
     def variance(self, n_columns: int) -> float:
-        """Variance of a coefficient in a block of this many."""
+        """Return the variance of a coefficient, in a block of any size."""
         del n_columns
         return self.sigma * self.sigma
 
     def norm_bound(self, n_blocks: int, n_columns: int) -> float:
-        """Bound the norm of the term, but for a probability below 2^-184."""
+        """Bound the norm of the term, except with a probability below 2^-184."""
         spread = math.sqrt(n_blocks * n_columns) + math.sqrt(2.0 * _EXPONENT)
         return self.sigma * spread + self.rounding(n_blocks, n_columns)
 
     def rounding(self, n_blocks: int, n_columns: int) -> float:
-        """Bound the distance of the term that is used to the ideal real one."""
+        """Bound the distance between the rounded term and the real-valued one."""
         return _half_cell(self.sigma, _GAUSSIAN_GRID_BITS) * math.sqrt(n_blocks * n_columns)
 
     def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
@@ -96,11 +98,11 @@ class GaussianLinearTerm:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceLinearTerm(PureMechanism):
-    """Independent blocks of density proportional to ``exp(-||z|| / scale)``.
+    """A linear term of independent blocks with density proportional to ``exp(-||z|| / scale)``.
 
-    `change` bounds the sum of the Euclidean changes of the blocks of the gradient when a record
-    is replaced, on the scale of the sum; `epsilon` is the pure loss that is charged, the
-    Jacobian included, whose logarithm `log_ratio` bounds.
+    `change` bounds the sum of the Euclidean changes of the blocks of the gradient when a record is
+    replaced, on the scale of the sum. `log_ratio` bounds the logarithm of the ratio of the
+    Jacobians. `epsilon` is the pure privacy loss that is charged, including `log_ratio`.
     """
 
     change: float
@@ -113,29 +115,29 @@ class LaplaceLinearTerm(PureMechanism):
         return self.change / (self.epsilon - self.log_ratio) * FAR_UP
 
     def variance(self, n_columns: int) -> float:
-        """Variance of a coefficient in a block of this many."""
+        """Return the variance of a coefficient in a block of `n_columns`."""
         return (n_columns + 1) * self.scale * self.scale
 
     def norm_bound(self, n_blocks: int, n_columns: int) -> float:
-        """Bound the norm of the term, but for a probability below 2^-184."""
+        """Bound the norm of the term, except with a probability below 2^-184."""
         exponent = _EXPONENT + math.log(n_blocks)
         block = n_columns + math.sqrt(2.0 * n_columns * exponent) + exponent
         return self.scale * math.sqrt(n_blocks) * block + self.rounding(n_blocks, n_columns)
 
     def rounding(self, n_blocks: int, n_columns: int) -> float:
-        """Bound the distance of the term that is used to the ideal real one."""
+        """Bound the distance between the rounded term and the real-valued one."""
         cell = _half_cell(self.scale * math.sqrt(n_columns), _LAPLACE_GRID_BITS)
         return cell * math.sqrt(n_blocks * n_columns)
 
     def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
-        """Add the term to `value`, a block for each row, rounded exactly to a public grid."""
+        """Add one block of the term to each row of `value`, rounded exactly to a public grid."""
         bits = _LAPLACE_GRID_BITS
         draw = [l2_laplace(block, self.scale, source=source, grid_bits=bits) for block in value]
         return np.stack(draw)
 
 
 def _half_cell(size: float, bits: int) -> float:
-    """Half the grid that noise of this size is rounded to."""
+    """Return half a cell of the grid that noise of this scale is rounded to."""
     return math.ldexp(0.5, math.frexp(size)[1] - 1 - bits)
 
 
@@ -146,9 +148,9 @@ LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
 class ObjectivePlan:
     """The public numbers of one perturbed minimisation.
 
-    `radius` bounds the norm of each separate minimiser, `tolerance` is what the solver has to
-    certify for it. The random term `linear` is drawn once for each; the noise `output` hides the
-    error of the solver.
+    `radius` bounds the norm of each separate minimiser, and `tolerance` is what the solver has to
+    certify for it. The random term `linear` is drawn once for each minimiser; the noise `output`
+    hides the error of the solver.
     """
 
     risk: Risk
@@ -189,16 +191,17 @@ class ObjectivePlan:
         **Guarantee.**
 
         - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: the minimiser of the randomly tilted risk, with a little noise.
-        - Sensitivity: by the contract of the risk: change of the gradient, Jacobian, and the
-          certified distance to the exact minimiser.
+        - Released: the minimiser of the risk plus a random linear term, with a little noise.
+        - Sensitivity: the risk bounds the change of the gradient and the ratio of the Jacobians;
+          twice the certified distance to the exact minimiser is that of the output.
         - Proof: ``docs/proofs/objective_perturbation.md``, sections 3 to 6.
         """
         # 1. Draw a random linear term for each separate problem.
         # 2. Minimise the risk plus that term, to a public tolerance.
-        # 3. Release the minimiser with a little noise, which hides how far it stayed away.
+        # 3. Release the minimiser with a little noise, which hides the error of the solver.
         risk = self.risk
-        # Private: with the released minimiser they would reveal the gradient of the data.
+        # The linear terms stay private: with the released minimiser they would reveal the gradient
+        # of the data.
         zero = np.zeros((risk.n_blocks, risk.n_columns))
         linear = [permit.release(zero, self.linear) for _ in range(risk.n_stacked)]
         exact = minimisers(
@@ -227,13 +230,14 @@ def plan_objective(
 ) -> ObjectivePlan:
     """Fix every public number of a perturbed minimisation.
 
-    The loss never increases and has a bounded slope, without tilt or adversary. `ridge` is raised
-    until the Jacobians take at most half of the budget (:meth:`Risk.ridge_floor`). `earlier`
-    is what else is released out of the same budget, with ``delta > 0``; it is a `BudgetError` if
-    it leaves nothing at this regulariser (:func:`feasible_ridge`), and a `CertificateError` if
-    floating-point error could be as large as the influence of a record: both from public numbers.
+    The loss must be monotone and have a bounded slope, without tilt or adversary. `ridge` is raised
+    until the Jacobians take at most half of the budget (:meth:`Risk.ridge_floor`). `earlier` are
+    the other releases within the same budget, with ``delta > 0``. Raise a `BudgetError` if they
+    leave nothing at this regulariser (:func:`feasible_ridge`), and a `CertificateError` if rounding
+    errors could be as large as the influence of a record; both depend on public numbers alone.
 
-    References: ``docs/proofs/objective_perturbation.md``, for pairs ``docs/proofs/pairwise.md``.
+    References: ``docs/proofs/objective_perturbation.md``, sections 2 to 6; for pairs
+    ``docs/proofs/pairwise.md``, sections 6 and 7.
     """
     _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
@@ -250,10 +254,10 @@ def plan_objective(
 
 
 def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> ObjectivePlan:
-    """Return a plan whose Gaussian noise is off by a few per cent, fifty times as fast.
+    """Return an approximate plan, computed fifty times as fast; its noise is off by some per cent.
 
-    For comparing regularisers, at least the floor, with a finite `epsilon`. Its events need not
-    stay within the budget, and a record that says they do refuses them.
+    It serves to compare regularisers, each at least `Risk.ridge_floor`, with a finite `epsilon`.
+    Its events need not stay within the budget; no `PrivacyRecord` for this budget accepts them.
     """
     if delta == 0:
         return _with_output(risk, ridge, *_laplace_term(risk, ridge, epsilon))
@@ -267,7 +271,7 @@ def feasible_ridge(
 ) -> float | None:
     """Raise a regulariser until earlier releases and the Jacobian leave half of `delta`.
 
-    `delta` is positive unless `earlier` is empty. None when no regulariser is enough.
+    `delta` is positive unless `earlier` is empty. Return None if no regulariser is large enough.
     """
     _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
@@ -295,12 +299,12 @@ def _check_perturbable(risk: Risk) -> None:
 
 
 def _gaussian_term(risk: Risk, log_ratio: float, mu: float = 0.0) -> GaussianLinearTerm:
-    """Return the linear term of a signal to noise ratio."""
+    """Return the Gaussian linear term with the signal to noise ratio `mu`."""
     return GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
 
 
 def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, float]:
-    """Return the linear term and the epsilon that is left for the output."""
+    """Return the Laplace linear term, and the epsilon for the noise of the output."""
     part, rest = Budget.of(epsilon, 0.0).split(_OUTPUT_EPSILON)
     share = rest.equal_parts(risk.n_stacked).epsilon
     return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), part.epsilon
@@ -310,9 +314,9 @@ def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLine
 def _calibrate_term(
     term: GaussianLinearTerm, copies: int, earlier: tuple[Event, ...], epsilon: float, delta: float
 ) -> tuple[float, float]:
-    """Divide what is left between the linear term and the output; return the mu of both.
+    """Divide the remaining budget between the linear term and the output; return the mu of both.
 
-    Folds and grids ask again: hence the cache.
+    The result is cached, because fits of a cross validation or a grid have the same arguments.
     """
     ceiling = gdp_mu(epsilon, delta)
 
@@ -327,14 +331,14 @@ def _calibrate_term(
             "larger regulariser"
         )
     output = _OUTPUT_MU * ceiling
-    # The vertices share one delta: with many of them and a tiny epsilon less is left.
+    # With many vertices and a tiny epsilon, the noise of the output has to be larger.
     while accounting.delta(events(0.0, output), epsilon) > _MOST_OF_DELTA * delta:
         output /= 2.0
 
     def excess(value: float) -> float:
         return math.log(max(accounting.delta(events(value, output), epsilon), 1e-320) / delta)
 
-    # The root is only a guess that saves most of the bisection, which has the last word.
+    # The root is only an upper limit that shortens the bisection; `calibrate` verifies its result.
     upper = ceiling
     if excess(ceiling) > 0.0:
         guess = brentq(excess, 0.0, ceiling, xtol=1e-9 * ceiling, rtol=1e-9) * (1.0 - 4e-9)
@@ -348,11 +352,14 @@ def _calibrate_term(
 def _with_output(
     risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
 ) -> ObjectivePlan:
-    """Fix the tolerance for a linear term; what is left of the budget hides the error."""
+    """Plan a minimisation with a linear term; the budget `left` is for the noise of the output.
+
+    Sensitivity of the output: ``docs/proofs/objective_perturbation.md``, section 6.
+    """
     size = rounding = 0.0
     if not isinstance(linear, NoNoise):
-        # The norm that is drawn depends on the data once the minimiser is known; a bound on
-        # it does not.
+        # A bound on the norm of the linear term is used, and not its norm: given the released
+        # minimiser, the norm depends on the data.
         size = linear.norm_bound(risk.n_blocks, risk.n_columns)
         rounding = linear.rounding(risk.n_blocks, risk.n_columns)
     total = risk.total(ridge)

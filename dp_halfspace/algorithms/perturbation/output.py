@@ -1,9 +1,9 @@
 """Output perturbation: the minimiser of a regularised risk, with noise.
 
-The risk says how far one record can move its minimiser. The solver certifies how near it came
-to it, and twice that distance is added. The sum is the sensitivity that the noise hides. Where no
-regulariser is stated, a rule takes the one with the least sum of what it costs a good model and
-what its noise costs every model, from public numbers; no privacy rests on these rules.
+The risk bounds how far one record can move the exact minimiser. The solver certifies a bound on its
+distance from the exact minimiser, and twice that distance is added. The sum is the sensitivity that
+the noise is calibrated to. If no regulariser is stated, a rule minimises the sum of its bias for a
+good model and of the cost of the noise, from public numbers; no privacy rests on these rules.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ from dp_halfspace.rows.mapped_rows import Design
 class OutputPlan:
     """The public numbers of one noisy minimiser.
 
-    `radius` bounds the norm of each separate exact minimiser, `tolerance` is what the solver must
-    certify for it. `sensitivity` bounds the distance of the *computed* minimisers of neighbouring
-    data sets, all problems together: exact sensitivity, twice the certified distance, rounding.
-    If it `projects`, the release is brought back to the ball of all minimisers.
+    `radius` bounds the norm of each separate exact minimiser, and `tolerance` is what the solver
+    must certify for it. `sensitivity` bounds the distance between the *computed* minimisers of
+    neighbouring data sets, all problems together: the sensitivity of the exact minimisers plus
+    twice the certified distance, rounded up. With `projects` the release is projected to the ball
+    that contains all minimisers.
     """
 
     risk: Risk
@@ -95,13 +96,13 @@ class OutputPlan:
 
         - Adjacency: replace-one, of a record or of a person with all rows.
         - Released: the certified minimiser with noise.
-        - Sensitivity: `sensitivity`: that of the exact minimiser, twice the certified distance, and
-          rounding.
+        - Sensitivity: the attribute `sensitivity`, that of the exact minimiser plus twice the
+          certified distance, rounded up.
         - Proof: ``docs/proofs/stability.md``, Theorems 3 to 5 and section 5.
         """
         # 1. Minimise the regularised risk to a certified distance, on every data set.
         # 2. Release the point with noise for its sensitivity and twice that distance.
-        # 3. If asked for, bring it back to where minimisers can be: post-processing.
+        # 3. If wanted, project it to the ball that contains all minimisers: post-processing.
         exact = minimisers(
             self.risk,
             rows,
@@ -114,7 +115,6 @@ class OutputPlan:
             surrogate=surrogate,
         )
         released = permit.release(exact, self.noise)
-        # All minimisers lie in this ball, so going back to it costs no budget.
         largest = self.radius * math.sqrt(self.risk.n_stacked)
         norm = float(np.linalg.norm(released))
         return released * (largest / norm) if self.projects and norm > largest else released
@@ -131,8 +131,8 @@ def plan_output(
     """Fix every public number of a noisy minimiser.
 
     `ridge` is raised to :attr:`Risk.least_ridge`; `noise` turns a sensitivity into the mechanism
-    that the budget covers. It is a `CertificateError` if floating-point error alone would
-    double the noise: decided from public numbers, before any data are read.
+    that the budget covers. Raise a `CertificateError` if rounding errors alone would double the
+    noise; this depends on public numbers, and no data have been read.
 
     References: ``docs/proofs/stability.md``, section 5, and ``docs/proofs/certificate.md``; for
     pairs ``docs/proofs/pairwise.md``.
@@ -145,27 +145,30 @@ def plan_output(
     return OutputPlan(risk, ridge, radius, goal, sensitivity, mechanism, optimizer, projects)
 
 
-# What a good model is guessed to save of the loss of zeros; see docs/defaults.md.
+# Assumed share of the loss of zero coefficients that a good model saves; see
+# ``docs/defaults/perturbation.md``.
 _SAVED = 1.0 / 3.0
+# Number of regularisers on the first grid of a search.
 _GRID = 100
-# Distance to the minimiser without noise, as a share of the largest norm it can have.
+# Largest certified distance to the minimiser if there is no noise, as a share of its largest norm.
 _CLOSE = 1e-3
-# Worse than any risk, and finite for the arithmetic of the search.
+# Cost of a regulariser for which no plan exists: larger than any risk, and finite so that the
+# search can interpolate.
 _OUT_OF_REACH = 1e100
-# Behind a preconditioner: factors of the rules for few and for many records.
+# After a preconditioner: factors of the rules for few and for many records.
 _FEW_RECORDS = 20.0
 _MANY_RECORDS = 10.0
-# Norm that a good ranking is guessed to need, in units of 1 / row_norm.
+# Assumed norm of the coefficients of a good ranking, in units of 1 / row_norm.
 _RANKING_NORM = 5.0
 
 
 def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float) -> float:
     """Estimate the bias of a regulariser, per mean loss.
 
-    It is ``ridge norm_guess^2 / 2`` with a guess of the norm of a good vector of coefficients.
-    With a tilt or an adversary the noise can leave nothing of a model; then this counts for
-    every released vector, and tends to a third of the loss of zeros, because no regulariser
-    costs more than the whole model saves.
+    It is ``ridge norm_guess^2 / 2`` with a guess of the norm of a good vector of coefficients. With
+    a tilt or an adversary, the noise can exceed the whole model. There the estimate is multiplied
+    by the number of released vectors, and limited to a third of the loss of zero coefficients,
+    because a regulariser cannot cost more than a good model saves.
     """
     plain = ridge * norm_guess**2 / 2
     if not risk.robust:
@@ -179,8 +182,8 @@ def output_ridge(
 ) -> float:
     """Choose the regulariser of output perturbation, per mean loss.
 
-    Minimises :func:`bias_cost` plus :meth:`Risk.noise_cost`, the noise being that of the
-    regulariser. Without noise it is the floor below which nothing can be certified.
+    It minimises :func:`bias_cost` plus :meth:`Risk.noise_cost` for the noise that the regulariser
+    entails. Without noise it is the floor below which nothing can be certified.
 
     Lowy and Razaviyayn (2021), Corollary 2.1, has the same balance in closed form; here the
     noise multipliers are exact, the sensitivity is that at each candidate, and the cost of the
@@ -203,7 +206,8 @@ def output_ridge(
     unit = math.log(risk.row_norm**2)
     bounds = (unit + math.log(RIDGE_FLOOR), unit + math.log(1e4))
     if risk.robust:
-        # One record takes over within a small range of ridges: there may be two minima.
+        # With a tilt, the influence of one record rises steeply within a small range of ridges, so
+        # that there may be two minima.
         grid = np.linspace(*bounds, _GRID).tolist()
         best = min(range(_GRID), key=lambda i: cost(grid[i]))
         bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
@@ -211,11 +215,12 @@ def output_ridge(
 
 
 def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
-    """Choose the regulariser of output perturbation of normalised rows behind a preconditioner.
+    """Choose the regulariser of output perturbation of normalised rows after a preconditioner.
 
-    In proportion to the noise of one coefficient, which is then a fifth at most; and where there
-    are few records for a coefficient, so that the norm of the noise stays in proportion to that of
-    the minimisers. `mu` is the signal to noise ratio of the release. ``docs/defaults.md``.
+    With many records it is proportional to ``1 / (n mu)``, so that the noise of one coefficient is
+    at most a fifth. With few records for each coefficient it is larger, so that the norm of the
+    noise stays in proportion to that of the minimisers. `mu` is the signal to noise ratio of the
+    release. Evidence: ``docs/defaults/perturbation.md``.
     """
     if math.isinf(mu):
         return risk.least_ridge
@@ -225,10 +230,10 @@ def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
 
 
 def _least_ridge(risk: MarginRisk | SoftmaxRisk) -> float:
-    """Return the floor, in robust problems the smallest tenfold of it that gives a minimiser.
+    """Return the floor; for robust risks, the floor times the first power of ten that is useful.
 
-    What is certified is a share of the influence of a record. A tilt can make that as large as
-    the ball of all minimisers, and then any point would do.
+    The solver certifies a distance in proportion to the influence of a record. With a tilt this
+    influence can be as large as the ball of all minimisers, and any point would be accepted.
     """
     ridge = RIDGE_FLOOR * risk.row_norm**2
     while risk.robust and ridge < risk.row_norm**2:
@@ -245,11 +250,11 @@ def objective_ridge(
 ) -> float:
     """Choose the regulariser of objective perturbation, at least :meth:`Risk.ridge_floor`.
 
-    Minimises ``ridge ||w||^2 / 2 + E ||b||^2 / (2 (ridge + curvature))`` plus what the
-    output noise costs, with ``||w||`` guessed and ``b`` the linear term per record. Without
-    curvature the second term bounds what the linear term adds to the objective; the curvature
-    is that of rows of full length spread evenly over all coefficients, which no data set
-    exceeds on average. `norm_guess` is between two classes.
+    It minimises ``ridge ||w||^2 / 2 + E ||b||^2 / (2 (ridge + curvature))`` plus the cost of the
+    output noise, where ``||w||`` is guessed and ``b`` is the linear term per record. Without the
+    curvature, the second term bounds what the linear term adds to the objective. The curvature is
+    that of rows of full length spread evenly over all coefficients, which no data set exceeds on
+    average. `norm_guess` is the norm of the difference between two classes.
 
     Wang, Yang, Lei, Ying and Zhang (2021), Theorem 7, balances the first two terms without
     curvature, in closed form. ``docs/proofs/objective_perturbation.md``, section 7.
@@ -258,7 +263,7 @@ def objective_ridge(
     if math.isinf(epsilon):
         return floor
     curvature = risk.curvature * risk.rank * risk.n_stacked / risk.n_released
-    # Two classes of a softmax hold half the vector of the binary model each.
+    # In a softmax, each of two classes has half of the coefficients of the binary model.
     copies = risk.n_classes / 4.0 if isinstance(risk, SoftmaxRisk) else risk.n_stacked
     squared_norm = copies * norm_guess * norm_guess
 
@@ -299,9 +304,9 @@ def normalised_row_ridge(
 ) -> float:
     """Choose the regulariser of objective perturbation of normalised rows from the noise.
 
-    `stretch` is the standard deviation of the linear term over the regulariser, on the scale of
-    the sum; `jacobian_share` of `epsilon` is the most that the ratio of the Jacobians may take;
-    `mu_share` of ``mu^2`` is what an earlier release leaves, for ``delta > 0``.
+    `stretch` is the standard deviation of the linear term over the regulariser, on the scale of the
+    sum. `jacobian_share` is the largest share of `epsilon` for the ratio of the Jacobians.
+    `mu_share` is the share of ``mu^2`` that an earlier release leaves, for ``delta > 0``.
 
     Wang, Yang, Lei, Ying and Zhang (2021), Theorem 7: the same proportion to the noise, with
     ``sqrt(d) / ||w||`` in place of ``1 / stretch``. ``docs/proofs/objective_perturbation.md``,
@@ -321,8 +326,8 @@ def normalised_row_ridge(
 def pair_ridge(risk: PairRisk, epsilon: float, delta: float, *, perturbs_objective: bool) -> float:
     """Choose the regulariser of a sum over pairs whose objective or minimiser is perturbed.
 
-    Balances the regulariser at a guessed norm with the loss that the noise adds. Its product
-    with the normaliser, on which alone the fit depends, is a function of n, d and the budget.
+    It balances the regulariser at a guessed norm with the loss that the noise adds. The fit depends
+    only on its product with the normaliser, which is a function of n, d and the budget.
     Wang, Yang, Lei, Ying and Zhang (2021), Remarks 1 and 2, with corrected constants:
     ``docs/evidence/auc.md``.
     """
@@ -333,7 +338,8 @@ def pair_ridge(risk: PairRisk, epsilon: float, delta: float, *, perturbs_objecti
     guess = _RANKING_NORM / risk.row_norm
     if perturbs_objective:
         return risk.gradient_change * spread / guess
-    # A pair meets only the noise along itself, hence the share of one direction.
+    # The noise changes the margin of a pair only along the difference of its rows, which is one of
+    # d directions.
     curvature = risk.loss.smoothness * risk.diameter**2 / d
     slope = risk.loss.slope_bound(risk.diameter * guess)
     change = risk.partners * slope * risk.diameter * spread

@@ -1,8 +1,8 @@
-"""Output and objective perturbation of normalised rows behind a private preconditioner.
+"""Output and objective perturbation of normalised rows after a private preconditioner.
 
-Rows are mapped to where their released second moment is flat and brought back to norm one, each by
-itself; then one regularised minimiser of all mapped rows is released, with noise or with a random
-linear term. The regulariser acts on the coefficients there. Derivations:
+Each row is mapped by the released preconditioner and brought back to norm one, independently of
+other rows. Then one regularised minimiser for all mapped rows is released, with noise or with a
+random linear term. The regulariser acts on the coefficients of the mapped rows. Derivations:
 ``docs/proofs/stability.md``, section 8, ``objective_perturbation.md``, section 8, and
 ``preconditioner.md``.
 """
@@ -51,12 +51,12 @@ from dp_halfspace.rows.rows import Rows, precondition_rows
 def release_mapped_rows(
     rows: Rows, plan: PreconditionerPlan, permit: Permit
 ) -> tuple[FormedRows, MappedRows]:
-    """Release the second moment; return the mapped rows, formed at every pass or never.
+    """Release the second moment; return the mapped rows, formed at every pass, or never formed.
 
-    Without the images, roundings would be stretched by the map: the solver may do without them,
-    the certificate may not.
+    The certificate needs mapped rows that are formed, because the map would amplify the rounding
+    errors of products with unmapped rows. The solver may use the faster rows that are never formed.
     """
-    # A rotation of the images changes no distribution, and makes half of the map zero.
+    # A rotation of the mapped rows changes no distribution, and makes the map triangular.
     released = release_preconditioner(rows, plan, permit)
     transform = np.asarray(np.linalg.qr(released @ np.eye(plan.n_columns), mode="r"))
     unmapped = precondition_rows(rows, transform, row_bound=plan.compression)
@@ -64,9 +64,9 @@ def release_mapped_rows(
 
 
 class Mapped(NamedTuple):
-    """Released coefficients, for rows as given, and the released map behind them.
+    """Released coefficients for unmapped rows, and the released map.
 
-    The image of a row under `transform`, brought to norm one, is what the minimiser was for.
+    The minimiser was computed for the images of rows under `transform`, brought to norm one.
     """
 
     coefficients: FloatArray
@@ -75,7 +75,7 @@ class Mapped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreconditionedOutputPlan:
-    """The public numbers of a preconditioner and of one noisy minimiser behind it."""
+    """The public numbers of a preconditioner and of one noisy minimiser for the mapped rows."""
 
     preconditioner: PreconditionerPlan
     output: OutputPlan
@@ -94,7 +94,7 @@ class PreconditionedOutputPlan:
         self, rows: Rows, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> Mapped:
         """Release the map and the minimiser; `rows` have norm one, otherwise as in `Plan`."""
-        # 1. Release the second moment, and with it the map to where it is flat.
+        # 1. Release the second moment, from which the preconditioner follows.
         # 2. Release the certified minimiser for the mapped rows, of norm one again, with noise.
         # 3. Map its coefficients back: post-processing.
         with single_blas_thread():
@@ -104,11 +104,11 @@ class PreconditionedOutputPlan:
 
 
 def mean_squares(transform: FloatArray, power: float) -> tuple[float, float]:
-    """Estimate two means over the normalised rows from a released map and the power it was used to.
+    """Estimate two means over normalised rows from a released map and its power: post-processing.
 
-    Of the squared length of the image of a row, and of the square of its last entry. The map is
-    ``(H / n)^(-power / 2)`` with a moment ``H`` of trace n but for its floor, which is taken off
-    again: ``docs/proofs/preconditioner.md``, section 2. Post-processing.
+    The first is the mean squared length of the image of a row, the second the mean square of the
+    last entry of a row. The map is ``(H / n)^(-power / 2)``, where ``H`` is a moment of trace n
+    plus a floor, which is subtracted again: ``docs/proofs/preconditioner.md``, section 2.
     """
     squares, directions = eigh(transform.T @ transform)
     moment = squares ** (-1.0 / power)
@@ -129,9 +129,9 @@ def plan_preconditioned_output(
     """Divide a budget between the preconditioner and one noisy minimiser, for ``delta > 0``.
 
     The rows of the risk have norm at most one. `ridge` is per mean loss and raised to a public
-    floor; None chooses it from public sizes. `power` of the map is used. None where the
-    preconditioner is not worth its cost: beyond 512 columns, or if the noise would exceed it.
-    Raises as :func:`plan_output`.
+    floor; None chooses it from public sizes. `power` is that of the preconditioner. Return None if
+    the preconditioner is not worth its cost: with more than 512 columns, or if the noise would
+    exceed the moment. Raise errors as :func:`plan_output` does.
     """
     part, rest = budget.split(PRECONDITIONER_SHARE)
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
@@ -150,13 +150,14 @@ def plan_preconditioned_output(
     return PreconditionedOutputPlan(replace(preconditioner, power=power), plan)
 
 
-# Pure noise is worth its price up to an edge of this many times the trace of the moment.
+# Largest edge of the spectrum of pure noise, relative to the trace of the moment, for which a
+# preconditioner is worth its cost.
 _PURE_EDGE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class PreconditionedObjectivePlan:
-    """The public numbers of a fit; no preconditioner if unwanted, or if it costs too much."""
+    """The public numbers of a perturbed minimisation, with a preconditioner if it is worth it."""
 
     preconditioner: PreconditionerPlan | None
     objective: ObjectivePlan
@@ -177,7 +178,7 @@ class PreconditionedObjectivePlan:
         self, rows: Rows, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> FloatArray:
         """Release the minimiser in the coordinates of the rows as given; see `Plan`."""
-        # 1. Release the second moment, and with it the map to where it is flat.
+        # 1. Release the second moment, from which the preconditioner follows.
         # 2. Release the minimiser of the perturbed risk of the mapped rows, of norm one again.
         # 3. Map its coefficients back: post-processing.
         with single_blas_thread():
@@ -198,9 +199,9 @@ def plan_preconditioned_objective(
 ) -> PreconditionedObjectivePlan:
     """Divide a budget between the preconditioner and a perturbed minimisation.
 
-    The rows of the risk have norm at most one where there may be a `preconditioner`, which is
-    released where it is worth its price. `ridge` is per mean loss and raised to a public floor;
-    None chooses it for normalised rows. Raises as :func:`plan_objective`.
+    With `preconditioner`, the rows of the risk have norm at most one, and a preconditioner is
+    released if it is worth its cost. `ridge` is per mean loss and raised to a public floor; None
+    chooses it for normalised rows. Raise errors as :func:`plan_objective` does.
     """
     epsilon, delta = budget.epsilon, budget.delta
     part, rest = budget.split(PRECONDITIONER_SHARE)
@@ -227,7 +228,7 @@ def plan_preconditioned_objective(
 
 
 def _automatic(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, share: float) -> float:
-    """Choose the regulariser for normalised rows; `share` of mu^2 is left to the minimisation."""
+    """Choose the regulariser for normalised rows; the minimisation has `share` of mu^2."""
     sizes = (risk.n_samples, risk.n_columns, risk.n_classes)
     defaults = objective_defaults(*sizes, epsilon, delta)
     limits = {"stretch": defaults.stretch, "jacobian_share": defaults.jacobian_share}
@@ -237,13 +238,13 @@ def _automatic(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, sha
 def _plan_preconditioner(
     risk: MarginRisk | SoftmaxRisk, budget: Budget
 ) -> PreconditionerPlan | None:
-    """Plan the preconditioner, or None where it is not worth its price."""
+    """Plan the preconditioner; return None if it is not worth its cost."""
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
     if not budget.is_pure:
         return plan_preconditioner(*sizes, mu=budget.mu)
-    # If a release has almost no noise, only its sensitivity is used.
+    # Only the sensitivity and the bounds of this plan are used, so its mu does not matter.
     reference = plan_preconditioner(*sizes, mu=1e12)
-    # A packed coefficient has the standard deviation n_columns * scale, nearly.
+    # A packed coefficient has a standard deviation of about n_columns * scale.
     edge = math.sqrt(2.0) * risk.n_columns**1.5 / budget.epsilon
     if reference is None or not isinstance(reference.mechanism, GaussianNoise):
         return None
@@ -254,7 +255,7 @@ def _plan_preconditioner(
 
 
 def plan_objective_training(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
-    """Plan a perturbed objective; without a margin, preconditioner and ridge are automatic."""
+    """Plan a perturbed objective; without a margin there may be a preconditioner."""
     n_samples, n_classes = problem.n_samples, problem.n_classes
     epsilon, delta = budget.epsilon, budget.delta
     defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
@@ -263,7 +264,7 @@ def plan_objective_training(problem: Problem, margin: float | None, budget: Budg
     if margin is not None:
         n_columns = problem.n_columns(linear_map)
         mu = budget.mu if delta > 0 else epsilon / math.sqrt(n_columns + 1)
-        # Balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R.
+        # This balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R.
         ridge = 2.0 * math.sqrt(n_columns) / mu * margin / (defaults.margin_offset * n_samples)
     loss = shifted_logistic(defaults.margin_offset)
     sizes = problem.sizes(linear_map)

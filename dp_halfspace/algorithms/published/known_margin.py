@@ -1,17 +1,17 @@
-"""Training for a margin that is known, as in the papers, corrected: descent, prox, single records.
+"""The published algorithms for a known margin, corrected: descent, proximal pass, single records.
 
 Descent: with normalised rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of
-step size and path length for the loss ``h(margin)``: nothing else depends on it. Derivations:
-``docs/proofs/noisy_gradient.md``.
+step size and path length for the loss ``h(margin)``; nothing else depends on it. Derivation:
+``docs/proofs/noisy_gradient.md``, "Known margin".
 
-Prox: one pass of exact proximal steps on the hinge loss, in phases of halving length. Proximal maps
-do not expand distances, so a replaced record moves every later iterate by no more than its own
-step: one pass over the data is private with one noise for each phase, and phases work on disjoint
-records. Derivation: ``docs/proofs/phased_prox.md``.
+Proximal pass: one pass of exact proximal steps on the hinge loss, in phases of halving length.
+Proximal maps do not expand distances, so a replaced record moves every later iterate by no more
+than its own step. So one release of each phase is enough, and phases use disjoint records.
+Derivation: ``docs/proofs/phased_prox.md``.
 
-Single records: each of ``n^2 - 1`` steps follows the hinge of one record, drawn in secret with
-replacement, behind Gaussian noise: what hides a record is the noise and the draw. Derivation:
-``docs/proofs/noisy_gradient.md``, "Steps on single records"; what the steps cost together:
+Single records: each of ``n^2 - 1`` steps follows the hinge of one record, which is drawn in secret
+with replacement, with Gaussian noise; the draw and the noise both hide the record. Derivation:
+``docs/proofs/noisy_gradient.md``, "Steps on single records"; the cost of all steps:
 ``docs/proofs/accounting.md``, section 11.
 """
 
@@ -46,15 +46,15 @@ from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_dis
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import Rows
 
-# Of the margin, below which a record pulls at the model.
+# Share of the margin below which a record has a nonzero gradient, as published.
 _ASKED = 0.96
-# Records at most: the number of steps is their square.
+# Most records: the number of steps is their square.
 MOST_RECORDS = 3000
-# Signal to noise ratio of a step, at most: more of it changes nothing.
+# Largest signal to noise ratio of a step: a larger one would not change the result.
 _LARGEST_MU = 4.0
-# Relative width at which the search for it stops.
+# Relative accuracy of the search for this ratio.
 _TOLERANCE = 2e-3
-# Computed rows are this much longer than one at most.
+# Upper bound on the norm of a computed row.
 _LENGTH = 1.0 + 2.0**-30
 
 
@@ -62,8 +62,9 @@ _LENGTH = 1.0 + 2.0**-30
 class SingleRecordPlan:
     """The public numbers of a run on normalised rows of two classes.
 
-    A record pulls where its signed score is below `threshold`; the iterates of the last share
-    `tail_fraction` of the steps are averaged, 0 for the last one. `mechanism` is that of one step.
+    A record has a nonzero gradient if its signed score is below `threshold`. The iterates of the
+    last `tail_fraction` of the steps are averaged; 0 returns the last iterate. `mechanism` is that
+    of one step.
     """
 
     threshold: float
@@ -94,11 +95,12 @@ class SingleRecordPlan:
 
         - Adjacency: replace-one.
         - Released: at every step, the noisy row of one secret record.
-        - Sensitivity: 2, the distance of the rows of two records.
-        - Proof: ``docs/proofs/accounting.md``, section 11.
+        - Sensitivity: 2, the largest distance between the gradients of two records.
+        - Proof: ``docs/proofs/noisy_gradient.md``, "Steps on single records";
+          ``docs/proofs/accounting.md``, section 11.
         """
-        # 1. Of each record, the row that it would pull by at the released iterate.
-        # 2. Release one of these rows with noise; without noise, their mean.
+        # 1. Compute the negative gradient of each record at the released iterate.
+        # 2. Release that of one secret record with noise; without noise, the mean of all.
         # 3. Step, project to the unit ball, average: post-processing.
         signs = np.where(classes == 1, 1.0, -1.0)
         signed = rows.dense(np.arange(len(classes))) * signs[:, None]
@@ -124,13 +126,14 @@ def plan_single_records(
 ) -> SingleRecordPlan:
     """Fix the public numbers of a run for a known margin in (0, 1].
 
-    The row that a record pulls by is shorter than one and zero where it does not pull: two of them
-    are at most two apart, attained by ``x' = -x``.
+    The gradient of a record is zero or a row of norm at most one, so two of them are at most two
+    apart, attained by ``x' = -x``.
 
     References
     ----------
     H. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 3, lines 11 to 16, with the least
-    noise that its steps together need. ``docs/proofs/noisy_gradient.md``.
+    noise for which all steps stay within the budget. ``docs/proofs/noisy_gradient.md``, "Steps on
+    single records".
     """
     if n_samples > MOST_RECORDS:
         raise ValueError(
@@ -147,12 +150,12 @@ def plan_single_records(
 
 @lru_cache(maxsize=64)
 def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> float:
-    """Return the signal to noise ratio of a step for which all of them stay within a budget."""
+    """Return the signal to noise ratio of a step with which all steps stay within a budget."""
 
     def events(mu: float) -> list[Event]:
         return [Repeated(SampledGaussian(n_records, mu), n_steps)]
 
-    # Many steps are nearly Gaussian: a guess to search around.
+    # Many steps together are nearly Gaussian, which gives a guess to start the search from.
     whole = Budget.of(epsilon, delta).mu
     guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), _LARGEST_MU)
     high = min(1.1 * guess, _LARGEST_MU)
@@ -160,23 +163,26 @@ def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> floa
     return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=_TOLERANCE)
 
 
-# Half width of the parabola that rounds off the hinge.
+# Half width of the parabola that replaces the corner of the hinge.
 _WIDTH = 0.5
 _FEWEST_STEPS = 100
 _MOST_STEPS = 400
-# The mean of all iterates forgets its start at the rate of one over the root of their number.
+# Most steps whose iterates are all averaged. They are more, because the influence of the start on
+# this mean falls only like one over the square root of the number of steps.
 _MOST_MEAN_STEPS = 2000
-# Steps times curvature: beyond it the iteration is unstable even without noise.
+# Upper limit on the step size times the number of records: beyond it the iteration would oscillate
+# even without noise.
 _MAX_STRIDE = 8.0
-# Extra margin that the softmax asks for: it has no kink at which to stop.
+# Margin offset of the softmax, whose slope, unlike that of the hinge, is nowhere zero.
 _SHIFT = 3.0
+# Smallest automatic margin.
 _SMALLEST_DEFAULT = 0.01
 # Share of the last steps whose iterates are averaged.
 _TAIL_FRACTION = 0.5
 
 
 def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
-    """Return the margin below which noise alone costs half of the training error.
+    """Return the margin below which noise alone accounts for half of the training error.
 
     It is ``4 sqrt(min(n_samples, n_columns)) / (n_samples mu)``, within [.01, 1]. In
     ``docs/proofs/margin_risk.md`` the bound with twice this margin is a quarter.
@@ -198,8 +204,9 @@ def plan_margin_descent(
 ) -> DescentPlan:
     """Fix the public numbers of a run for a known margin in (0, 1].
 
-    The iterates of the last share `tail_fraction` of the steps are averaged, 0 for the last one;
-    `n_steps` follows from the margin by default; the rest is as in :func:`plan_descent`.
+    The iterates of the last `tail_fraction` of the steps are averaged; 0 returns the last iterate.
+    `n_steps` follows from the margin by default. The other arguments and the sensitivity are as in
+    :func:`plan_descent`.
 
     References
     ----------
@@ -245,8 +252,9 @@ def plan_mean_descent(
     ``docs/proofs/margin_risk.md``, Theorem 1 and section 7.
     """
     rank = min(n_columns, n_samples)
-    length = (1.0 + _WIDTH) / margin  # of the separator that has no loss
-    # From here on noise rules, and more steps bring nothing.
+    # Norm of the coefficients that have no loss if rows are separable with this margin.
+    length = (1.0 + _WIDTH) / margin
+    # With more steps the noise dominates, and the bound does not improve.
     wanted = min((n_samples * mu) ** 2 / (4.0 * rank), _MOST_MEAN_STEPS)
     n_steps = max(math.ceil(wanted), _FEWEST_STEPS)
     step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
@@ -254,7 +262,8 @@ def plan_mean_descent(
         margin_offset=1.0,
         clip=1.0,
         n_steps=n_steps,
-        path_length=length / math.sqrt(rank),  # never shorter than the step size asks for
+        # Large enough that `max_stride` alone determines the step size.
+        path_length=length / math.sqrt(rank),
         tail_fraction=1.0,
         momentum=0.0,
         smoothness=1.0,
@@ -270,8 +279,8 @@ def margin_slopes(
 ) -> Slopes:
     """Return the negative slopes of the rounded hinge, of norm at most one.
 
-    Arguments as in :func:`clipped_slopes`; more than two classes have those slopes of the
-    shifted softmax instead, which is a rounded hinge too.
+    The arguments are those of :func:`clipped_slopes`. For more than two classes the slopes are its
+    slopes of the shifted softmax, which is a rounded hinge, too.
     """
     if plan.n_outputs > 1:
         return clipped_slopes(plan, class_indices, weights)
@@ -284,15 +293,15 @@ def margin_slopes(
     return hinge
 
 
-# Iterates stay in this ball; a separator of the known margin lies in it.
+# Iterates stay in a ball of this radius, in which a separator of the known margin lies.
 _RADIUS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase: records ``lo`` to ``hi - 1`` of the public order, a step size, a noise.
+    """One phase: the records ``lo`` to ``hi - 1`` of the public order, and its step size.
 
-    `mechanism` is for the mean of the iterates of the phase.
+    `mechanism` adds noise to the mean of the iterates of the phase.
     """
 
     lo: int
@@ -303,7 +312,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class PhasedPlan:
-    """The public numbers of a pass; the hinge is ``max(0, 1 - m / margin)``."""
+    """The public numbers of a proximal pass on the hinge ``max(0, 1 - m / margin)``."""
 
     margin: float
     n_columns: int
@@ -312,7 +321,7 @@ class PhasedPlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Events of a run: one phase, because phases share no record."""
+        """The event of one phase, which covers all phases, because they share no record."""
         return (self.phases[0].mechanism.event,)
 
     def run(
@@ -326,7 +335,7 @@ class PhasedPlan:
 
         - Adjacency: replace-one.
         - Released: the noisy mean of the iterates of each phase; phases share no record.
-        - Sensitivity: ``2 step_size / margin`` of one phase, and an allowance for rounding.
+        - Sensitivity: ``2 step_size / margin`` for one phase, and an allowance for rounding.
         - Proof: ``docs/proofs/phased_prox.md``, Theorems 3 and 4.
         """
         # 1. For each phase, start from the release of the one before.
@@ -336,7 +345,8 @@ class PhasedPlan:
         point = np.zeros(self.n_columns)
         for phase in self.phases:
             total = np.zeros(self.n_columns)
-            # Earlier releases are outside the ball because of their noise: free to be moved.
+            # Noise may have moved the earlier release out of the ball. Projecting it back is
+            # post-processing.
             current = point / max(1.0, float(np.linalg.norm(point)) / _RADIUS)
             step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
             for lo in range(phase.lo, phase.hi, step):
@@ -356,8 +366,8 @@ def plan_phased_prox(
 ) -> PhasedPlan:
     """Fix the public numbers of a pass that is mu-Gaussian private.
 
-    `order` is a public permutation of the records, drawn without looking at them. Each phase
-    has half of the records that are left and a quarter of the step size; the first step size
+    `order` is a public permutation of the records, drawn without reading them. Each phase has half
+    of the remaining records and a quarter of the step size of the phase before; the first step size
     balances the three terms of the excess risk of the first phase.
 
     References
@@ -380,15 +390,15 @@ def plan_phased_prox(
 def _noise(
     n_records: int, n_columns: int, step_size: float, margin: float, mu: float
 ) -> GaussianNoise | NoNoise:
-    """Calibrate the noise of one phase to exact and to rounded arithmetic.
+    """Return the noise of the mean of the iterates of one phase.
 
-    The mean of its iterates has the sensitivity ``2 step_size / margin``; what is added to it
-    bounds rounding errors.
+    Its sensitivity is ``2 step_size / margin`` (``docs/proofs/phased_prox.md``, Theorem 3), and an
+    allowance for rounding errors is added (section 3 there).
     """
     if math.isinf(mu):
         return NoNoise()
     pull = step_size / margin
-    # Each computed step is off by this much; what is off stays off, but does not grow.
+    # Bound on the rounding error of one step; later steps do not amplify it.
     per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _RADIUS + margin + pull)
     rounding = (n_records + 1) * per_step
     return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)
@@ -399,9 +409,9 @@ def proximal_pass(
 ) -> tuple[FloatArray, FloatArray]:
     """Take one proximal step on the hinge of each row, in order.
 
-    `rows` have norm one or zero and are multiplied by their labels; `caps` are the longest steps
-    that they may cause; from `margin` on a row does not pull. Returns the last iterate and the
-    sum of all.
+    `rows` have norm one or zero and are multiplied by their labels. `caps` limit the length of the
+    step of each row; a row whose score is at least `margin` causes no step. Return the last iterate
+    and the sum of all iterates.
     """
     point, total = start.copy(), np.zeros_like(start)
     squares = np.einsum("ij,ij->i", rows, rows)
@@ -420,15 +430,14 @@ def proximal_pass(
 def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: float) -> LinearPlan:
     """Plan one fit that is mu-Gaussian private, for a margin of rows of norm one.
 
-    `solver` is ``"noisy_gd"`` or ``"phased_prox"``; without a margin the one below which noise
-    alone costs half of the training error stands for it.
+    `solver` is ``"noisy_gd"`` or ``"phased_prox"``. Without a `margin` it is `default_margin`.
     """
     plan = _plan_pass_for_margin if solver == "phased_prox" else _plan_steps_for_margin
     return plan(problem, _margin(problem, margin, mu), mu)
 
 
 def _refuse_several_classes(problem: Problem, solver: str) -> None:
-    """Refuse more than two classes where the hinge is that of two."""
+    """Refuse more than two classes for solvers that use the hinge of two classes."""
     if problem.n_classes > 2:
         raise ValueError(
             f"Only binary classification is supported by solver={solver!r}: use "
@@ -437,7 +446,7 @@ def _refuse_several_classes(problem: Problem, solver: str) -> None:
 
 
 def plan_single_record_steps(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
-    """Plan one fit by steps on single records, whose profile is not Gaussian; see above."""
+    """Plan one fit by steps on single records; their privacy profile is not Gaussian."""
     _refuse_several_classes(problem, "noisy_sgd")
     mu = budget.mu
     margin = _margin(problem, margin, mu)
@@ -466,7 +475,7 @@ def _tail(problem: Problem) -> float:
 
 
 def _margin(problem: Problem, margin: float | None, mu: float) -> float:
-    """Return the margin given, or the one that noise alone affords."""
+    """Return the known margin, or else `default_margin`."""
     if margin is not None:
         return margin
     return default_margin(problem.n_samples, problem.n_columns(), mu)
@@ -475,12 +484,13 @@ def _margin(problem: Problem, margin: float | None, mu: float) -> float:
 def _plan_known_margin(
     problem: Problem, margin: float, mu: float
 ) -> tuple[LinearMap | None, float | None, float]:
-    """Projection, constant column and what is left of the margin, where it is known."""
+    """Return the projection, the constant column and the margin that remains after projection."""
     is_named = problem.projection in PROJECTIONS
     linear_map = problem.draw_map(jl_dimension(margin, problem.n_samples) if is_named else None)
     if linear_map is not None:
         distortion = jl_distortion(linear_map.n_components, problem.n_samples)
-        # The published algorithms count on a third; more is proved for many components.
+        # The published algorithms assume a third of the margin; with many components more is
+        # proved: docs/proofs/projection.md, section 4.
         margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
     n_columns = problem.n_columns(linear_map)
     constant_column = engine_defaults(
@@ -490,7 +500,7 @@ def _plan_known_margin(
 
 
 def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
-    """Noisy gradient steps for one margin."""
+    """Plan noisy gradient steps for one margin."""
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
     sizes = problem.sizes(linear_map)
@@ -523,7 +533,7 @@ def plan_hinge_steps(
 
 
 def _plan_pass_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
-    """One pass of proximal steps for one margin."""
+    """Plan one pass of proximal steps for one margin."""
     _refuse_several_classes(problem, "phased_prox")
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)

@@ -1,7 +1,8 @@
-"""Selection of a margin from a grid: the private ways of the papers, in one budget.
+"""Private selection of a margin from a grid by the published algorithms, within one budget.
 
-By the errors of trained models, for rows as they are; by what a margin costs on the data (Bassily,
-Mohri and Suresh, Algorithm 6), for features of a kernel.
+Rows as they are handed in: `SelectionPlan` compares the errors of trained models. Features of a
+kernel: `MarginPlan` compares the least losses of margins before the training (Bassily, Mohri and
+Suresh, Algorithm 6).
 """
 
 from __future__ import annotations
@@ -53,24 +54,27 @@ from dp_halfspace.privacy.random_stopping import (
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.rows import Rows
 
-# Share of mu^2 for scores: half as in the papers, less if there are few scores.
+# Share of mu^2 for scores: half as in the papers, and less for random stopping, where each run
+# releases one score only.
 _SCORE_SHARE = {"gaussian": 0.5, "random_stopping": 0.2}
 
-# Part of epsilon that one exponential mechanism takes: it costs three percent of mu.
+# Share of epsilon for one exponential mechanism, which costs three per cent of mu.
 _CHOICE_SHARE = 0.1
 
 # Accepted probability that random stopping never tries a given margin.
 _MISS = 0.1
 
-# Shape of the distribution of the number of runs: fewer runs than a geometric distribution at
-# little cost.
+# Parameter eta of the distribution of the number of runs: fewer runs than with a geometric
+# distribution, at little cost.
 _SHAPE = 2.0
 
+# Failure probability in the penalty for the dimension. It has no effect on the selection:
+# docs/proofs/selection.md, section 6.
 _POPULATION_BETA = 0.05
 
 
 def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
-    """Return what a record says about a fit that can take any of these ways."""
+    """Return the public facts of a fit that may return any of the candidates."""
     said = [candidate.public for candidate in candidates]
     lists = {name: [one[name][0] for one in said] for name in ("margins", "n_components")}
     return {**said[0], **lists}
@@ -80,8 +84,9 @@ def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
 class SelectionPlan(FitPlan):
     """The public numbers of a selection.
 
-    `penalties` are added to the error counts of the candidates; `choice` is of the index, of all
-    scores, or of one score; `distribution` that of the number of runs, for random stopping.
+    `penalties` are added to the error counts of the candidates. `choice` is the mechanism that
+    releases the index, all scores, or one score; `distribution` is that of the number of runs, for
+    random stopping.
     """
 
     candidates: tuple[LinearPlan, ...]
@@ -92,9 +97,9 @@ class SelectionPlan(FitPlan):
     public: Mapping[str, Any]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Train candidates and release the chosen one.
+        """Train candidates and release the selected one.
 
-        Nothing else may leave: not the scores, nor how many runs there were.
+        Nothing else may be released, neither the scores nor the number of runs.
 
         Notes
         -----
@@ -102,7 +107,7 @@ class SelectionPlan(FitPlan):
 
         - Adjacency: replace-one.
         - Released: one trained candidate.
-        - Sensitivity: 1 of the score of a released candidate, and an allowance for rounding.
+        - Sensitivity: 1 for the score of a released candidate, and an allowance for rounding.
         - Proof: ``docs/proofs/selection.md``, section 6.
         """
         classes = data.class_indices
@@ -125,7 +130,8 @@ class SelectionPlan(FitPlan):
                     events=(*self.candidates[i].events, self.choice.event),
                     noise=permit.record.noise,
                 )
-                # The selection as a whole is charged; its parts are never seen one by one.
+                # The selection as a whole was charged. The permit of one run charges no ledger,
+                # and its releases never leave this method one by one.
                 paid = authorise(inner, source)
                 released, score = train(i, paid)
                 return released, float(paid.release(np.array([score]), self.choice)[0])
@@ -138,7 +144,7 @@ class SelectionPlan(FitPlan):
 
 
 def margin_grid(problem: Problem, budget: Budget) -> list[float]:
-    """Return margins round the smallest one that noise permits: half, once, twice, four times."""
+    """Return half, once, twice and four times `default_margin`, none above one."""
     centre = default_margin(problem.n_samples, problem.n_columns(), budget.mu)
     return sorted({min(centre * factor, 1.0) for factor in (0.5, 1.0, 2.0, 4.0)})
 
@@ -188,16 +194,19 @@ def plan_selection(
 
 
 def _penalty(problem: Problem, n_columns: int) -> float:
-    """Bound what a class of this dimension owes to chance: Wang et al. (2025), equation 3."""
+    """Bound the errors on fresh records beyond those in training: Wang et al. (2025), (3)."""
     capacity = n_columns * math.log(2 * problem.n_samples) + math.log(4.0 / _POPULATION_BETA)
     return 2.5 * capacity
 
 
 def _score_bound(problem: Problem, *, population: bool) -> float:
-    """Bound the change of a computed score: one, and the rounding of two weighted counts."""
+    """Bound the change of a computed score by one and the rounding errors of two weighted counts.
+
+    Proof: ``docs/proofs/selection.md``, Lemma 4.
+    """
     largest = float(problem.n_samples)
     if population:
-        # No projection has more columns than the data.
+        # A projection has no more columns than the data.
         largest += _penalty(problem, problem.n_columns())
     return UP + (problem.n_classes + 4) * 2.0**-52 * largest
 
@@ -205,24 +214,21 @@ def _score_bound(problem: Problem, *, population: bool) -> float:
 def _errors(
     rows: Rows, class_indices: NDArray[np.intp], weights: FloatArray, released: FloatArray
 ) -> float:
-    """Count the records with a wrong prediction, each by its class weight.
-
-    A record changes the count by one at most.
-    """
+    """Return the sum of the class weights of misclassified records; a record adds at most one."""
     scores = rows.scores(released.T)
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
     wrong = np.bincount(class_indices[guess != class_indices], minlength=len(weights))
     return float(wrong @ weights)
 
 
-# A choice reads the features hundreds of times: so many bytes of them are always kept.
+# A choice reads the features hundreds of times, so at least this many bytes of them are kept.
 SEARCH_MEMORY = 2**25
 
 
-# All candidates take as many steps, so that all cost the same.
+# All candidates take this number of steps, so that all of them cost the same.
 _STEPS = 100
 
-# The loss that the steps descend on: the hinge with its corner rounded off.
+# The loss of the steps: a hinge whose corner is replaced by a parabola.
 _LOSS = huber_hinge(0.5)
 
 
@@ -230,8 +236,8 @@ _LOSS = huber_hinge(0.5)
 class MarginPlan:
     """The public numbers of a choice among margins, and of the training after it.
 
-    All candidates cost the same. A computed minimum may be above the exact one by the entry of
-    `gaps`; `penalties` are what margins cost whatever the data are.
+    All candidates have the same events. The computed minimum for a margin exceeds the exact one by
+    at most its entry of `gaps`; `penalties` are the public terms of the costs of the margins.
     """
 
     candidates: tuple[LinearPlan, ...]
@@ -257,7 +263,7 @@ class MarginPlan:
         return self.candidates[0].constant_column
 
     def choose(self, rows: Rows, data: TrainingData, permit: Permit) -> LinearPlan:
-        """Choose the margin to train for; what the others cost must not leave.
+        """Choose the margin to train for; the costs of the margins must not be released.
 
         All candidates read the same rows.
 
@@ -266,8 +272,8 @@ class MarginPlan:
         **Guarantee.**
 
         - Adjacency: replace-one.
-        - Released: the number of one margin.
-        - Sensitivity: of each candidate ``1 + 1 / margin``, the largest loss of a record, and the
+        - Released: the index of one margin.
+        - Sensitivity: for each candidate ``1 + 1 / margin``, the largest loss of a record, plus the
           gap of its computed minimum.
         - Proof: ``docs/proofs/kernel.md``, section 4.
         """
@@ -277,7 +283,7 @@ class MarginPlan:
         return self.candidates[permit.choose(costs, self.choice, is_cost=True)]
 
     def _costs(self, rows: Rows, signs: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the least loss of every margin, with its penalty."""
+        """Return the cost of every margin: its least loss plus its penalty."""
         objective = MarginObjective(rows, signs, weights, _LOSS, ridge=1.0)
         costs = []
         with single_blas_thread():
@@ -290,8 +296,8 @@ class MarginPlan:
 def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginPlan:
     """Divide a budget between the choice of a margin and one training, for two classes.
 
-    `solver` is ``"noisy_gd"`` or ``"phased_prox"``, the published one. `delta` is positive, or
-    `epsilon` infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and Corollary F.2, with the
+    `solver` is ``"noisy_gd"``, or ``"phased_prox"`` as published. Either delta is positive or
+    epsilon is infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and Corollary F.2, with the
     sensitivity of a computed minimum: ``docs/proofs/kernel.md``, section 4.
     """
     epsilon, delta = budget.epsilon, budget.delta
@@ -301,12 +307,13 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
     gaps = tuple((1.0 + 1.0 / margin) / 2.0 for margin in margins)
     mu, choice = math.inf, NoNoise()  # type: float, GeneralizedChoice | NoNoise
     if math.isfinite(epsilon):
-        # A loss is between zero and one plus the radius; a computed minimum is off by the gap.
+        # The loss of a record is in [0, 1 + 1 / margin], and a computed minimum exceeds the exact
+        # one by at most the gap: docs/proofs/kernel.md, Lemma 2.
         pairs = zip(margins, gaps, strict=True)
         sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
         choice = GeneralizedChoice(sensitivities, _CHOICE_SHARE * epsilon)
         mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
-    # The cost of a margin on fresh records, and in noise.
+    # Bounds on what a margin costs on fresh records and because of noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
     train = _plan_phased_prox if solver == "phased_prox" else _descents
@@ -316,18 +323,18 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
 def _plan_phased_prox(
     problem: Problem, margins: Sequence[float], mu: float
 ) -> tuple[LinearPlan, ...]:
-    """One pass of proximal steps for each margin, of equal cost whatever the margin."""
+    """Plan one pass of proximal steps for each margin; all have the same events."""
     return tuple(plan_known_margin(problem, "phased_prox", margin, mu) for margin in margins)
 
 
 def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
-    """Noisy steps for each margin, with the noise of one of them."""
+    """Plan noisy steps for each margin; all have the same events."""
     sizes = problem.sizes()
     plans = [
         plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)
         for margin in margins
     ]
-    # Allowances for rounding differ a little: the largest serves all.
+    # The allowances for rounding errors differ a little, so all plans get the largest noise.
     noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
     return tuple(
         _plan_steps(problem, margin, replace(plan, mechanism=noisiest.mechanism))
@@ -336,6 +343,6 @@ def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[Li
 
 
 def _plan_steps(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
-    """Wrap the steps for one margin."""
+    """Plan the fit that takes the steps for one margin."""
     constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
     return plan_hinge_steps(problem, plan, margin, constant_column)

@@ -1,9 +1,9 @@
-"""Networks of tanh units, many at once, and what they get wrong.
+"""Networks of tanh units, evaluated many at a time, and the number of records they misclassify.
 
-A candidate is one vector of standard Gaussian size: weights into the units of each hidden layer,
-weights out of the last one, biases. The count of errors has a step that is not quite vertical, so
-that a record cannot change the error of another one through the last bits of a matrix product.
-Proofs: ``docs/proofs/pure_network.md``.
+A candidate is a vector of standard Gaussian numbers: weights into the units of each hidden layer,
+weights out of the last layer, biases. The loss of a record rises from 0 to 1 along a short ramp
+instead of a jump, so that a record cannot change the loss of another one by the rounding of a
+matrix product. Proofs: ``docs/proofs/pure_network.md``.
 """
 
 from __future__ import annotations
@@ -24,24 +24,27 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.rows import Rows
 
-# Scale of the weights into a unit: inputs are at most one long, so units must be steep to bend
-# inside the unit ball.
+# Standard deviation of the weights into a unit of the first layer. Inputs have norm at most one, so
+# that smaller weights would make units nearly linear.
 _GAIN = 5.5
-# Scale of its bias.
+# Standard deviation of the bias of such a unit.
 _BIAS_GAIN = 4.0
-# The same for units of a later layer, which read values of size one; the gain is for their root
-# sum.
+# The same for units of a later layer, whose inputs are in [-1, 1]; the standard deviation of their
+# weights is the gain over the root of the number of inputs.
 _LATER_GAIN = 2.0
 _LATER_BIAS_GAIN = 1.0
-# No weight vector of a unit is longer, which bounds rounding errors; Gaussian ones are not.
+# Largest norm of the weights into a unit of the first layer, which bounds rounding errors. Gaussian
+# weights hardly ever reach it.
 _LONGEST = 2.0**7
-# Nor is the sum of the sizes of the weights into a unit of a later layer.
+# Largest sum of the absolute weights into a unit of a later layer, for the same reason.
 _LARGEST_SUM = 2.0**4
-# Width of the step from right to wrong, relative to the largest score of a network.
+# Width of the ramp of the loss, relative to the largest score of a network.
 _STEP = 2.0**-16
+# Lower limit on that width, against a division by zero.
 _SMALLEST = 1e-300
-_ENTRIES = 2**19  # activations that are in memory at a time
-# A choice among fewer networks than this is not worth its name.
+# Number of activations that are in memory at a time.
+_ENTRIES = 2**19
+# Fewest networks that a selection is meant for.
 _FEWEST_CANDIDATES = 100
 
 
@@ -55,7 +58,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The layers of m networks: the hidden ones, weights out of the last one, bias of the score."""
+    """The parameters of m networks: hidden layers, weights of the outputs, bias of the score."""
 
     hidden: tuple[Layer, ...]
     outputs: FloatArray
@@ -64,7 +67,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class NetworkShape:
-    """Public sizes of a network: inputs, units of each hidden layer, relative size of the biases.
+    """Public sizes of a network: inputs, units of each hidden layer, relative scale of the biases.
 
     >>> NetworkShape(2, (6,), 1.0).size, NetworkShape(2, (6,), None).size
     (25, 18)
@@ -76,7 +79,7 @@ class NetworkShape:
 
     @property
     def _fan_in(self) -> tuple[int, ...]:
-        """Inputs of each hidden layer."""
+        """Number of inputs of each hidden layer."""
         return (self.n_inputs, *self.widths[:-1])
 
     @property
@@ -87,7 +90,7 @@ class NetworkShape:
         return n_weights + self.widths[-1] + n_biases
 
     def layers(self, candidates: FloatArray) -> Network:
-        """Cut parameters of shape (m, size) into layers."""
+        """Split parameters of shape (m, size) into layers."""
         m, last = len(candidates), self.widths[-1]
         sizes = [n * width for n, width in zip(self._fan_in, self.widths, strict=True)]
         sizes += [last, *([] if self.bias is None else self.widths)]
@@ -110,7 +113,7 @@ class NetworkShape:
 
 
 def _first_weights(drawn: FloatArray) -> FloatArray:
-    """Scale weights out of the inputs; a vector that is too long is shortened."""
+    """Scale the weights of the inputs; a vector longer than `_LONGEST` is shortened."""
     weights = drawn * _GAIN
     lengths = np.sqrt(np.einsum("mih,mih->mh", weights, weights))
     weights *= (_LONGEST / np.maximum(lengths, _LONGEST))[:, None, :]
@@ -118,7 +121,7 @@ def _first_weights(drawn: FloatArray) -> FloatArray:
 
 
 def _later_weights(drawn: FloatArray) -> FloatArray:
-    """Scale weights out of hidden units; their sizes sum to `_LARGEST_SUM` at most."""
+    """Scale the weights between hidden layers; absolute values sum to at most `_LARGEST_SUM`."""
     weights = drawn * (_LATER_GAIN / math.sqrt(drawn.shape[1]))
     sums = np.abs(weights).sum(axis=1)
     weights *= (_LARGEST_SUM / np.maximum(sums, _LARGEST_SUM))[:, None, :]
@@ -130,13 +133,13 @@ def network_losses(
 ) -> Callable[[FloatArray], FloatArray]:
     """Return a function from candidates of shape (m, size) to weighted numbers of errors.
 
-    The rows of `points` are of norm at most one, the class `weights` in [0, 1]. A record whose
-    score is within 2^-17 of zero, relative to the largest that the network can give, counts in
-    part.
+    The rows of `points` have norm at most one, and the class `weights` are in [0, 1]. A record
+    counts in part if its score is within 2^-17 of zero, relative to the largest score that the
+    network can have.
     """
     n_samples = len(points)
     signed = np.where(positive, -weights[1], weights[0])
-    # A positive record is wrong below zero: one minus what a negative one would add.
+    # The loss of a positive record is one minus the loss of a negative record at the same score.
     base = float(weights[1]) * np.count_nonzero(positive)
 
     def losses(candidates: FloatArray) -> FloatArray:
@@ -153,7 +156,7 @@ def network_losses(
             active += first.biases
             np.tanh(active, out=active)
             for layer in later:
-                # One product for each network.
+                # This is one matrix product for each network.
                 active = np.matmul(active.transpose(1, 0, 2), layer.weights).transpose(1, 0, 2)
                 active += layer.biases
                 np.tanh(active, out=active)
@@ -166,9 +169,9 @@ def network_losses(
 
 
 def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
-    """Bound the change of any loss when one record is replaced: 1, and what rounding can add.
+    """Bound the change of a loss when one record is replaced: 1, and an allowance for rounding.
 
-    ``docs/proofs/pure_network.md``, section 1.
+    Proof: ``docs/proofs/pure_network.md``, section 1.
     """
     per_unit = (shape.n_inputs + 4) * _LONGEST * 2.0
     for width in shape.widths[:-1]:
@@ -179,10 +182,11 @@ def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
 
 
 def smallest_budget() -> float:
-    """Return the product of records and epsilon below which no choice can work.
+    """Return the product of records and epsilon below which no selection is useful.
 
-    There the loss that the exponential mechanism may add, ``(2 / epsilon) ln 100`` records with a
-    hundred networks, reaches what guessing loses: ``docs/proofs/pure_network.md``, section 3.
+    Below it, the loss that the exponential mechanism may add with a hundred networks, ``(2 /
+    epsilon) ln 100`` records, is as large as that of guessing: ``docs/proofs/pure_network.md``,
+    section 3.
     """
     return 4.0 * math.log(_FEWEST_CANDIDATES)
 

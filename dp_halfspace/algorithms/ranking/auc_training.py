@@ -1,15 +1,15 @@
-"""The budget of PrivateAUCClassifier, and the ways in which it can fit: plans of public numbers.
+"""Plans of PrivateAUCClassifier: a count of the positive records, a direction, a threshold.
 
-The shortest private ranking is the difference of the class means of standardised rows, the
-direction of the minimisers of every pairwise loss as the regulariser grows. Rows are centred and
+The simplest private ranking is the difference of the class means of standardised rows, which is the
+direction of the minimiser of every pairwise loss as the regulariser grows. Rows are centred and
 scaled by released moments and clipped to the unit ball, each independently, and one noisy sum is
-all that remains.
+released.
 
-In addition to its direction, a ranking needs a count of the positive records, to which a record
-adds at most one; what is computed from the noisy count is free. No scale of noise is: weights are
-at most one, and one is what every sensitivity is computed with. The threshold is chosen by the
-exponential mechanism over a public grid, a function of released coefficients; its score is the
-weighted number of errors. Proof: ``docs/proofs/auc.md``.
+Class weights follow from a noisy count of the positive records, to which a record adds at most one;
+what is computed from the noisy count is post-processing. No scale of noise depends on it: weights
+are at most one, and every sensitivity is computed for weight one. The threshold is chosen by the
+exponential mechanism from a grid that is a function of released coefficients; its loss is the
+weighted number of errors. Proofs: ``docs/proofs/auc.md``.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from dp_halfspace.rows.single_rows import single_normalised_rows
 
-# Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
+# Sensitivity of the sums of rows and of their squares together: docs/proofs/auc.md, Lemma 2.
 MOMENT_SENSITIVITY = math.sqrt(4.5) * UP
-# Of mu^2, or of epsilon, for the standardisation.
+# Share of mu^2, or of epsilon, for the standardisation.
 _SHARE = 0.1
-# Noise of the means beyond which they say nothing about normalised rows.
+# Largest norm of the noise of the means for which normalised rows are standardised.
 _MOST_NOISE = 0.7
-# Added to every variance: this share of their mean.
+# The floor that is added to every variance is this share of the mean variance
 _MEAN_SHARE = 0.03
-# And this share of the deviation of the noise.
+# plus this share of the standard deviation of the noise.
 _NOISE_SHARE = 0.3
 # Standardised rows are clipped at this multiple of their typical length.
 _CLIP = 0.7
-# A variance of rows in the unit ball is never taken to be smaller.
+# Smallest value of that floor.
 _SMALLEST_VARIANCE = 1e-8
 
 
@@ -94,8 +94,9 @@ _SMALLEST_VARIANCE = 1e-8
 class StandardisationPlan:
     """The public numbers of one release of means and mean squares.
 
-    The sizes are those of the rows without a constant column. `mechanism` is for the sums of the
-    rows and of their squares, one behind the other; `deviation` is that of the noise of a mean.
+    The sizes are those of the rows without a constant column. `mechanism` adds noise to one vector,
+    the sums of the columns followed by the sums of their squares; `deviation` is that of the noise
+    of a mean.
     """
 
     n_samples: int
@@ -105,7 +106,7 @@ class StandardisationPlan:
 
     @property
     def amplification(self) -> float:
-        """Bound on the factor that a column is multiplied by."""
+        """Upper bound on the factor by which standardisation multiplies a column."""
         floor = max(_NOISE_SHARE * self.deviation, _SMALLEST_VARIANCE)
         return 1.0 / (_CLIP * math.sqrt(floor))
 
@@ -114,8 +115,8 @@ class StandardisationPlan:
 class MeanDifferencePlan:
     """The public numbers of a difference of class means.
 
-    There is no standardisation where it would cost more than it brings. So many `copies` of the
-    weighted sum of rows are released with noise of `mechanism` and averaged.
+    `standardisation` is None if it would cost more than it gains. `copies` of the weighted sum of
+    rows are released with noise of `mechanism`, and averaged.
     """
 
     standardisation: StandardisationPlan | None
@@ -124,7 +125,7 @@ class MeanDifferencePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Events of the fit."""
+        """Events that a run charges."""
         event: Event = self.mechanism.event
         if self.copies > 1:
             event = Repeated(event, self.copies)
@@ -137,9 +138,10 @@ class MeanDifferencePlan:
     ) -> FloatArray:
         """Release coefficients of rows in the unit ball, with a last column of ones; see `Plan`.
 
-        Behind them is minus the score of the released mean, zero without a standardisation.
+        The coefficient of the last column is minus the score of the released mean row, zero without
+        a standardisation.
         """
-        # 1. Release the moments, and with them the map that standardises.
+        # 1. Release the moments, from which the map that standardises rows follows.
         # 2. Clip each standardised row to the unit ball.
         # 3. Release the weighted sum, and map it back to the coordinates of the rows.
         signed = rows.apply_to_classes(_signed_weights, classes, weights)
@@ -158,7 +160,7 @@ def _signed_weights(classes: NDArray[np.intp], weights: FloatArray) -> FloatArra
 
 
 def _clip_to_ball(signed: FloatArray, lengths: FloatArray) -> FloatArray:
-    """Scale what multiplies rows of these lengths, so that none counts as longer than one."""
+    """Scale the factors of rows of these lengths, so that no row counts as longer than one."""
     return signed * (1.0 / np.maximum(lengths, 1.0))
 
 
@@ -167,13 +169,13 @@ def plan_standardisation(
 ) -> StandardisationPlan | None:
     """Fix the public numbers of a release of moments, of rows without a constant column.
 
-    An infinite budget releases the exact moments. None with more than 512 columns, or when noise
-    would exceed the means.
+    An infinite budget releases the exact moments. Return None for more than 512 columns, or if the
+    noise would exceed the means.
     """
     if n_columns > WIDE:
         return None
     n_blocks = -(-n_samples // block_rows)
-    # Errors of two sums of n products of numbers of size one, on two data sets.
+    # Rounding errors of two sums of n products, for two neighbours: docs/proofs/auc.md, section 2.
     rounding = 2.02 * n_samples * (block_rows + n_blocks + 16) * math.sqrt(2.0) * EPS
     mechanism = budget.noise(MOMENT_SENSITIVITY + rounding)
     spread = noise_deviation(mechanism, 2 * n_columns) / n_samples
@@ -185,10 +187,10 @@ def plan_standardisation(
 def plan_mean_difference(
     n_samples: int, n_columns: int, block_rows: int, budget: Budget
 ) -> MeanDifferencePlan:
-    """Divide a budget as in :func:`plan_standardisation` between it and the difference.
+    """Divide a budget between the standardisation and the difference of the class means.
 
-    A record adds to the sum a vector of norm at most one, its weight included, so the
-    sensitivity is 2: attained by a row that is replaced by its negative.
+    A record adds to the sum a vector of norm at most one, its weight included. So the sensitivity
+    is 2, attained by a row that is replaced by its negative (``docs/proofs/auc.md``, Lemma 3).
     """
     sizes = (n_samples, n_columns, block_rows)
     part, rest = budget.split(_SHARE)
@@ -200,10 +202,10 @@ def plan_mean_difference(
 def mean_difference_for(
     engine: GradientPlan, n_samples: int, n_columns: int, block_rows: int
 ) -> MeanDifferencePlan:
-    """Plan a mean difference that costs exactly what a fit of the engine does.
+    """Plan a mean difference whose events are among those of `engine`.
 
-    Its events are among those of `engine`, so that one of the two can be chosen by a number
-    that was released before.
+    So one of the two can be chosen by a number that was released before: ``docs/proofs/auc.md``,
+    section 3, "Several copies".
     """
     step, scale = engine.descent.mechanism, None
     if engine.preconditioner is not None:
@@ -220,17 +222,17 @@ def mean_difference_for(
 def _sensitivity(
     n_samples: int, n_columns: int, block_rows: int, scale: StandardisationPlan | None
 ) -> float:
-    """Bound the change of the computed sum: ``docs/proofs/auc.md``, section 3."""
+    """Bound the change of the computed sum: ``docs/proofs/auc.md``, Lemma 3."""
     n_blocks = -(-n_samples // block_rows)
     spread = 1.0 if scale is None else scale.amplification * math.sqrt(2.0 * n_columns)
-    # A row [u, 1] has norm sqrt 2; lengths and images are off by this much.
+    # Rounding errors of the image of a row [u, 1] of norm sqrt(2), and of its length.
     row = math.sqrt(2.0) * spread * (n_columns + 16) * EPS * 1.01
     sums = math.sqrt(2.0) * spread * (block_rows + n_blocks + n_columns + 16) * EPS * 1.01
     return 2.0 * (FAR_UP + row + n_samples * (row + sums))
 
 
 def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permit) -> FloatArray:
-    """Release means and mean squares, and return the map that standardises.
+    """Release means and mean squares, and return the map that standardises rows.
 
     `rows` lie in the unit ball, with a last column of ones; `permit` is charged with the event
     of the plan's mechanism. The map has the shape (n_columns + 1, n_columns) and is a function
@@ -280,7 +282,7 @@ Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
 # Share of mu^2 for the count of the positive records.
 _COUNT_SHARE = 0.04
-# Share of a pure epsilon for it.
+# Share of a pure epsilon for this count.
 _PURE_COUNT_SHARE = 0.01
 
 
@@ -288,9 +290,9 @@ _PURE_COUNT_SHARE = 0.01
 class RankingProblem(Problem):
     """Public facts about a fit, before an algorithm is chosen.
 
-    `loss` is a key of `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
-    None for a private count. `threshold_share` of the budget is spent on a threshold; if it is
-    zero, `threshold` is public.
+    `loss` is a key of `LOSSES`. `alpha` is None for the automatic regulariser, `positive_share` is
+    None for a private count. `threshold_share` is the share of the budget for the choice of a
+    threshold; if it is zero, `threshold` is the public one.
     """
 
     n_classes: int = 2
@@ -303,12 +305,12 @@ class RankingProblem(Problem):
 
     @property
     def is_pure(self) -> bool:
-        """Whether pure DP is asked for."""
+        """Whether the budget is that of pure DP."""
         return self.budget.is_pure
 
 
 def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
-    """Set the price of the threshold aside; a public one needs no choice."""
+    """Plan the choice of a threshold that is not public; return the remaining budget, too."""
     budget, share = problem.budget, problem.threshold_share
     if not share:
         return None, budget
@@ -316,12 +318,13 @@ def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
     if budget.is_pure:
         price = part.epsilon
     else:
-        # An exponential mechanism is about as costly as a Gaussian of half its epsilon.
+        # An exponential mechanism costs about as much as a Gaussian one with half its epsilon as
+        # mu.
         price = 2.0 * math.sqrt(share) * budget.mu
         if not budget.is_infinite:
             epsilon, delta = budget.epsilon, budget.delta
             if accounting.delta((Exponential(price),), epsilon) > 0.5 * delta:
-                # With a large delta that is more than all there is; its share of epsilon never is.
+                # With a large delta this may exceed the whole budget; a share of epsilon cannot.
                 price = min(price, share * epsilon)
             left = Budget.gaussian(mu_beside(price, epsilon, delta))
     return plan_threshold(problem.n_samples, problem.n_features, price), left
@@ -332,6 +335,7 @@ def plan_count(problem: RankingProblem, budget: Budget) -> tuple[Noise | None, B
     if problem.positive_share is not None:
         return None, budget
     part, left = budget.split(_PURE_COUNT_SHARE if problem.is_pure else _COUNT_SHARE)
+    # Replacing a record changes the number by at most one: docs/proofs/auc.md, Lemma 1.
     return part.noise(1.0), left
 
 
@@ -343,41 +347,45 @@ LOSSES = {
     "squared_hinge": "squared_hinge",
 }
 
-# In the gradient the majority class weighs the ratio of the sizes to a power. Weights discard
-# signal, which pays once the noise is small: measured in docs/evidence/auc.md. Largest power.
+# The weight of the majority class is the ratio of the class sizes to a power. Weights discard
+# signal, which improves a ranking only if the noise is small (measured in docs/evidence/auc.md).
+# The power is the strength (`_strength`) over `_POWER_STRENGTH`, up to `_HIGHEST_POWER`.
 _HIGHEST_POWER = 0.5
-# Strength over the power, below that.
 _POWER_STRENGTH = 80.0
-# The same for pure epsilon.
+# The same for pure DP.
 _HIGHEST_PURE_POWER = 0.25
 _PURE_POWER_STRENGTH = 40.0
+# Largest constant column with pure DP: a larger one helps a threshold but not a ranking.
 _LARGEST_CONSTANT = 0.25
-# Share of the last steps that are averaged: a direction gains less from averages than a margin.
+# Share of the last steps whose iterates are averaged. It is less than for classification, because
+# averages improve a direction less than they improve a margin.
 _TAIL_FRACTION = 0.25
-# A preconditioner takes its share of a pure epsilon in full: least strength with which it pays.
+# Least strength at which a preconditioner is worth its cost with pure DP, where a share of epsilon
+# costs more than a share of mu^2.
 _PRECONDITIONER_STRENGTH = 50.0
-# With a large epsilon it pays from this one and this strength on.
+# With at least this epsilon, it is worth its cost from this strength on.
 _PRECONDITIONER_EPSILON = 0.75
 _LEAST_STRENGTH = 5.0
-# Without a preconditioner: where noise is large a weak regulariser would saturate the loss before
-# the noise. Stretch at a strength of one, and the power of the strength with which it grows.
+# Pure DP without a preconditioner: the stretch (see `ObjectiveDefaults`) at a strength of one, and
+# the power of the strength with which it grows. With much noise, a weaker regulariser would let the
+# noise saturate the loss.
 _PURE_STRETCH = 0.6
 _PURE_STRETCH_POWER = 0.7
-# A class rarer than this share of the records is ranked by the mean difference.
+# Tables of more than `_MANY_COLUMNS` columns are ranked by the mean difference if the rarer class
+# has less than this share of the records.
 _RARE = 0.03
-# If there are more columns than these.
 _MANY_COLUMNS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """An algorithm for the direction, and the rows that it reads.
+    """An algorithm for the direction, and how the rows that it reads are made.
 
     `constant_column` is the value of the constant column for rows divided by `data_norm`. The rows
-    have norm one, or keep their lengths below a `row_bound`. The majority class weighs the ratio of
-    the sizes to the power `power`; None gives both the same weight and needs no count. Noisy steps,
-    which are `mu`-Gaussian private, are adapted to the size of the rarer class in what no noise
-    depends on.
+    have norm one, or keep their lengths up to `row_bound`. The weight of the majority class is the
+    ratio of the class sizes to the power `power`; None gives both classes the same weight and needs
+    no count. Noisy steps, which are `mu`-Gaussian private, are adapted to the size of the rarer
+    class; nothing changes that a scale of noise depends on.
     """
 
     plan: Plan
@@ -389,7 +397,7 @@ class Ranker:
     def adapt_to_count(
         self, count: float, deviation: float, problem: RankingProblem
     ) -> tuple[Ranker, FloatArray]:
-        """Adapt to a public or released count of positive records, and weigh the classes."""
+        """Adapt to a public or released count of positive records; return class weights, too."""
         ranker, power, n_samples = self, self.power or 0.0, problem.n_samples
         if isinstance(self.plan, GradientPlan):
             share = smaller_share(count, n_samples, deviation=deviation)
@@ -403,11 +411,11 @@ class Ranker:
 
     @property
     def is_single(self) -> bool:
-        """Whether it reads rows of float32 in float32: see `SingleRows`."""
+        """Whether rows are read in float32: see `SingleRows`."""
         return isinstance(self.plan, GradientPlan) and self.plan.descent.is_single
 
     def rows(self, X: Any, problem: RankingProblem, people: People | None) -> Any:
-        """Return the rows that it reads."""
+        """Return the rows that the algorithm reads."""
         scales = (X, problem.data_norm, self.constant_column)
         if self.row_bound is not None:
             return rows_over(_ball_rows, *scales, self.row_bound, people)
@@ -419,7 +427,7 @@ class Ranker:
 def _ball_rows(
     X: Any, data_norm: float, constant_column: float | None, row_bound: float, people: People | None
 ) -> Rows:
-    """Return rows divided by their public scale, to which they are scaled down."""
+    """Return rows that are scaled down to `data_norm` and divided by it."""
     scale = clip_scales(X, data_norm) / data_norm
     return Rows(X, scale, constant_column, row_bound=row_bound, people=people)
 
@@ -428,8 +436,8 @@ def _ball_rows(
 class RankingPlan(FitPlan):
     """The releases of a fit: a count of the positive records, a direction, a threshold.
 
-    There is no `count` where it is public or not needed, and no choice of a public threshold.
-    `rare` takes the place of `ranker`, at the same price, where the count is that of a rare class.
+    `count` is None if the number is public or not needed; `threshold` is None if that is public.
+    `rare` replaces `ranker`, with the same events, if the count is that of a rare class.
     """
 
     problem: RankingProblem
@@ -464,14 +472,14 @@ class RankingPlan(FitPlan):
 
     @property
     def takes(self) -> frozenset[str]:
-        """Chunks and people where it is made of sums over rows: neither of pairs nor pure."""
+        """Chunks and people, if the fit reads nothing but sums: neither pairs nor pure DP."""
         is_of_sums = self.ranker.power is not None and not self.problem.is_pure
         return frozenset({"chunks", "groups"} if is_of_sums else ())
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release coefficients for rows as they were given, and the threshold.
+        """Release coefficients for rows as they were handed in, and the threshold.
 
-        Class weights are those of errors and matter to the threshold alone.
+        The public class weights weigh errors, and affect the threshold alone.
         """
         problem, norm = self.problem, self.problem.data_norm
         X, classes, people = data.X, data.class_indices, data.people
@@ -506,7 +514,7 @@ class RankingPlan(FitPlan):
     ) -> tuple[Ranker, FloatArray]:
         """Choose ranker and class weights by the number of positive records, public or released.
 
-        Whatever it decides, the events are the same.
+        The events are the same for every number.
         """
         n_samples, ranker = self.problem.n_samples, self.ranker
         if ranker.power is None:
@@ -547,7 +555,7 @@ def plan_ranking(problem: RankingProblem, mechanism: str) -> RankingPlan:
 
 
 def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
-    """Plan a preconditioner and accelerated steps; for pure DP one perturbed objective."""
+    """Plan a preconditioner and accelerated steps, or for pure DP one perturbed objective."""
     power, columns = _power(problem, budget), problem.n_columns()
     if not problem.is_pure:
         defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
@@ -558,21 +566,23 @@ def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
     loss = shifted_logistic(wanted.margin_offset)
     risk = empirical_risk(loss, n_classes=2, row_norm=1.0, **problem.sizes())
     plan = _plan_perturbed(risk, left, _strength(problem, budget), wanted)
-    # A large constant column helps a threshold, and only shortens what ranks.
     return Ranker(
         plan, problem.constant(min(wanted.constant_column, _LARGEST_CONSTANT)), power=power
     )
 
 
 def _strength(problem: RankingProblem, budget: Budget) -> float:
-    """Return curvature over noise, per direction; pure noise is longer by a root."""
+    """Return the ratio of curvature to noise in each direction.
+
+    With pure DP the norm of the noise is larger by the square root of the number of columns.
+    """
     n_columns = problem.n_columns()
     mu = budget.epsilon / math.sqrt(n_columns) if problem.is_pure else budget.mu
     return problem.n_samples / n_columns * mu / 2.0
 
 
 def _power(problem: RankingProblem, budget: Budget) -> float:
-    """Choose the power of the class weights."""
+    """Choose the power of the ratio of the class sizes in the weight of the majority class."""
     strength = _strength(problem, budget)
     if problem.is_pure:
         return min(strength / _PURE_POWER_STRENGTH, _HIGHEST_PURE_POWER)
@@ -582,7 +592,7 @@ def _power(problem: RankingProblem, budget: Budget) -> float:
 def _plan_perturbed(
     risk: MarginRisk | SoftmaxRisk, budget: Budget, strength: float, defaults: ObjectiveDefaults
 ) -> PreconditionedObjectivePlan:
-    """Plan a preconditioner if pure DP suffices, else a regulariser for much noise."""
+    """Plan a perturbed objective of pure DP, with a preconditioner if it is worth its cost."""
     affordable = budget.epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
     if affordable or strength >= _PRECONDITIONER_STRENGTH:
         return plan_preconditioned_objective(risk, budget)
@@ -597,14 +607,14 @@ def _plan_perturbed(
 
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:
-    """Read rows in the unit ball, with a column of ones."""
+    """Rank by a mean difference of rows in the unit ball, with a column of ones."""
     return Ranker(plan, 1.0, math.sqrt(2.0) * UP, power=1.0)
 
 
 def _pairs(
     problem: RankingProblem, budget: Budget, choice: Choice, mechanism: str
 ) -> tuple[Ranker, dict[str, Any]]:
-    """Plan the exact minimiser of a sum over pairs of rows in the unit ball, perturbed or noisy."""
+    """Plan objective or output perturbation of a sum over pairs of rows in the unit ball."""
     n, share = problem.n_samples, problem.positive_share
     normaliser = balanced_normaliser(n)
     if share is not None:
@@ -616,7 +626,8 @@ def _pairs(
     if problem.alpha is None:
         ridge = pair_ridge(risk, epsilon, delta, perturbs_objective=perturbed)
     else:
-        ridge = problem.alpha / problem.data_norm**2  # of rows divided by their norm
+        # `alpha` is for rows in their own units, the ridge for rows divided by `data_norm`.
+        ridge = problem.alpha / problem.data_norm**2
     plan: ObjectivePlan | OutputPlan
     if perturbed:
         epsilon = budget.epsilon if problem.is_pure else epsilon
@@ -643,11 +654,10 @@ def _pairs(
 def release_count(
     positive: Any, noise: Noise, permit: Permit, people: People | None = None
 ) -> float:
-    """Release the number of positive records as any real number, which has to be clamped.
+    """Release the noisy number of positive records, which may lie outside [0, n].
 
-    A person counts by the share of positive rows; such shares add exactly.
-    Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
-    noise.
+    A person counts by the share of its rows that are positive; such shares add exactly. `permit` is
+    charged with the event of the noise.
 
     Notes
     -----
@@ -663,18 +673,18 @@ def release_count(
 
 
 def weight_of(chosen: NDArray[np.bool_], people: People | None) -> float:
-    """Return the number of chosen rows, or the sum of their shares of people; exact."""
+    """Return the exact number of chosen rows, or the sum of their weights for people."""
     return float(np.count_nonzero(chosen) if people is None else people.weights[chosen].sum())
 
 
 def class_weights(
     count: float, n_samples: int, *, deviation: float = 0.0, power: float = 1.0
 ) -> FloatArray:
-    """Return weights that make up for classes of different size, the rarer one having one.
+    """Return class weights that compensate for different class sizes; the rarer class has one.
 
-    `count` is the public or noisy number of positive records, `deviation` that of its noise: the
-    classes are taken to be nearer to each other in size than they seem, by so much. The majority
-    class weighs ``(n_smaller / n_larger) ** power``. The negative class comes first.
+    `count` is the public or noisy number of positive records. It is moved towards one half of all
+    records by `deviation`, the standard deviation of its noise. The weight of the majority class is
+    ``(n_smaller / n_larger) ** power``. The negative class comes first.
     """
     share = _share(count, n_samples, deviation)
     ratio = (min(share, 1.0 - share) / max(share, 1.0 - share)) ** power
@@ -694,23 +704,26 @@ def _share(count: float, n_samples: int, deviation: float) -> float:
     return min(max((half + excess) / n_samples, RAREST), 1.0 - RAREST)
 
 
-# Candidates on each side of the centre.
+# Number of candidate thresholds on each side of the centre.
 _PER_SIDE = 31
-# Distance of a candidate from the centre, relative to that of the one before.
+# Ratio of the distances of neighbouring candidates from the centre.
 _RATIO = 2.0 ** (-1.0 / 3.0)
-# Width of the step from right to wrong, relative to the largest score: with a jump a
-# rounding error could move the score of a threshold by one for every record.
+# Width of the ramp on which the loss of a record falls from one to zero, relative to the largest
+# score. With a jump, a rounding error could change the loss of a threshold by one for every record.
 _STEP = 2.0**-16
-# Smallest size of the largest score.
+# Lower limit on the largest score, against a division by zero.
 _SMALLEST = 1e-290
-# Cells of scores on each side of zero.
+# Number of cells of scores on each side of zero.
 _HALF = 4096
-# Records that are counted at a time.
+# Number of records that are counted at a time.
 _BLOCK_ROWS = 2**15
 
 
 def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> ExponentialChoice | NoNoise:
-    """Return the mechanism that chooses the threshold; infinite `epsilon` takes the best one."""
+    """Return the mechanism that chooses the threshold; infinite `epsilon` takes the best one.
+
+    Replacing a record changes a loss by at most one: ``docs/proofs/auc.md``, Lemma 4.
+    """
     if math.isinf(epsilon):
         return NoNoise()
     rounding = n_samples * (n_columns + 16) * 2.0**-36 + 2.0**-50 * n_samples * n_samples
@@ -720,7 +733,7 @@ def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> Exponentia
 def threshold_grid(largest: float, centre: float) -> FloatArray:
     """Return 63 candidate thresholds within ``[-largest, largest]``, denser towards a centre.
 
-    `largest` bounds the absolute scores; both numbers come from what was released.
+    `largest` bounds the absolute scores; both arguments are functions of what was released.
     """
     steps = 2.0 * largest * _RATIO ** np.arange(_PER_SIDE)
     grid = np.concatenate([centre - steps, [centre], centre + steps])
@@ -738,13 +751,14 @@ def threshold_losses(
 ) -> FloatArray:
     """Return the weighted number of errors of every threshold.
 
-    `weights` in [0, 1] are of the negative and the positive class. A record within
-    ``2^-17 largest`` of a threshold counts in part, and so does a row that one of `people` owns.
+    `weights` in [0, 1] are those of the negative and the positive class. A record within
+    ``2^-17 largest`` of a threshold counts in part. With `people`, the weight of a row is one over
+    the number of rows of its person.
     """
-    # A positive record is wrong below the threshold: one minus what a negative one would add.
+    # The loss of a positive record is one minus the loss of a negative record at the same score.
     base = float(weights[1]) * weight_of(positive, people)
     each = None if people is None else people.weights
-    # No more terms in one sum than there are people: docs/proofs/persons.md, section 3.
+    # One sum has no more terms than there are people: docs/proofs/persons.md, section 3.
     size = min(_BLOCK_ROWS, len(scores) if people is None else len(people))
     parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
     losses = []
@@ -759,10 +773,10 @@ def threshold_losses(
 def _add_losses(
     scores: NDArray[Any], signed: FloatArray, grid: FloatArray, largest: float
 ) -> FloatArray:
-    """Add up what the records above each threshold count, those near it in part.
+    """Return the sum of `signed` over the records above each threshold; those near it in part.
 
-    Whole cells of scores are added at once: only records in cells that a ramp reaches are looked
-    at for each threshold.
+    Cells of scores that no ramp reaches are added as a whole. Only the records in the other cells
+    are compared with each threshold.
     """
     unit = max(largest, _SMALLEST)
     scores = np.clip(scores, -largest, largest, dtype=np.float64)
@@ -783,7 +797,7 @@ def _add_losses(
 
 
 def _cells(scores: FloatArray, unit: float) -> NDArray[np.intp]:
-    """Return the numbers of the cells that scores up to a unit fall into, in the same order."""
+    """Return the numbers of the cells that scores in [-unit, unit] fall into."""
     return np.asarray(scores * (_HALF / unit) + _HALF, dtype=np.intp)
 
 
@@ -798,7 +812,7 @@ def release_threshold(
     largest: float,
     people: People | None = None,
 ) -> float:
-    """Choose a threshold of the grid with few errors: private, free to be used.
+    """Release a threshold of the grid that has few errors.
 
     Scores may be in chunks. `permit` is charged with the event of `mechanism`.
 
@@ -808,7 +822,7 @@ def release_threshold(
 
     - Adjacency: replace-one, of a record or of a person with all rows.
     - Released: one threshold of a public grid.
-    - Sensitivity: 1 of the weighted number of errors of each threshold, and an allowance for
+    - Sensitivity: 1 for the weighted number of errors of each threshold, and an allowance for
       rounding.
     - Proof: ``docs/proofs/auc.md``, section 4.
     """

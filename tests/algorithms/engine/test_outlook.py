@@ -328,7 +328,7 @@ def test_after_a_fit_only_what_was_released_is_said(released):
     for share in (0.0, 0.05, 0.5):
         model, (X, y) = of_table(), table(300, share)
         data, record = model._validate(X, y, None), pure(3.0, public={"calibrated": True})
-        texts.append(model._count_rarer(fitted, data, record))
+        texts.append(model._describe_rarer(fitted, data, record))
     assert texts[0] == texts[1] == texts[2]
     share, text = texts[0]
     assert share == (0.04 if "rarity" in released else 0.05)
