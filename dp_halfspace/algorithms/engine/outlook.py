@@ -119,9 +119,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A linear fit of the columns as they are; `share` and `column_limit` are as in `Table`."""
+    """A linear fit of the columns as they are.
 
-    share: float = RARE
+    `share` is that of the rarer class, None if nothing is known; `column_limit` is as in `Table`.
+    """
+
+    share: float | None = None
     column_limit: float = 0.0
 
 
@@ -262,7 +265,7 @@ def outlook_of(
     share, even, least = RARE, 1.0, HARDLY_RANKED
     rare = share
     if isinstance(kind, Linear):
-        share = rare = kind.share
+        share = rare = RARE if kind.share is None else kind.share
     elif kind is not None:
         share = kind.share
         least = POOR if is_table and share < _UNEVEN else HARDLY_BETTER
@@ -299,7 +302,8 @@ def outlook_of(
         if share <= column_limit:
             ranking, ranking_signal = _RANKED_BY_A_COLUMN, rare * n_samples * epsilon
             # The area of a single column varies too much from fit to fit to be relied on.
-            least = 1.0
+            is_known = not isinstance(kind, Linear) or kind.share is not None
+            least = 1.0 if is_known else least
         half = ranking.half(n_facts, n_classes)
         ranked = 1.0 / (1.0 + math.pow(half / ranking_signal, ranking.steepness))
     return Outlook(
