@@ -102,6 +102,152 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "preprocessing/scalers.py",
+        "tests/preprocessing/test_scalers.py",
+        (
+            "PrivateScaler.fit",
+            "probe = stand_in(self)",
+            "probe = self",
+            "test_units_are_released_and_booked",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan._costs",
+            "np.nan_to_num(X)",
+            "np.nan_to_num(X, nan=np.nanmean(X))",
+            "test_a_missing_entry_counts_as_zero_and_not_as_what_others_have",
+        ),
+    ),
+    *of(
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_direction_counts.py",
+        (
+            "margin_costs",
+            "+ negative",
+            "",
+            "test_records_that_are_set_aside_count_as_they_would_otherwise",
+        ),
+        (
+            "margin_costs",
+            "limits, 1.0 - limits",
+            "limits, 0.0 - limits",
+            "test_a_score_of_the_limit_is_right_and_a_smaller_one_is_wrong",
+        ),
+    ),
+    *of(
+        "algorithms/published/margin_selection.py",
+        "tests/algorithms/published/test_margin_selection.py",
+        (
+            "SelectionPlan.run",
+            "best = permit.choose(np.array([score for _, score in trained]), self.choice)",
+            "permit.choose(np.array([score for _, score in trained]), self.choice)\n        best = int(np.argmax([score for _, score in trained]))",
+            "test_what_was_chosen_is_returned_whatever_the_exact_scores_are",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned.py",
+        "tests/algorithms/perturbation/test_preconditioned_objective.py",
+        (
+            "_plan_preconditioner",
+            "L2LaplaceNoise(reference.mechanism.sensitivity",
+            "L2LaplaceNoise(0.5 * reference.mechanism.sensitivity",
+            "test_a_record_moves_the_moment_by_the_sensitivity_of_pure_noise_at_most_and_does",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/output.py",
+        "tests/algorithms/perturbation/test_output.py",
+        (
+            "OutputPlan.run",
+            "target=self.tolerance.target",
+            "target=2.0 * self.tolerance.certified",
+            "test_the_solver_is_asked_for_what_the_noise_allows_for",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/objective.py",
+        "tests/algorithms/perturbation/test_output.py",
+        (
+            "ObjectivePlan.run",
+            "target=self.tolerance.target",
+            "target=2.0 * self.tolerance.certified",
+            "test_the_solver_is_asked_for_what_the_noise_allows_for",
+        ),
+    ),
+    *of(
+        "optim/risks.py",
+        "tests/algorithms/perturbation/test_output.py",
+        (
+            "minimisers",
+            "objective(rows), target, radius=radius",
+            "objective(rows), target, radius=2.0 * radius",
+            "test_the_solver_is_asked_for_what_the_noise_allows_for",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "plan_preconditioned_output",
+            "row_norm=1.0, block_rows=formed",
+            "row_norm=1.0",
+            "test_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan.run",
+            "not model.coefficients.any()",
+            "not class_indices.any()",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_trees.py",
+        "tests/algorithms/search/test_small_trees.py",
+        (
+            "",
+            "_TILE_ROWS = 255",
+            "_TILE_ROWS = 256",
+            "test_more_records_of_a_class_than_fit_into_a_byte_are_counted",
+        ),
+    ),
+    *of(
+        "algorithms/published/margin_selection.py",
+        "tests/algorithms/published/test_kernel_margin.py",
+        (
+            "MarginPlan.choose",
+            "weights[classes]",
+            "2.0 * weights[classes]",
+            "test_one_record_moves_every_cost_by_its_sensitivity_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/published/known_margin.py",
+        "tests/algorithms/published/test_phased_gd.py",
+        (
+            "_noise",
+            "(n_records + 1) * per_step",
+            "per_step",
+            "test_the_allowance_for_rounding_covers_every_step_of_a_phase",
+        ),
+    ),
+    *of(
+        "algorithms/published/network.py",
+        "tests/algorithms/published/test_network.py",
+        (
+            "network_sensitivity",
+            "+ 2.0**-50 * n_samples * n_samples",
+            "",
+            "test_the_allowance_for_the_sum_of_losses_grows_with_the_square_of_their_number",
+        ),
+    ),
+    *of(
         "data/record_weights.py",
         "tests/data/test_odd_cells.py",
         (
@@ -522,7 +668,7 @@ MUTANTS = [
         "algorithms/search/small_tables.py",
         "tests/estimators/test_prior.py",
         (
-            "SmallTablePlan.costs",
+            "SmallTablePlan._costs",
             "np.count_nonzero(said[index] != c)",
             "2 * np.count_nonzero(said[index] != c)",
             "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
@@ -586,7 +732,7 @@ MUTANTS = [
         "estimators/base.py",
         "tests/estimators/test_private_column_scales.py",
         (
-            "PrivateLinearClassifier._plan_scaled",
+            "PrivateLinearClassifier._fit_plan",
             "warn_of_sparse_columns()",
             "pass",
             "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
@@ -1670,13 +1816,13 @@ MUTANTS = [
         "_silence.py",
         "tests/data/test_odd_cells.py",
         (
-            "may_speak",
+            "may_print_or_warn",
             "np.ma.MaskedArray | complex | np.complexfloating",
             "complex",
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
-            "may_speak",
+            "may_print_or_warn",
             "not in _SILENT",
             '== ""',
             "test_a_refused_cell_shows_nothing_but_its_column",
@@ -1981,14 +2127,14 @@ MUTANTS = [
         "tests/algorithms/published/test_phased_gd.py",
         (
             "_noise",
-            "2.0 * (pull * FAR_UP + rounding)",
-            "pull * FAR_UP + rounding",
+            "2.0 * (longest_step * FAR_UP + rounding)",
+            "longest_step * FAR_UP + rounding",
             "test_phases_are_a_partition_into_halves",
         ),
         (
             "_noise",
-            "(pull * FAR_UP + rounding)",
-            "pull",
+            "(longest_step * FAR_UP + rounding)",
+            "longest_step",
             "test_mean_of_a_phase_moves_by_two_steps_at_most_and_does",
         ),
         (
@@ -2424,9 +2570,9 @@ MUTANTS = [
             "tests/algorithms/published/test_kernel_margin.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
-            "_plan_phased_prox",
-            "margin, mu)",
-            "margin, mu / margin)",
+            "plan_margin_choice",
+            "plan_known_margin(problem, solver, margin, mu)",
+            "plan_known_margin(problem, solver, margin, mu / margin)",
             "tests/algorithms/published/test_kernel_margin.py::test_every_candidate_costs_what_is_charged",
         ),
     ),
@@ -3283,8 +3429,8 @@ MUTANTS = [
         "tests/optim/risks/test_softmax.py",
         (
             "softmax_diameter",
-            "squares, pulls =",
-            "largest_score *= 0.7; squares, pulls =",
+            "squares, products =",
+            "largest_score *= 0.7; squares, products =",
             "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
         (
@@ -3913,63 +4059,43 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/column_rankings.py",
-        "tests/algorithms/search/test_column_rankings.py",
-        (
-            "ColumnRankingPlan.run",
-            "pairs.ravel() + offset",
-            "pairs.ravel() + round(0.5 * np.count_nonzero(class_indices))",
-            "test_beside_classifiers_a_record_changes_a_cost_by_one_at_most",
-        ),
-        (
-            "ColumnRankingPlan.run",
-            "number - len(costs[0])",
-            "number",
-            "test_a_listed_classifier_is_the_one_that_was_counted",
-        ),
-    ),
-    *of(
-        "algorithms/fit_plan.py",
+        "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
-            "PublicFacts.may_rank_by_a_column",
-            "or self.is_chunked",
+            "PrivateTableClassifier._column_limit",
+            "facts.is_chunked or",
             "",
             "test_steps_alone_follow_rows_in_chunks",
         ),
-    ),
-    *of(
-        "estimators/_small_tables.py",
-        "tests/estimators/test_ranked_by_a_column.py",
         (
-            "RareFit.run",
+            "_RareTableFit.run",
             "min(noisy, n_samples - noisy)",
             "exact[0] + 0.0 * noisy",
             "test_the_branch_follows_the_released_count",
         ),
         (
-            "RareFit.run",
-            ".with_count(noisy)",
-            ".with_count(exact[0])",
+            "_RareTableFit.run",
+            "steps.with_count(noisy)",
+            "steps.with_count(exact[0])",
             "test_a_fit_is_a_function_of_its_releases",
         ),
         (
-            "plan_rare_fit",
-            "(1.0 - RARE_COUNT_SHARE) * budget.epsilon * FAR_DOWN",
-            "budget.epsilon * FAR_DOWN",
+            "_RareTableFit.run",
+            "replace(ranking, noisy=noisy)",
+            "replace(ranking, noisy=exact[0])",
+            "test_a_fit_is_a_function_of_its_releases",
+        ),
+        (
+            "PrivateTableClassifier._rare_fit",
+            "(1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN",
+            "epsilon * FAR_DOWN",
             "test_the_record_is_the_same_whichever_follows",
         ),
         (
-            "RareFit.events",
+            "_RareTableFit.events",
             "(self.count.event, self.either)",
             "(self.count.event,)",
             "test_the_record_is_the_same_whichever_follows",
-        ),
-        (
-            "ColumnRankingFit.run",
-            "part * share",
-            "np.mean(data.class_indices)",
-            "test_a_fit_is_a_function_of_its_releases",
         ),
     ),
     *of(
@@ -4092,7 +4218,7 @@ MUTANTS = [
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
-            "SmallTablePlan.costs",
+            "SmallTablePlan._costs",
             "[0], below",
             "[0], 2 * below",
             "test_a_record_changes_a_cost_by_one_at_most",
@@ -4124,7 +4250,7 @@ MUTANTS = [
         "algorithms/search/small_tables.py",
         "tests/algorithms/search/test_small_tables.py",
         (
-            "SmallTablePlan.costs",
+            "SmallTablePlan._costs",
             "[[1",
             "[[2",
             "test_a_record_changes_a_cost_by_one_at_most",
@@ -4323,8 +4449,8 @@ MUTANTS = [
         "tests/estimators/test_small_tables.py",
         (
             "SmallTableFit.run",
-            "_for_unscaled_rows(model,",
-            "_for_unscaled_rows(replace(model, error_share=np.mean(data.class_indices)),",
+            "model.error_share",
+            "np.mean((X @ coefficients * norm + model.intercept > 0) != data.class_indices)",
             "test_a_share_of_errors_is_made_of_what_was_released",
         ),
     ),
@@ -5085,8 +5211,8 @@ MUTANTS = [
         "tests/algorithms/test_functions_of_releases.py",
         (
             "SmallTablePlan.run",
-            "self.candidate(int(released[0]),",
-            "self.candidate(int(np.concatenate(costs).argmin()),",
+            "self._candidate(int(released[0]),",
+            "self._candidate(int(np.concatenate(costs).argmin()),",
             "test_selections_of_small_tables",
         ),
     ),

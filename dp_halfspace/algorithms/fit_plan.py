@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from dp_halfspace.algorithms.engine.column_scales import ColumnScales
     from dp_halfspace.projection import LinearMap
 
-# What the record calls the share of a class up to which a column ranks it.
-LIMIT = "ranked_by_a_column_up_to"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearPrior:
@@ -136,13 +133,6 @@ class PublicFacts:
         """Return the facts with released weights of the classes."""
         return replace(self, class_weights=tuple(weights.tolist()))
 
-    @property
-    def may_rank_by_a_column(self) -> bool:
-        """Whether one column may rank a rare class, as far as kinds of rows and classes decide."""
-        are_others = self.is_sparse or self.is_chunked or self.has_people or self.has_weights
-        have_weights = self.balances_classes or len(set(self.class_weights)) > 1
-        return self.n_classes == 2 and not (are_others or have_weights or self.prior is not None)
-
     def refuse_unsupported(self, takes: Collection[str]) -> None:
         """Refuse chunks, people or weights of records for which the plan has no proof."""
         if self.is_chunked and "chunks" not in takes:
@@ -153,12 +143,12 @@ class PublicFacts:
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(
-                "groups is not supported with these parameters: docs/privacy_model.md lists the "
+                "groups is not supported with these parameters: docs/guide/persons.md lists the "
                 "estimators and parameters that protect people"
             )
         if self.has_weights and "sample_weight" not in takes:
             raise ValueError(
-                "sample_weight is not supported with these parameters: docs/privacy_model.md lists "
+                "sample_weight is not supported with these parameters: docs/guide/weights.md lists "
                 "the estimators and parameters that weigh records. class_weight weighs labels"
             )
 
@@ -172,8 +162,6 @@ class Fitted:
     are not. `attributes` are further fitted attributes by name. `error_share` is the released share
     of errors of a selection for a small table. `rarity` describes the released sizes of the
     classes, if they were counted; `population` are the class weights that scores are for.
-    `rarer_share` is the released share of the rarer of two classes, if a selection followed the
-    count.
     """
 
     coefficients: FloatArray
@@ -184,7 +172,6 @@ class Fitted:
     error_share: float | None = None
     rarity: Rarity | None = None
     population: tuple[float, ...] | None = None
-    rarer_share: float | None = None
 
 
 class PublicPlan(Protocol):

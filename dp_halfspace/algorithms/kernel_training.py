@@ -91,7 +91,9 @@ class KernelPlan(FitPlan):
     def with_count(self, second: float) -> KernelPlan:
         """Return the plan for a number of records of the second class that was released before."""
         assert isinstance(self.training, LinearPlan)
-        return replace(self, training=self.training.with_count(second))
+        assert self.training.counts is not None
+        counts = replace(self.training.counts, released=second)
+        return replace(self, training=replace(self.training, counts=counts))
 
     @property
     def takes(self) -> frozenset[str]:

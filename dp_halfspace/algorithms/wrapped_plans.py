@@ -20,7 +20,6 @@ from dp_halfspace.algorithms.engine.column_scales import (
     in_column_scales,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
-from dp_halfspace.algorithms.engine.training import LinearPlan
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
@@ -57,11 +56,6 @@ class ScaledPlan(FitPlan):
     public: Mapping[str, Any]
     takes: frozenset[str]
 
-    def with_count(self, second: float) -> ScaledPlan:
-        """Follow a number of records of the second class that was released before."""
-        assert isinstance(self.inner, LinearPlan)
-        return replace(self, inner=self.inner.with_count(second))
-
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Learn the scales, and fit a copy of the rows in the precision that was planned."""
         if self.scales is None:
@@ -92,8 +86,8 @@ def plan_scaled(
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
         inner = plan(facts, budget)
-        said = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
-        return ScaledPlan(None, inner, inner.events, said, inner.takes)
+        public = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
+        return ScaledPlan(None, inner, inner.events, public, inner.takes)
     scales, rest = paid
     left = rest.epsilon
     scaled = replace(
@@ -106,11 +100,12 @@ def plan_scaled(
     for trial in range(_TRIES):
         inner = plan(scaled, Budget.of(left, delta))
         events = (*scales.events, *inner.events)
-        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
+        # The first attempts aim at nearly all of the budget; later ones only have to fit into it.
+        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
-            said = {**inner.public, "data_norm": None, "private_column_scales": True}
-            return ScaledPlan(scales, inner, events, said, inner.takes)
+            public = {**inner.public, "data_norm": None, "private_column_scales": True}
+            return ScaledPlan(scales, inner, events, public, inner.takes)
         # Only Gaussian events add up exactly by their mu; others cost more or less together.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
@@ -176,8 +171,8 @@ def plan_balanced(
         inner, epsilon = plan(facts, rest), budget.epsilon
         events = (counts.noise.event, *inner.events)
         if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
-            said = {**inner.public, "private_class_counts": True}
-            return BalancedPlan(counts, inner, events, said, inner.takes, inner.is_single)
+            public = {**inner.public, "private_class_counts": True}
+            return BalancedPlan(counts, inner, events, public, inner.takes, inner.is_single)
         # Only Gaussian events add up exactly by their mu; others cost more together.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._silence import may_speak
+from dp_halfspace._silence import may_print_or_warn
 
 # Strings that mean a missing value: those of the readers of pandas, and other signs for "unknown".
 MISSING_TEXTS = frozenset(
@@ -187,7 +187,7 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
     """Read an object of another type by its string, unless it means a missing value."""
     if isinstance(value, np.ma.MaskedArray):
         return None
-    if may_speak(type(value)):
+    if may_print_or_warn(type(value)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _read_by_text(value, decimal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace._params import NUMBER_RANGE
-from dp_halfspace._rounding import DOWN, FAR_DOWN
+from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.column_scales import in_column_scales
 from dp_halfspace.algorithms.engine.defaults import (
-    RARE_COUNT_SHARE,
     pays_for_stages,
     small_table_rule,
 )
 from dp_halfspace.algorithms.fit_plan import (
-    LIMIT,
     FitPlan,
     Fitted,
     LinearPrior,
@@ -39,7 +37,6 @@ from dp_halfspace.algorithms.search.column_rankings import ColumnRankingPlan
 from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, class_factors
 from dp_halfspace.algorithms.search.small_tables import (
     BIAS,
-    SmallModel,
     SmallTablePlan,
     plan_small_table,
     share_of,
@@ -55,14 +52,10 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Either, Event
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
-
-# Errors of a listed classifier that was preferred to all columns, relative to the share of the
-# rarer class: half of its largest value, for it errs on fewer records than there are of this class.
-_ERRORS_OF_LISTED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,156 +72,64 @@ class SmallTableFit(WrappedPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        return {**self.plan.public, **_said_of_prior(self.facts)}
+        return {**self.plan.public, **_prior_facts(self.facts)}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Choose a classifier, and express it for unscaled rows."""
-        weights = relative_weights(self.facts.class_weights)
-        X = np.asarray(data.X, dtype=np.float64) / self.facts.data_norm
+        norm, weights = self.facts.data_norm, relative_weights(self.facts.class_weights)
+        X = np.asarray(data.X, dtype=np.float64) / norm
         model = self.plan.run(X, data.class_indices, weights, permit)
         if model.is_prior:
             return kept_prior(self.facts, data.feature_names)
-        return _for_unscaled_rows(model, self.facts, data.feature_names, self.attributes)
-
-
-def _for_unscaled_rows(
-    model: SmallModel,
-    facts: PublicFacts,
-    feature_names: NDArray[Any] | None,
-    attributes: Mapping[str, Any],
-) -> Fitted:
-    """Express a chosen classifier for unscaled rows, with further fitted `attributes`."""
-    norm, coefficients, scaler = facts.data_norm, model.coefficients, None
-    if model.exponent is None:
-        coefficients = coefficients / norm
-    else:
-        scaler = CellScaler(model.exponent, norm).fit(np.zeros((1, facts.n_features)))
-        if feature_names is not None:
-            scaler.feature_names_in_ = feature_names
-    own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
-    if facts.n_classes == 2 and not model.is_ranking:
-        is_direction = model.exponent is None and bool(model.coefficients.any())
-        constant = BIAS if is_direction else None
-        own["row_lengths_"] = RowLengths(model.exponent or 0, norm, constant)
-    return Fitted(
-        np.atleast_2d(coefficients),
-        np.atleast_1d(model.intercept),
-        data_norm=math.inf,
-        attributes={**own, **attributes},
-        error_share=model.error_share,
-    )
+        coefficients, scaler = model.coefficients, None
+        if model.exponent is None:
+            coefficients = coefficients / norm
+        else:
+            scaler = CellScaler(model.exponent, norm).fit(np.zeros((1, data.X.shape[1])))
+            if data.feature_names is not None:
+                scaler.feature_names_in_ = data.feature_names
+        own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
+        if self.facts.n_classes == 2:
+            is_direction = model.exponent is None and bool(model.coefficients.any())
+            constant = BIAS if is_direction else None
+            own["row_lengths_"] = RowLengths(model.exponent or 0, norm, constant)
+        return Fitted(
+            np.atleast_2d(coefficients),
+            np.atleast_1d(model.intercept),
+            data_norm=math.inf,
+            attributes={**own, **self.attributes},
+            error_share=model.error_share,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRankingFit(WrappedPlan):
     """A choice of a column to rank the rarer of two classes, after a count of the classes.
 
-    The choice may also be a listed classifier. `second` is the released number of records of the
-    second class.
+    `noisy` is the released number of records of the second class.
     """
 
     plan: ColumnRankingPlan
     count: DiscreteLaplaceNoise
-    second: float = 0.0
-
-    def with_count(self, second: float) -> ColumnRankingFit:
-        """Follow a number of records of the second class that was released before."""
-        return replace(self, second=second)
+    noisy: float = 0.0
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Choose; the share of the rarer class is the probability of an error of a column."""
-        n_samples, rate = len(data.X), self.count.epsilon
-        X = np.asarray(data.X, dtype=np.float64) / self.facts.data_norm
-        model = self.plan.run(X, data.class_indices, self.second, permit)
-        rarer = min(self.second, n_samples - self.second)
-        share = share_of(rarer, n_samples, (rate, rate))
-        part = 1.0 if model.is_ranking else _ERRORS_OF_LISTED
-        model = replace(model, error_share=part * share)
-        fitted = _for_unscaled_rows(model, self.facts, data.feature_names, {"margin_": 0.0})
-        return replace(fitted, rarer_share=share)
-
-
-class CountedPlan(FitPlan, Protocol):
-    """A plan that follows a count of the second of two classes."""
-
-    def with_count(self, second: float) -> CountedPlan:
-        """Follow a number of records of the second class that was released before."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RareFit(FitPlan):
-    """Count the classes; if one is rare, rank by a single column, otherwise run the steps.
-
-    A single column, or a listed classifier, is used if the released share of the rarer class is at
-    most `limit`.
-    """
-
-    count: DiscreteLaplaceNoise
-    limit: float
-    either: Either
-    ranking: CountedPlan
-    steps: CountedPlan
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The events of a run: the count, and one of two kinds of releases, chosen by the count."""
-        return (self.count.event, self.either)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return {**self.ranking.public, **self.steps.public, LIMIT: self.limit}
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Return what one of the two plans fits.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: a noisy count of the second class, and the releases of one of two plans.
-        - Sensitivity: 1 for the count, which is an integer.
-        - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
-        """
-        exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
-        noisy = float(permit.release(exact, self.count)[0])
-        n_samples = len(data.class_indices)
-        is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
-        plan = (self.ranking if is_rare else self.steps).with_count(noisy)
-        permit.enter(self.either, plan.events)
-        return plan.run(data, permit)
-
-
-def plan_rare_fit(
-    budget: Budget,
-    limit: float,
-    *,
-    ranking: Callable[[float, DiscreteLaplaceNoise], CountedPlan],
-    steps: Callable[[Budget, DiscreteLaplaceNoise], CountedPlan],
-) -> RareFit:
-    """Plan a count of two classes, and the two possible continuations, by public facts only.
-
-    `ranking` and `steps` return the plans of the two for the budgets that are left. Up to the
-    released share `limit` of the rarer class the first follows.
-    """
-    count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * budget.epsilon)
-    left = (1.0 - RARE_COUNT_SHARE) * budget.epsilon * FAR_DOWN
-    mu = accounting.mu_of_either(count.event, left, budget.epsilon, budget.delta)
-    chosen, others = ranking(left, count), steps(Budget.gaussian(mu, budget.delta), count)
-    return RareFit(count, limit, Either(left, mu), chosen, others)
-
-
-def place_of_ranking(model: Any) -> int | None:
-    """Return the place of the column that was selected to rank a rare class, if there is one.
-
-    Only then the model reads cells and does not divide scores by the lengths of rows.
-    """
-    is_of_cells = isinstance(getattr(model, "scaler_", None), CellScaler)
-    if not is_of_cells or len(model.coef_) > 1 or hasattr(model, "row_lengths_"):
-        return None
-    return int(np.flatnonzero(model.coef_[0])[0])
+        """Choose a column; the share of the rarer class is the probability of an error."""
+        n_samples = len(data.X)
+        is_second_common = self.noisy > 0.5 * n_samples
+        X = np.asarray(data.X, dtype=np.float64)
+        model = self.plan.run(X, data.class_indices, int(is_second_common), permit)
+        assert model.exponent is not None
+        scaler = CellScaler(model.exponent).fit(np.zeros((1, X.shape[1])))
+        rarer = n_samples - self.noisy if is_second_common else self.noisy
+        rate = self.count.epsilon
+        return Fitted(
+            np.atleast_2d(model.coefficients),
+            np.atleast_1d(model.intercept),
+            data_norm=math.inf,
+            attributes={"scaler_": scaler, "projection_": None, "margin_": 0.0},
+            error_share=share_of(rarer, n_samples, (rate, rate)),
+        )
 
 
 def plan_small_fit(
@@ -382,7 +283,7 @@ def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted
     return Fitted(prior.coefficients, intercepts, math.inf, own)
 
 
-def _said_of_prior(facts: PublicFacts) -> dict[str, Any]:
+def _prior_facts(facts: PublicFacts) -> dict[str, Any]:
     """Return the facts for the record about the public model of `facts`, if there is one."""
     return {} if facts.prior is None else {"prior": facts.prior.text}
 
@@ -403,7 +304,7 @@ class PriorPlan(FitPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        return {**self.inner.public, **_said_of_prior(self.facts)}
+        return {**self.inner.public, **_prior_facts(self.facts)}
 
     @property
     def takes(self) -> frozenset[str]:
@@ -470,6 +371,8 @@ def plan_with_prior(
         return PriorPlan(plan(budget), facts, NoNoise())
     epsilon, delta = budget.epsilon, budget.delta
     share = min(max(_ENOUGH / (facts.n_privacy_units * epsilon), _LEAST), _MOST)
+    # A record moves the number of errors of either model by at most one: `docs/proofs/prior.md`,
+    # Lemma 2.
     choice = TalliedChoice(share * epsilon * DOWN)
     for part in _PARTS:
         rest = Budget.of((1.0 - part * share) * epsilon, delta)

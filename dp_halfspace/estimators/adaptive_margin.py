@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from dp_halfspace import algorithms
-from dp_halfspace._params import explains_foreign_parameters, resolved_delta
+from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
-    from dp_halfspace.algorithms.engine.outlook import Kind
     from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
-    from dp_halfspace.data.validation import TrainingData
-    from dp_halfspace.estimators._small_tables import CountedPlan, RareFit
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
-    from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 # Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
 # depend on it.
@@ -66,10 +62,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         columns, two to seven classes, every other parameter that shapes the model at its default
         and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
         more; for pure DP in original units 1500), it is an exponential mechanism over a public list
-        of classifiers, or two of them in sequence, which spend no delta. For such rows of two
-        classes, ``n epsilon`` up to 3500 and ``delta > 0``, a noisy count of the classes comes
-        first: if one is rare, a column that ranks it, or a listed classifier, is selected instead
-        of steps.
+        of classifiers, or two of them in sequence, which spend no delta.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at
@@ -181,12 +174,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency; with ``solver="noisy_gd"`` it is exactly mu-GDP. Public: the number of rows, the
+    adjacency; with the default solver it is exactly mu-GDP. Public: the number of rows, the
     columns, the label set and every parameter. Private: everything else. No branch depends on the
-    data, except through what was released. With ``selection="random_stopping"`` the running time
-    reveals the number of runs: do not publish it. With `groups` the unit of privacy is a person
-    with all rows, and the number of people is public instead of the number of rows
-    (``docs/proofs/persons.md``).
+    data. With ``selection="random_stopping"`` the running time reveals the number of runs: do not
+    publish it. With `groups` the unit of privacy is a person with all rows, and the number of
+    people is public instead of the number of rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -261,92 +253,19 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         twin.prior = self.prior
         return twin
 
-    @property
-    def _has_defaults(self) -> bool:
-        """Whether all parameters that shape the model are defaults, so that sizes may decide."""
-        # An array never equals a default.
-        return all(
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        # A selection may replace a fit only if all parameters that shape the model are defaults. An
+        # array never equals a default.
+        has_defaults = not facts.balances_classes and all(
             isinstance(given := getattr(self, name), type(default) | int) and given == default
             for name, default in _OF_SMALL_TABLES.items()
         )
-
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         plan: FitPlan | None = None
-        # A selection may replace a fit only then.
-        if self._has_defaults and not facts.balances_classes:
+        if has_defaults:
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
-            plan = plan or self._rare_plan(facts, budget)
         return self._prior_plan(facts, budget) if plan is None and facts.prior is not None else plan
-
-    def _column_limit(self, facts: PublicFacts, budget: Budget) -> float | None:
-        """Return the share of a class up to which a column ranks it, if any; by what is public."""
-        from dp_halfspace.algorithms.engine.defaults import linear_rare_limit  # noqa: PLC0415
-
-        if budget.is_pure or not (self._has_defaults and facts.may_rank_by_a_column):
-            return None
-        sizes, is_stated = (facts.n_privacy_units, facts.n_features), facts.is_scale_stated
-        return linear_rare_limit(*sizes, budget.epsilon, budget.mu, is_scale_stated=is_stated)
-
-    def _rare_plan(self, facts: PublicFacts, budget: Budget) -> RareFit | None:
-        """Plan a count of two classes, and a selection or steps after it, by public facts only."""
-        from dp_halfspace.algorithms.search.column_rankings import (  # noqa: PLC0415
-            plan_column_ranking,
-            plan_listed,
-        )
-        from dp_halfspace.estimators._small_tables import (  # noqa: PLC0415
-            ColumnRankingFit,
-            plan_rare_fit,
-        )
-
-        limit = self._column_limit(facts, budget)
-        if limit is None:
-            return None
-
-        def ranking(epsilon: float, count: DiscreteLaplaceNoise) -> ColumnRankingFit:
-            sizes = facts.n_privacy_units, facts.n_features
-            listed = plan_listed(*sizes, epsilon, self.random_state)
-            plan = plan_column_ranking((1,) * facts.n_features, epsilon, listed)
-            return ColumnRankingFit(facts, plan, count)
-
-        def steps(left: Budget, count: DiscreteLaplaceNoise) -> CountedPlan:
-            counted = replace(facts, count=count)
-            if self._learns_scales_of(facts, left):
-                return self._plan_scaled(self._plan, counted, left)
-            plan = self._plan(counted, left)
-            assert isinstance(plan, algorithms.LinearPlan)
-            return plan
-
-        return plan_rare_fit(budget, limit, ranking=ranking, steps=steps)
-
-    def _outlook_facts(
-        self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Kind | None] | None:
-        from dp_halfspace.algorithms.engine.outlook import Linear  # noqa: PLC0415
-        from dp_halfspace.algorithms.fit_plan import LIMIT  # noqa: PLC0415
-        from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
-
-        found = super()._outlook_facts(n_samples, data)
-        if found is None:
-            return None
-        if data is None:
-            limit = dict(self.privacy_.public).get(LIMIT)
-        else:
-            facts = self._facts(data)
-            budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, n_samples))
-            limit = self._column_limit(facts, budget)
-        return (*found[:2], Linear(column_limit=limit or 0.0))
-
-    @property
-    def _column_that_ranks(self) -> str | None:
-        from dp_halfspace.estimators._small_tables import place_of_ranking  # noqa: PLC0415
-
-        place = place_of_ranking(self)
-        if place is None:
-            return None
-        names = getattr(self, "feature_names_in_", None)
-        return str(place) if names is None else str(names[place])
 
     def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
@@ -400,7 +319,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
-            count=facts.count,
         )
         parameters = {
             "selection": self.selection,

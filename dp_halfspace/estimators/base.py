@@ -25,6 +25,7 @@ from dp_halfspace._budget import (
     warn_of_weak_budget,
 )
 from dp_halfspace._params import (
+    MissingMethod,
     fit_context,
     label_weights,
     public_number,
@@ -43,13 +44,10 @@ from dp_halfspace.data.validation import (
 from dp_halfspace.exceptions import warn_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typing_extensions import Self
 
-    from dp_halfspace.algorithms.engine.outlook import Kind, Outlook
+    from dp_halfspace.algorithms.engine.outlook import Outlook, Ranking, Table
     from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
-    from dp_halfspace.algorithms.wrapped_plans import ScaledPlan
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -82,6 +80,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _releases_rarity: ClassVar[bool] = False
     _rarer_share = cast("float | None", None)
     _rarity_warning = ""
+    predict_proba: ClassVar[Any] = MissingMethod(
+        "predict_proba",
+        "its scores are not calibrated. Use PrivateTableClassifier, whose probabilities are "
+        "calibrated within the budget, or decision_function for the scores",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -104,12 +107,12 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         groups : array-like of shape (n_samples,) or None, default=None
             The person to whom each row belongs, as any hashable values. The unit of privacy is then
             a person with all rows, each of which weighs one over their number; the number of people
-            is public, the number of rows of each person is not. ``docs/privacy_model.md`` lists the
+            is public, the number of rows of each person is not. ``docs/guide/persons.md`` lists the
             estimators and parameters that protect people.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             PRIVATE weight of each record in [0, 1], a part of the record. Whatever the weights, the
             noise is the same, so small ones cost accuracy: the largest should be near 1. From 20
-            records on. ``docs/privacy_model.md`` lists the estimators and parameters that weigh
+            records on. ``docs/guide/weights.md`` lists the estimators and parameters that weigh
             records, and why the signature does not show this parameter.
 
         Returns
@@ -126,7 +129,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
-        from dp_halfspace.algorithms.fit_plan import LIMIT  # noqa: PLC0415
         from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 
@@ -138,8 +140,9 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         record = self._record(plan, data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
-        is_counted = self._releases_rarity or LIMIT in dict(record.public)
-        has_warned = self._warn_of_a_poor_outlook(data, rarity_is_released_later=is_counted)
+        has_warned = self._warn_of_a_poor_outlook(
+            data, rarity_is_released_later=self._releases_rarity
+        )
         # Pay: the ledger is charged before any noise is drawn.
         ledger = opened_ledger(self.ledger, type(self).__name__)
         if self.verbose:
@@ -151,7 +154,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         self._set_fitted(fitted, data, record)
         if self.verbose:
             print(f"{type(self).__name__} has charged and released it")
-        if is_counted:
+        if self._releases_rarity:
             self._rarer_share, self._rarity_warning = self._describe_rarer(fitted, data, record)
             if self._rarity_warning and not has_warned:
                 warn_caller(self._rarity_warning)
@@ -261,8 +264,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         a model that is no better than the majority class misclassifies as many as the other class
         has. If nothing was counted, the warning is about a class of 5 %.
         """
-        if fitted.rarer_share is not None:
-            return self._describe_selected(fitted.rarer_share, data)
         unit = "records" if data.people is None else "persons"
         share, found = None, f"if one class has 5% of the {unit}"
         if fitted.rarity is not None:
@@ -277,26 +278,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         outlook = self._outlook(data, share)
         is_rare = outlook is not None and outlook.cannot_rank_rare
         return share, outlook.after_counts(found) if outlook and is_rare else ""
-
-    def _describe_selected(self, share: float, data: TrainingData) -> tuple[float, str]:
-        """Describe the model that was selected after a count found this share of a rarer class."""
-        column, outlook = self._column_that_ranks, self._outlook(data, share)
-        model = "one classifier of a public list, which misclassifies few of them"
-        if column is not None:
-            model = (
-                f"one column, {column!r}, selected to rank that class: every predicted label is "
-                "the other one, and every row has nearly the same probability"
-            )
-        found = (
-            f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
-            f"model is {model}. Of this ranking"
-        )
-        return share, outlook.after_counts(found) if outlook else ""
-
-    @property
-    def _column_that_ranks(self) -> str | None:
-        """The name of the column that was selected to rank a rare class, if any."""
-        return None
 
     def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
         """Return the expected quality by public numbers and a released `share` of the rarer class.
@@ -323,7 +304,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Kind | None] | None:
+    ) -> tuple[int, bool, Ranking | Table | None] | None:
         """Return the public facts that an outlook needs, None if there is no outlook.
 
         These are the number of columns, of `data` or otherwise of the fitted model; whether the
@@ -437,7 +418,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Kind | None] | None:
+    ) -> tuple[int, bool, Ranking | Table | None] | None:
         # A fit that may keep a public model can be better than the curves of an outlook predict.
         if self.prior is not None:
             return None
@@ -453,25 +434,18 @@ class PrivateLinearClassifier(PrivateClassifier):
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
         plan = self._special_plan(facts, budget)
         if plan is None and self._learns_scales_of(facts, budget):
-            plan = self._plan_scaled(plan_fit, facts, budget)
+            from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
+
+            plan = scaled = plan_scaled(plan_fit, facts, budget)
+            if scaled.scales is None and not facts.is_scale_stated:
+                if facts.is_sparse:
+                    warn_of_sparse_columns()
+                else:
+                    warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
         elif plan is None:
             plan = plan_fit(facts, budget)
         facts.refuse_unsupported(plan.takes)
         return plan
-
-    def _plan_scaled(
-        self, plan_fit: Callable[[PublicFacts, Budget], FitPlan], facts: PublicFacts, budget: Budget
-    ) -> ScaledPlan:
-        """Plan a fit in learnt column scales; warn if none can be learnt."""
-        from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
-
-        scaled = plan_scaled(plan_fit, facts, budget)
-        is_missed = scaled.scales is None and not facts.is_scale_stated
-        if is_missed and facts.is_sparse:
-            warn_of_sparse_columns()
-        elif is_missed:
-            warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
-        return scaled
 
     def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether column scales are to be learnt, as far as the budget allows."""

@@ -17,7 +17,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
-from dp_halfspace._params import explains_foreign_parameters, resolved_delta
+from dp_halfspace._params import explains_absence, explains_foreign_parameters, resolved_delta
+from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
     TARGETS,
@@ -34,16 +35,10 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
-from dp_halfspace.algorithms.engine.defaults import rare_class_limit
-from dp_halfspace.algorithms.engine.outlook import Kind, Table
+from dp_halfspace.algorithms.engine.defaults import RARE_COUNT_SHARE, rare_class_limit
+from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.fit_plan import (
-    LIMIT,
-    FitPlan,
-    Fitted,
-    PublicFacts,
-    relative_weights,
-)
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.search.column_rankings import plan_column_ranking
 from dp_halfspace.data.chunked_data import (
@@ -72,18 +67,16 @@ from dp_halfspace.data.validation import (
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._small_tables import (
     ColumnRankingFit,
-    RareFit,
     SmallTableFit,
-    place_of_ranking,
-    plan_rare_fit,
     plan_small_fit,
 )
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Either, Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -96,13 +89,15 @@ if TYPE_CHECKING:
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
 _KEPT = 2**28
+# What the record calls the share of a class up to which a column ranks it.
+_LIMIT = "ranked_by_a_column_up_to"
 # Half of the range of a column on the scale of its cosine features.
 _HALF_RANGE = 1.5
 # Number of generated rows that show where scores lie, and number of standard deviations of these
 # scores from their mean within which a rare class is looked for.
 _N_MADE_UP = 500
 _BEYOND = 4.0
-# Margin by which the largest score of a selected classifier is assumed to exceed one.
+# Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
 _SURER = 0.1
 # From this value of n mu / sqrt(columns) on, column scales are also learnt within stated ranges.
 _RANGES_LEARN = 150.0
@@ -213,47 +208,49 @@ class _TableFit(FitPlan):
         counts = self.calibration is not None and self.calibration.is_of_integers
         return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
 
-    def with_count(self, second: float) -> _TableFit:
-        """Follow a number of records of the second class that was released before."""
-        assert isinstance(self.inner, KernelPlan | ColumnRankingFit)
-        return replace(self, inner=self.inner.with_count(second))
-
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table in addition to those of the inner model."""
+        # 1. Release the column scales, and divide the rows by them.
         scales = self._released_scales(data, permit)
         as_is = _as_they_are(self.encoding, self.model)
         rows = replace(data, X=self._in_scales(data.X, scales, as_is))
-        fitted = self.inner.run(rows, permit)
-        model = self.model
+        # 2. Fit the inner model to these rows.
+        fitted, model = self.inner.run(rows, permit), self.model
         model._set_fitted(fitted, rows, permit.record)
+        # 3. Turn scores into log odds: by counts of the classes, of errors, or of scores.
         curve = uncounted_curve(fitted.rarity)
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
-            share = fitted.error_share
-            odds = math.log((1.0 - share) * n_others / share)
-            # Scores of a column that ranks are all far from zero.
+            odds = math.log((1.0 - fitted.error_share) * n_others / fitted.error_share)
+            # All scores of a selected column are far from zero.
             is_ranked = isinstance(self.inner, ColumnRankingFit)
             curve = line(odds / (1.0 + _SURER) if is_ranked else odds)
         if self.calibration is not None:
-            # A pure DP fit has no counts, and its weights are public.
+            # A pure DP fit does not count classes, and its class weights are public.
             stated = model._facts(rows).class_weights
-            weights = relative_weights(fitted.population or stated)
-            scores = _scores_of_all(model, rows, self.inner.is_single)
-            seen = (data.class_indices, weights, permit, data.people)
-            how: dict[str, Any] = {"rarity": fitted.rarity, "record_weights": data.weights}
+            centre = 0.0
             if fitted.rarity is not None and len(data.classes) == 2:
-                how["centre"] = _centre_of_scores(self.encoding, model, fitted.rarity)
-            curve = self.calibration.run(scores, *seen, **how)
-        found = {
+                centre = _centre_of_scores(self.encoding, model, fitted.rarity)
+            curve = self.calibration.run(
+                _scores_of_all(model, rows, self.inner.is_single),
+                data.class_indices,
+                relative_weights(fitted.population or stated),
+                permit,
+                data.people,
+                rarity=fitted.rarity,
+                record_weights=data.weights,
+                centre=centre,
+            )
+        # 4. Choose the threshold from the same counts: post-processing.
+        threshold = None if self.threshold is None else operating_point(curve, *self.threshold)
+        attributes = {
             "encoding_": self.encoding,
             "column_scales_": scales,
             "model_": model,
             "calibration_": curve,
-            "threshold_": None
-            if self.threshold is None
-            else operating_point(curve, *self.threshold),
+            "threshold_": threshold,
         }
-        return replace(fitted, attributes=found)
+        return replace(fitted, attributes=attributes)
 
     def _in_scales(self, X: Any, scales: ColumnScales, as_is: NDArray[np.bool_]) -> Any:
         """Scale rows in the precision that the inner plan assumes.
@@ -281,6 +278,59 @@ class _TableFit(FitPlan):
             found = self.scales.run(columns_learnt, permit, data.people)
             scales.center[self.learnt], scales.scale[self.learnt] = found.center, found.scale
         return scales
+
+
+@dataclass(frozen=True, slots=True)
+class _RareTableFit(FitPlan):
+    """Count the classes; if one is rare, rank by a single column, otherwise run the steps.
+
+    A single column is used if the released share of the rarer class is at most `limit`.
+    """
+
+    count: DiscreteLaplaceNoise
+    limit: float
+    either: Either
+    ranking: _TableFit
+    steps: _TableFit
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events of a run: the count, and one of two kinds of releases, chosen by the count."""
+        return (self.count.event, self.either)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        listed = self.ranking.inner.public
+        return {**self.steps.public, **listed, _LIMIT: self.limit}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Return the fitted attributes of the table.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: a noisy count of the second class, and the releases of one of two plans.
+        - Sensitivity: 1 for the count, which is an integer.
+        - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
+        """
+        # 1. Release the number of records of the second class.
+        exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
+        noisy = float(permit.release(exact, self.count)[0])
+        # 2. The released number alone decides between the two plans.
+        n_samples = len(data.class_indices)
+        is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
+        ranking, steps = self.ranking.inner, self.steps.inner
+        assert isinstance(ranking, ColumnRankingFit)
+        assert isinstance(steps, KernelPlan)
+        plan = replace(self.steps, inner=steps.with_count(noisy))
+        if is_rare:
+            plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
+        # 3. Run that plan, whose events are covered by `either`.
+        permit.enter(self.either, plan.events)
+        return plan.run(data, permit)
 
 
 @explains_foreign_parameters
@@ -440,16 +490,23 @@ class PrivateTableClassifier(PrivateClassifier):
             )
         if groups is not None:
             data = sort_training_data(groups, data)
-        checked = (data.X, data.class_indices, data.classes, data.feature_names, data.people)
-        return _EncodedTable(*checked, encoding=encoding, stated_classes=classes)
+        return _EncodedTable(
+            data.X,
+            data.class_indices,
+            data.classes,
+            data.feature_names,
+            data.people,
+            encoding=encoding,
+            stated_classes=classes,
+        )
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Kind | None] | None:
+    ) -> tuple[int, bool, Ranking | Table | None] | None:
         """Count columns before encoding: the codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
-            limit = dict(self.privacy_.public).get(LIMIT, 0.0)
+            limit = dict(self.privacy_.public).get(_LIMIT, 0.0)
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
@@ -458,13 +515,31 @@ class PrivateTableClassifier(PrivateClassifier):
         known = {"n_facts": max(sum(facts), 1), "column_limit": limit}
         return max(len(facts), 1), False, Table(n_encoded, **known)
 
+    def _describe_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say what a fit released of the rarer class, and if the model is one column."""
+        column = self._column_that_ranks if _LIMIT in dict(record.public) else None
+        if column is None:
+            return super()._describe_rarer(fitted, data, record)
+        assert fitted.error_share is not None
+        share = min(fitted.error_share, dict(record.public)[_LIMIT])
+        outlook = self._outlook(data, share)
+        found = (
+            f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
+            f"model is one column, {column!r}, selected to rank that class: every predicted label "
+            "is the other one, and every row has nearly the same probability. Of this ranking"
+        )
+        return share, outlook.after_counts(found) if outlook else ""
+
     @property
     def _column_that_ranks(self) -> str | None:
         """The name of the column of the table that was selected to rank a rare class, if any."""
-        place = place_of_ranking(self.model_)
-        if place is None:
+        if isinstance(self.model_, PrivateKernelClassifier) or _LIMIT not in dict(
+            self.privacy_.public
+        ):
             return None
-        encoding = self.encoding_
+        encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
         others = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
         ends = np.cumsum(encoding.widths)
         return str([*encoding.numbers, *others][int(np.searchsorted(ends, place, "right"))].name)
@@ -477,7 +552,10 @@ class PrivateTableClassifier(PrivateClassifier):
         return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
-        """Plan one selection for a small table, otherwise scales, model and calibration."""
+        """Plan one selection for a small table, otherwise scales, model and calibration.
+
+        For some sizes a count of the classes decides first whether a single column is selected.
+        """
         assert isinstance(data, _EncodedTable)
         delta = resolved_delta(self.delta, data.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
@@ -514,45 +592,55 @@ class PrivateTableClassifier(PrivateClassifier):
     def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
         """Plan one selection for a table of few rows, by public facts only."""
         model = self._selected_model(data)
-        # Errors are not counted for a population with other weights.
-        counts = self.probability and self.class_weight is None
-        facts, seed = model._facts(data), self.random_state
-        # With features and probabilities of single rows, the engine is better from fewer rows on.
-        given: dict[str, Any] = {"counts": counts, "has_features": True}
-        inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
+        facts = model._facts(data)
+        inner = plan_small_fit(
+            facts,
+            budget,
+            self.random_state,
+            {"margin_": 0.0},
+            # Errors are not counted for a population with other weights.
+            counts=self.probability and self.class_weight is None,
+            # With features and probabilities of single rows, the engine is better from fewer rows
+            # on.
+            has_features=True,
+        )
         if self.features != "auto" or facts.balances_classes or inner is None:
             return None
-        nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
-        return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
+        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
+        return _TableFit(data.encoding, model, inner, model._public_parameters(data), none_learnt)
 
     def _column_limit(self, data: _EncodedTable) -> float | None:
-        """Return the share of a class up to which a column ranks it, if any; by what is public."""
-        n_samples, epsilon = data.n_privacy_units, float(self.epsilon)
-        is_pure = resolved_delta(self.delta, n_samples) == 0.0
+        """Return the share of a class up to which one column ranks it, None if it never does.
+
+        The answer depends on public facts alone.
+        """
+        limit = rare_class_limit(data.n_privacy_units, float(self.epsilon))
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
-        facts = self._selected_model(data)._facts(data)
-        if is_pure or asks_for_steps or not facts.may_rank_by_a_column:
+        is_pure = resolved_delta(self.delta, data.n_privacy_units) == 0.0
+        if limit is None or asks_for_steps or is_pure or len(data.classes) != 2:
             return None
-        return rare_class_limit(n_samples, epsilon)
+        facts = self._selected_model(data)._facts(data)
+        return None if facts.is_chunked or facts.has_people or facts.has_weights else limit
 
-    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> RareFit | None:
+    def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
         """Plan a count of two classes, and the two possible continuations, by public facts only."""
-        limit = self._column_limit(data)
+        limit, epsilon = self._column_limit(data), budget.epsilon
         if limit is None:
             return None
-        model, encoding = self._selected_model(data), data.encoding
-
-        def ranking(epsilon: float, count: DiscreteLaplaceNoise) -> _TableFit:
-            plan = plan_column_ranking(encoding.widths, epsilon)
-            inner = ColumnRankingFit(model._facts(data), plan, count)
-            nothing = np.zeros(len(encoding.numbers), dtype=bool)
-            return _TableFit(encoding, model, inner, model._public_parameters(data), nothing)
-
-        def steps(left: Budget, count: DiscreteLaplaceNoise) -> _TableFit:
-            return self._engine_fit(data, left, count)
-
-        return plan_rare_fit(budget, limit, ranking=ranking, steps=steps)
+        # Replacing a record changes the count by at most one: docs/proofs/rare.md, Lemma 1.
+        count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
+        left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
+        mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
+        steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
+        model = self._selected_model(data)
+        inner = ColumnRankingFit(
+            model._facts(data), plan_column_ranking(data.encoding.widths, left), count
+        )
+        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
+        parameters = model._public_parameters(data)
+        ranking = _TableFit(data.encoding, model, inner, parameters, none_learnt)
+        return _RareTableFit(count, limit, Either(left, mu), ranking, steps)
 
     def _engine_fit(
         self, data: _EncodedTable, budget: Budget, count: DiscreteLaplaceNoise | None = None
@@ -585,8 +673,7 @@ class PrivateTableClassifier(PrivateClassifier):
         plan_fit = model._plan_balanced if facts.balances_classes else model._plan
         inner = plan_fit(facts, left)
         parameters = model._public_parameters(data)
-        made = (model, inner, parameters, learnt, scales, calibration)
-        plan = _TableFit(data.encoding, *made)
+        plan = _TableFit(data.encoding, model, inner, parameters, learnt, scales, calibration)
         facts.refuse_unsupported(plan.takes)
         return plan
 
@@ -701,7 +788,9 @@ class PrivateTableClassifier(PrivateClassifier):
         changed.model_ = self.model_._with_curves(directions)
         return changed
 
-    @available_if(lambda self: self.probability)
+    @available_if(
+        explains_absence(lambda self: self.probability, "predict_proba needs probability=True")
+    )
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of every label; there with ``probability=True``.
@@ -828,8 +917,9 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
 def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
     """Return a score that few records of the common one of two classes reach, on its side of zero.
 
-    While a class is rare and noise is large, all scores lie far on the side of the common class. By
-    scores of made-up rows, with independent columns: a function of the released model.
+    While a class is rare and noise is large, all scores lie far on the side of the common class.
+    The scores are those of generated rows with independent columns, so the result is a function of
+    the released model.
     """
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((_N_MADE_UP, len(encoding.numbers)))
@@ -844,7 +934,7 @@ def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
 def _learnt_columns(
     columns: tuple[Column, ...], n_samples: int, budget: Budget
 ) -> NDArray[np.bool_]:
-    """Return which columns have learnt scales: those without a range, or all of them."""
+    """Return which columns have learnt scales: those without a range, or all if this is better."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
     strength = 0.0 if budget.is_pure else n_samples * budget.mu
     return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))

@@ -1,4 +1,4 @@
-"""Rare classes that a column ranks: the public rules, what decides, replays, planted bugs."""
+"""Tables whose rarer class a column ranks: the public rule, what decides, replays, planted bugs."""
 
 import math
 import re
@@ -8,18 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
+from dp_halfspace import PrivateTableClassifier
 from dp_halfspace._cli.commands import describe_columns
-from dp_halfspace.algorithms.engine.defaults import linear_rare_limit, rare_class_limit
+from dp_halfspace.algorithms.engine.defaults import rare_class_limit
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Table, outlook_of
 from dp_halfspace.algorithms.search import column_rankings
 from dp_halfspace.audit import replay
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators import _small_tables
+from dp_halfspace.estimators import table
 from dp_halfspace.inspection import check_units, model_card
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
 from dp_halfspace.privacy.interception import intercept_releases
@@ -225,14 +224,14 @@ def test_a_fit_is_a_function_of_its_releases(share, flips):
 
 def test_the_replay_sees_a_branch_that_follows_the_exact_count(monkeypatch):
     """Planted: what was counted decides which of two kinds of releases follows."""
-    honest = _small_tables.RareFit.run
+    honest = table._RareTableFit.run
 
     def exact(self, data, permit):
         limit = (np.count_nonzero(data.class_indices) - 0.5) / len(data.class_indices)
         shifted = replace(self, limit=1.0 if limit > self.limit else -1.0)
         return honest(shifted, data, permit)
 
-    monkeypatch.setattr(_small_tables.RareFit, "run", exact)
+    monkeypatch.setattr(table._RareTableFit, "run", exact)
     X, y = ward(0.05)
     y[:] = np.arange(N) < 321
     other = y.copy()
@@ -245,8 +244,8 @@ def test_the_replay_sees_a_model_that_follows_the_exact_count(monkeypatch):
     """Planted: the probability of an error is that of the records of the fit."""
     honest = column_rankings.ColumnRankingPlan.run
 
-    def exact(self, X, class_indices, second, permit):
-        model = honest(self, X, class_indices, second, permit)
+    def exact(self, X, class_indices, common, permit):
+        model = honest(self, X, class_indices, common, permit)
         return replace(model, intercept=model.intercept - float(np.sum(class_indices)))
 
     monkeypatch.setattr(column_rankings.ColumnRankingPlan, "run", exact)
@@ -260,133 +259,3 @@ def test_nothing_is_released_that_was_not_entered(monkeypatch):
     for share in (0.05, 0.4):
         with pytest.raises(RuntimeError, match="not charged"):
             clone(MODEL).fit(*ward(share))
-
-
-LINEAR = AdaptiveMarginClassifier(epsilon=0.3, classes=[0, 1], random_state=0)
-
-
-def columns(share, seed=0, distance=3.0):
-    """Columns of several sizes, of which the third tells the class, and the classes."""
-    rng = np.random.default_rng(seed)
-    y = (rng.random(N) < share).astype(int)
-    X = rng.lognormal(size=(N, 4)) * 10.0 ** np.array([-3.0, 2.0, 6.0, 0.0])
-    X[:, 2] *= np.exp(-distance * y)
-    return X, y
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "epsilon", "is_stated", "limit"),
-    [
-        (4000, 4, 0.22, False, None),
-        (4000, 4, 0.22, True, 0.08),
-        (4000, 4, 0.23, False, 0.08),
-        (4000, 4, 0.8, False, 0.0294),
-        (4000, 16, 0.8, False, 0.0588),
-        (4000, 100, 0.8, False, 0.08),
-        (4000, 513, 0.8, False, None),
-        (4000, 4, 0.88, False, None),
-        (4000, 4, math.inf, False, None),
-    ],
-)
-def test_the_linear_rule_is_about_public_numbers(n, d, epsilon, is_stated, limit):
-    mu = gdp_mu(epsilon, n**-2.0) if epsilon < 9.0 else math.inf
-    found = linear_rare_limit(n, d, epsilon, mu, is_scale_stated=is_stated)
-    assert found == (None if limit is None else pytest.approx(limit, rel=2e-3))
-
-
-@pytest.mark.parametrize("share", [0.05, 0.4])
-def test_the_record_of_a_linear_fit_is_the_same_whichever_follows(share):
-    X, y = columns(share)
-    record = LINEAR.plan(X, y)
-    count, either = record.events
-    assert (type(count), type(either)) == (Pure, Either)
-    assert accounting.delta(record.events, 0.3) <= record.delta
-    assert record.events == LINEAR.plan(*columns(0.5, seed=1)).events
-    with record_releases() as releases:
-        model = clone(LINEAR).fit(X, y)
-    assert model.privacy_.events == record.events
-    first, *others = [release.mechanism.event for release in releases]
-    assert first == count
-    if share == 0.05:
-        assert others == [Exponential(either.epsilon)]
-        assert model._column_that_ranks == "2"
-        assert roc_auc_score(y, model.decision_function(X)) > 0.95
-        assert np.all(model.predict(X) == 0)
-    else:
-        assert {type(event) for event in others} == {Gaussian}
-        assert 0.99 * either.mu < math.hypot(*(event.mu for event in others)) <= either.mu
-        assert model._column_that_ranks is None
-    assert 0.07 < public(model)["ranked_by_a_column_up_to"] < 0.08
-
-
-@pytest.mark.parametrize("stated", [None, 3e6])
-def test_a_listed_classifier_is_chosen_where_it_separates_the_class(stated):
-    X, y = columns(0.05, distance=12.0)
-    model = clone(LINEAR).set_params(data_norm=stated, epsilon=0.4).fit(X, y)
-    assert model._column_that_ranks is None
-    assert model.score(X, y) > 0.98
-    assert roc_auc_score(y, model.decision_function(X)) > 0.98
-    assert "the model is one classifier of a public list" in model._rarity_warning
-
-
-def test_what_is_said_of_a_linear_model_that_is_one_column():
-    X, y = columns(0.05)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = clone(LINEAR).fit(frame, y)
-    said = next(str(w.message) for w in caught if "by a noisy count" in str(w.message))
-    assert re.match(BY_COUNTS, said)
-    assert "the model is one column, 'c', selected to rank that class" in said
-    assert "no better than chance" in said
-    page = model_card(model, n_noise_fits=0)
-    assert "is one column, &#x27;c&#x27;, selected" in page
-    assert re.search(
-        r"If a noisy count finds at most 7\.\d% of the records in the rarer class", page
-    )
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"solver": "noisy_gd"},
-        {"iterate": "mean"},
-        {"fit_intercept": False},
-        {"class_weight": {0: 0.5, 1: 1.0}},
-        {"class_weight": "balanced"},
-        {"delta": 0.0},
-        {"classes": [0, 1, 2]},
-        {"epsilon": 1.0},
-        {"prior": (np.zeros((1, 4)), np.zeros(1))},
-    ],
-    ids=str,
-)
-def test_linear_steps_alone_follow_where_more_is_asked_for(params):
-    X, y = columns(0.05)
-    events = clone(LINEAR).set_params(**params).plan(X, y).events
-    assert not any(isinstance(event, Either) for event in events)
-
-
-def test_linear_steps_alone_follow_other_rows():
-    X, y = columns(0.05)
-    given = [
-        LINEAR.plan(X, y, groups=np.arange(N)),
-        LINEAR.plan(X, y, sample_weight=np.ones(N)),
-        LINEAR.plan(sparse.csr_array(X), y),
-        LINEAR.plan(in_chunks(X, 1000), in_chunks(y, 1000)),
-    ]
-    assert isinstance(LINEAR.plan(X, y).events[1], Either)
-    assert not any(isinstance(event, Either) for plan in given for event in plan.events)
-
-
-@pytest.mark.parametrize("share", [0.05, 0.4])
-@pytest.mark.parametrize("flips", [True, False])
-def test_a_linear_fit_is_a_function_of_its_releases(share, flips):
-    X, y = columns(share)
-    y[0] = 1
-    other, labels = X.copy(), y.copy()
-    other[0] = [1e300, -1e300, 1e-300, np.nan]
-    labels[0] = 0 if flips else 1
-    result = replay(LINEAR, X, y, other, labels, n_histories=1, random_state=0)
-    assert [text for text in result.findings if "times the sensitivity" not in text] == []
-    assert max(release.ratio for release in result.releases) <= 1.0

@@ -351,8 +351,8 @@ def test_weights_of_zero_silence_wrong_labels(name):
 
 def test_probabilities_are_those_of_the_weighed_records():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(20000, 1))
-    y = rng.integers(2, size=20000)
+    X = rng.uniform(-1, 1, size=(6000, 1))
+    y = rng.integers(2, size=6000)
     estimator = PrivateTableClassifier(epsilon=5, schema={"0": [-1, 1]}, classes=LABELS)
     w = np.where(y == 1, 0.25, 1.0)
     assert estimator.fit(X, y).predict_proba(X)[:, 1].mean() == pytest.approx(0.5, abs=0.03)

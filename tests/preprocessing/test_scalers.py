@@ -40,9 +40,12 @@ def test_units_are_released_and_booked():
     assert (ratio < 3).all()
     Z = scaler.transform(X)
     assert np.abs(Z).max() <= 4.0
+    before = dict(vars(scaler))
     with record_releases() as releases, pytest.raises(BudgetError):
-        scaler.fit(X)
+        scaler.fit(X[:, :2])
     assert releases == []
+    assert vars(scaler).keys() == before.keys()
+    assert all(vars(scaler)[name] is value for name, value in before.items())
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 30.0])
@@ -73,6 +76,7 @@ def test_public_ranges_by_name_and_by_number():
     by_name = PublicScaler({"smoker": (0, 1), "age": (0, 120)}).fit_transform(frame)
     by_number = PublicScaler([(0, 120), (0, 1)]).fit_transform(frame.to_numpy())
     assert by_name.tolist() == by_number.tolist() == expected
+    assert PublicScaler([(1e308, 1.5e308)]).fit_transform([[1.25e308]]).tolist() == [[0.0]]
     assert PublicScaler([(0, 120), (0, 1)]).fit(frame).get_feature_names_out().tolist() == [
         "age",
         "smoker",

@@ -745,6 +745,7 @@ def test_repetition_equals_nearly_equal_events(make):
     assert epsilon(folded, 0.0) == ceiling or epsilon(folded, 0.0) == pytest.approx(ceiling)
 
 
+@settings(max_examples=settings.default.max_examples * 3 // 5)
 @given(lists, singles, deltas, st.floats(1.0, 10.0), st.floats(-1, 5), st.floats(0, 3))
 def test_epsilon_and_delta_are_inverse_and_monotone(events, extra, small_delta, more, value, step):
     found = epsilon(events, small_delta)

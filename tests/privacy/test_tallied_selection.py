@@ -136,10 +136,10 @@ def test_neighbouring_combinations_are_within_the_budget():
 PART, SPAN = 0.6, 300
 
 
-def counted_distribution(costs, rates=None):
-    """Distribution of a candidate and of noisy costs between -SPAN and SPAN, by the definition."""
+def counted_distribution(costs, rates=None, span=(-SPAN, SPAN)):
+    """Distribution of a candidate and of noisy costs within a span, by the definition."""
     below, above = map(float, CountedChoice(EPSILON, PART).rates) if rates is None else rates
-    noise = np.arange(-SPAN, SPAN + 1) - np.array(costs)[:, None]
+    noise = np.arange(span[0], span[1] + 1) - np.array(costs)[:, None]
     shape = np.exp(np.where(noise < 0, below, -above) * noise)
     # What a geometric series has on both sides, beyond the span included.
     shape /= 1.0 / -np.expm1(-above) + 1.0 / np.expm1(below)
@@ -186,8 +186,7 @@ def largest_ratio(rates):
             costs = np.r_[20, np.full(400, 20)]
             change = np.r_[1, np.full(400, -1)] * (1 if trial % 3 == 1 else -1)
         distributions = [
-            counted_distribution(c, rates)[:, SPAN - 60 : SPAN + 120]
-            for c in (costs, costs + change)
+            counted_distribution(c, rates, (-60, 119)) for c in (costs, costs + change)
         ]
         worst = max(worst, np.abs(np.log(distributions[0]) - np.log(distributions[1])).max())
     return worst

@@ -108,7 +108,7 @@ def test_degenerate_data(case, form, bias):
 def test_no_magnitude_makes_a_row_too_long(form):
     """Sums of subnormal squares are wrong by any factor, and so is a length made from them."""
     shape = np.array([1.6] + [1.5] * 99)
-    X = shape * 10.0 ** np.arange(-323, -100)[:, None]
+    X = shape * 10.0 ** np.r_[-323:-290, -290:-100:5][:, None]
     assert not too_long(normalised_rows(form(X), 1.0, None), X)
     assert not too_long(normalised_rows(form(X), 1.0, 0.5), X)
 

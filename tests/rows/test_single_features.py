@@ -277,7 +277,7 @@ def halve_small_tables(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 def test_halved_steps_find_the_same_model_where_there_is_little_noise(monkeypatch):
-    X, y = problem(20000)
+    X, y = problem(6000)
     scores, read = [], []
     honest = module.SingleFeatureRows.fused_adjoint
 

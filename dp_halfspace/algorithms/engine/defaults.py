@@ -37,9 +37,6 @@ _RANKED_BY_A_COLUMN = 0.08
 _STEPS_SEPARATE = 1000.0
 # the largest share instead.
 _RARELY_SEPARATED = 0.03
-# The same for a linear model of the columns as they are: largest number of records of the rarer
-# class times mu, for each root of a column.
-_PER_ROOT_OF_COLUMNS = 10.0
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections in sequence are more accurate.
@@ -659,19 +656,6 @@ def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
     if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
         return None
     return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
-
-
-def linear_rare_limit(
-    n_samples: int, n_columns: int, epsilon: float, mu: float, *, is_scale_stated: bool
-) -> float | None:
-    """Return the share as in `rare_class_limit`, for a linear model of columns as they are.
-
-    Its steps rank worse than those of a table, the worse the more columns there are.
-    """
-    is_small = not is_scale_stated and n_samples * epsilon < SMALL
-    if rare_class_limit(n_samples, epsilon) is None or is_small or n_columns > WIDE:
-        return None
-    return min(_RANKED_BY_A_COLUMN, _PER_ROOT_OF_COLUMNS * math.sqrt(n_columns) / (n_samples * mu))
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:

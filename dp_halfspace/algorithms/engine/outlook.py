@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from dp_halfspace.algorithms.engine.defaults import (
     MOST_CLASSES,
@@ -40,7 +39,6 @@ _NO_BETTER = (
     ", so that its ranking may be no better than chance: do not rely on it unless a "
     "private score on other records confirms it"
 )
-_OR_CLASSIFIER = ", or the model is a listed classifier that separates that class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +116,6 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
-    """A linear fit of the columns as they are.
-
-    `share` is that of the rarer class, None if nothing is known; `column_limit` is as in `Table`.
-    """
-
-    share: float | None = None
-    column_limit: float = 0.0
-
-
-Kind: TypeAlias = Ranking | Table | Linear
-
-
-@dataclass(frozen=True, slots=True)
 class Outlook:
     """Expected quality of a fit, for classes of about equal size.
 
@@ -162,8 +146,9 @@ class Outlook:
         Whether a class of that share of the records is hardly told from the other one.
     column_limit : float
         Share of the rarer class up to which the model is one selected column; 0 for no such model.
-    may_classify : bool
-        Whether a listed classifier may be selected instead.
+    least_share : float or None
+        Smallest share of the rarer of two classes for which `cannot_rank_rare` is false, 1/2 if
+        there is none; for rankings and tables.
     """
 
     improvement: float
@@ -179,7 +164,7 @@ class Outlook:
     is_poor: bool = False
     cannot_rank_rare: bool = False
     column_limit: float = 0.0
-    may_classify: bool = False
+    least_share: float | None = None
 
     def __str__(self) -> str:
         rows, epsilon = _round_to_two_digits(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
@@ -197,12 +182,16 @@ class Outlook:
             f"{self.rare_improvement:.0%} of the area under the curve above one half"
         )
         text += _NO_BETTER * self.cannot_rank_rare
+        if self.least_share is not None and self.rare_share < self.least_share < 0.5:
+            text += (
+                f". The rarer class must have about {100 * self.least_share:.2g}% of the "
+                f"{self.unit} for more"
+            )
         if self.column_limit:
             text += (
                 f". If a noisy count finds at most {100 * self.column_limit:.2g}% of the "
                 f"{self.unit} in the rarer class, the model is one selected column, which ranks "
                 "that class, and every predicted label is the other one"
-                f"{_OR_CLASSIFIER * self.may_classify}"
             )
         return text
 
@@ -237,7 +226,7 @@ def outlook_of(
     delta: float,
     *,
     is_scale_stated: bool = False,
-    kind: Kind | None = None,
+    kind: Ranking | Table | None = None,
     unit: str = "records",
 ) -> Outlook:
     """Return the expected quality of the default classifier, or of another `kind` of fit.
@@ -264,9 +253,7 @@ def outlook_of(
     # A ranking depends on the number of records of the rarer class.
     share, even, least = RARE, 1.0, HARDLY_RANKED
     rare = share
-    if isinstance(kind, Linear):
-        share = rare = RARE if kind.share is None else kind.share
-    elif kind is not None:
+    if kind is not None:
         share = kind.share
         least = POOR if is_table and share < _UNEVEN else HARDLY_BETTER
         rare = share * (1.0 - share)
@@ -295,15 +282,16 @@ def outlook_of(
         needed = gdp_epsilon(needed, delta) if needed < 1e3 else math.inf
     signal = n_samples * strength
     improvement = 1.0 / (1.0 + math.pow(half / (even * signal), curve.steepness))
-    ranked = None
-    column_limit = kind.column_limit if isinstance(kind, Table | Linear) else 0.0
+    ranked = least_share = None
+    column_limit = kind.column_limit if isinstance(kind, Table) else 0.0
+    if n_classes == 2 and kind is not None:
+        least_share = _least_share(kind, ranking, ranking.half(n_facts, n_classes) / signal)
     if n_classes == 2:
         ranking_signal = rare * signal
         if share <= column_limit:
             ranking, ranking_signal = _RANKED_BY_A_COLUMN, rare * n_samples * epsilon
             # The area of a single column varies too much from fit to fit to be relied on.
-            is_known = not isinstance(kind, Linear) or kind.share is not None
-            least = 1.0 if is_known else least
+            least = 1.0
         half = ranking.half(n_facts, n_classes)
         ranked = 1.0 / (1.0 + math.pow(half / ranking_signal, ranking.steepness))
     return Outlook(
@@ -318,5 +306,20 @@ def outlook_of(
         is_poor=improvement < POOR,
         cannot_rank_rare=ranked is not None and ranked < least,
         column_limit=column_limit,
-        may_classify=isinstance(kind, Linear),
+        least_share=least_share,
     )
+
+
+def _least_share(kind: Ranking | Table, ranking: _Curve, half: float) -> float:
+    """Return the smallest share for which ``cannot_rank_rare`` is false, at most one half.
+
+    `half` is relative to the signal, which is multiplied by p (1 - p) for a class of the share p.
+    """
+    shares = []
+    for least in (POOR, HARDLY_BETTER):
+        variance = half * math.pow(least / (1.0 - least), 1.0 / ranking.steepness)
+        shares.append(0.5 - math.sqrt(max(0.25 - variance, 0.0)))
+    rare, even = shares
+    if isinstance(kind, Ranking):
+        return even
+    return max(rare if rare < _UNEVEN else max(even, _UNEVEN), kind.column_limit)

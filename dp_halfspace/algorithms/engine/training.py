@@ -237,11 +237,6 @@ class LinearPlan(FitPlan):
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
         return replace(self, problem=replace(self.problem, class_weights=tuple(weights.tolist())))
 
-    def with_count(self, second: float) -> LinearPlan:
-        """Follow a number of records of the second class that was released before."""
-        assert self.counts is not None
-        return replace(self, counts=replace(self.counts, released=second))
-
     @property
     def balances_classes(self) -> bool:
         """Whether the plan itself counts the classes in order to balance them."""
@@ -262,8 +257,7 @@ class LinearPlan(FitPlan):
         plan = self.adapt_to_counts(data, permit)
         rows = plan.rows(data.X, data.people)
         weights: Any = weights_of(relative_weights(plan.problem.class_weights), data)
-        fitted = plan.to_fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
-        return replace(fitted, rarity=plan.rarity)
+        return plan.to_fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
 
     def to_fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were handed in: post-processing."""

@@ -1,16 +1,15 @@
-"""Select one column and a sign to rank the records of a rare class, or a listed classifier.
+"""Select one column and a sign to rank the records of a rare class.
 
 If a class has few records, the noise of sums hides it at budgets at which an exponential mechanism
 can still distinguish columns. The cost of a column is the number of misordered pairs, each of one
-record from either class. A chosen column ranks the records, and the common class is predicted for
-all of them. The list may also contain the classifiers of a small table, whose cost is their number
-of errors. Proofs: ``docs/proofs/rare.md``, section 6.
+record from either class. The chosen column ranks the records, and the common class is predicted for
+all of them. Proofs: ``docs/proofs/rare.md``, section 6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,7 @@ from dp_halfspace.algorithms.search.directions import (
     IntArray,
     asinh_cells,
 )
-from dp_halfspace.algorithms.search.small_tables import (
-    SCORE_STEP,
-    SmallModel,
-    SmallTablePlan,
-    plan_small_table,
-)
+from dp_halfspace.algorithms.search.small_tables import SCORE_STEP, SmallModel
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
@@ -40,30 +34,19 @@ _EXPONENT = EXPONENTS[0]
 # of one table column share this number, so that a column with many categories is not chosen more
 # often by chance.
 _REPEATS = 60
-# The same, relative to the number of listed classifiers: all columns together are four fifths of
-# the list.
-_PER_LISTED = 4.0
-# Added to the cost of a column, as a multiple of the released number of records of the rarer class:
-# a classifier is preferred if the share of these records that it errs on is smaller than this
-# number and the share of misordered pairs together.
-_COST_OF_ONE_LABEL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRankingPlan:
-    """The public numbers of a choice: how often the list contains each column with either sign.
-
-    The list also contains the classifiers of `listed`, if it is given.
-    """
+    """The public numbers of a choice: how often the list contains each column with either sign."""
 
     repeats: tuple[int, ...]
     choice: TalliedChoice
-    listed: SmallTablePlan | None = None
 
     @property
     def n_listed(self) -> int:
         """Number of candidates, with repetitions."""
-        return 2 * sum(self.repeats) + (0 if self.listed is None else self.listed.n_listed)
+        return 2 * sum(self.repeats)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -73,45 +56,34 @@ class ColumnRankingPlan:
     @property
     def public(self) -> dict[str, Any]:
         """Public facts for the record."""
-        found = {} if self.listed is None else {"candidate_seed": self.listed.seed}
-        return {**found, "n_candidates": self.n_listed}
+        return {"n_candidates": self.n_listed}
 
     def run(
-        self, X: NDArray[Any], class_indices: NDArray[np.intp], second: float, permit: Permit
+        self, X: NDArray[Any], class_indices: NDArray[np.intp], common: int, permit: Permit
     ) -> SmallModel:
         """Choose a column of numbers, or NaN, that ranks the second class above the first.
 
-        The model then predicts the class for every row that is the common one by the released
-        number `second` of records of the second class. A listed classifier predicts by itself.
+        The model predicts the released class `common` for every row.
 
         Notes
         -----
         **Guarantee.**
 
         - Adjacency: replace-one.
-        - Released: the number of one column, and a sign, or of one classifier of a public list.
+        - Released: the number of one column, and a sign.
         - Sensitivity: 1 for the cost of each candidate, which is an integer.
         - Proof: ``docs/proofs/rare.md``, section 6.
         """
-        rarer, repeats = min(second, len(X) - second), np.repeat(self.repeats, 2)
-        offset = 0 if self.listed is None else round(_COST_OF_ONE_LABEL * max(rarer, 0.0))
         with single_blas_thread():
-            pairs = np.array([pair_costs(X[:, [j]], class_indices) for j in range(X.shape[1])])
-            costs = [np.repeat(pairs.ravel() + offset, repeats)]
-            if self.listed is not None:
-                costs += self.listed.costs(X, class_indices, np.ones(2))
-        number = int(permit.release(np.concatenate(costs, dtype=np.int32), self.choice)[0])
-        if number >= len(costs[0]):
-            assert self.listed is not None
-            lengths = [len(part) for part in costs[1:]]
-            return self.listed.candidate(number - len(costs[0]), lengths)
+            costs = np.array([pair_costs(X[:, [j]], class_indices) for j in range(X.shape[1])])
+        repeats = np.repeat(self.repeats, 2)
+        number = int(permit.release(np.repeat(costs.ravel(), repeats), self.choice)[0])
         column, opposite = divmod(int(np.searchsorted(np.cumsum(repeats), number, "right")), 2)
         coefficients = np.zeros(X.shape[1])
         coefficients[column] = (-1.0 if opposite else 1.0) * SCORE_STEP * LARGEST_SUM
         # This intercept is larger than any sum of cells, so all rows are on one side.
         beyond = SCORE_STEP * (LARGEST_SUM * LARGEST_CELL + 0.5)
-        intercept = beyond if second > 0.5 * len(X) else -beyond
-        return SmallModel(coefficients, intercept, _EXPONENT, is_ranking=True)
+        return SmallModel(coefficients, beyond if common else -beyond, _EXPONENT)
 
 
 def pair_costs(column: NDArray[Any], class_indices: NDArray[np.intp]) -> IntArray:
@@ -134,23 +106,8 @@ def pair_costs(column: NDArray[Any], class_indices: NDArray[np.intp]) -> IntArra
     return np.asarray(wrong // (2 * len(cells)))
 
 
-def plan_column_ranking(
-    widths: Sequence[int], epsilon: float, listed: SmallTablePlan | None = None
-) -> ColumnRankingPlan:
-    """Plan a pure DP choice among columns, each encoded in the given number of columns.
-
-    The list also contains the classifiers of `listed`, if it is given.
-    """
-    each: float = _REPEATS
-    if listed is not None:
-        each = _PER_LISTED * listed.n_listed / (2 * len(widths))
-    repeats = [max(1, round(each / width)) for width in widths for _ in range(width)]
-    return ColumnRankingPlan(tuple(repeats), TalliedChoice(epsilon), listed)
-
-
-def plan_listed(
-    n_samples: int, n_features: int, epsilon: float, seed: int | None
-) -> SmallTablePlan:
-    """List the classifiers of a small table, without the constant ones."""
-    plan = plan_small_table(n_samples, n_features, epsilon, seed=seed)
-    return replace(plan, n_constants=0)
+def plan_column_ranking(widths: Sequence[int], epsilon: float) -> ColumnRankingPlan:
+    """Plan a pure DP choice among columns, each encoded in the given number of columns."""
+    repeats = [max(1, round(_REPEATS / width)) for width in widths for _ in range(width)]
+    # A record moves the cost of each column by at most one: `docs/proofs/rare.md`, Lemma 4.
+    return ColumnRankingPlan(tuple(repeats), TalliedChoice(epsilon))

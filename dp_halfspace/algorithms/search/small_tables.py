@@ -129,6 +129,7 @@ def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> C
 def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
     """Plan a count with a part of a pure DP budget; return the remaining epsilon."""
     part = epsilon * _part_of(n_samples, epsilon, n_classes)
+    # A record moves the number of errors by at most one: `docs/proofs/small_tables.md`, Lemma 4.
     noise = DiscreteLaplaceNoise(1, part)
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
 
@@ -173,8 +174,7 @@ class SmallModel:
     For two classes these are a vector and a number; for more classes there is one row and one entry
     for each class. They apply to unchanged rows if `exponent` is None, and otherwise to
     ``asinh_cells(rows, exponent)``, whose scores are exact. `error_share` was released, or is a
-    public guess. `is_prior` marks the public model, `is_ranking` a column that ranks while one
-    label is predicted for all rows.
+    public guess. `is_prior` marks the public model.
     """
 
     coefficients: FloatArray
@@ -182,7 +182,6 @@ class SmallModel:
     exponent: int | None
     error_share: float = USUAL_SHARE
     is_prior: bool = False
-    is_ranking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,16 +260,16 @@ class SmallTablePlan:
         #    planned.
         # 3. Draw its block of the public list again.
         with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self.costs(X, class_indices, weights)]
+            costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
         released = permit.release(np.concatenate(costs), self.choice)
-        model = self.candidate(int(released[0]), [len(part) for part in costs])
+        model = self._candidate(int(released[0]), [len(part) for part in costs])
         if not isinstance(self.choice, CountedChoice):
             return model
         noisy, is_constant = float(released[1]), not model.coefficients.any()
         share = counted_share(noisy, len(X), self.choice, 2, is_constant=is_constant)
         return replace(model, error_share=share)
 
-    def costs(
+    def _costs(
         self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray
     ) -> Iterator[IntArray]:
         """Yield the costs of the candidates of every block of the list."""
@@ -305,7 +304,7 @@ class SmallTablePlan:
                 scores((errors[0], errors[1]), sizes, weights, paired=False), self.n_listed
             )
 
-    def candidate(self, number: int, lengths: list[int]) -> SmallModel:
+    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
         """Return a candidate of the list by its number."""
         ends = np.cumsum(lengths)
         block = int(np.searchsorted(ends, number, side="right"))
@@ -360,6 +359,8 @@ def plan_small_table(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
+    # A record moves the cost of each candidate by at most one: `docs/proofs/small_tables.md`,
+    # Lemma 4.
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     part = _part_of_constants(n_samples * epsilon, counts=counts)
     if counts:

@@ -7,8 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from dp_halfspace import OutputPerturbationClassifier
+from dp_halfspace.algorithms.perturbation.objective import plan_objective
 from dp_halfspace.algorithms.perturbation.output import plan_output
-from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, PairRisk, huber_hinge
+from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, PairRisk, huber_hinge, risks
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
@@ -43,6 +44,24 @@ def run(plan, X, codes, weights=None):
     with record_releases() as releases:
         w = plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
     return w, releases
+
+
+@pytest.mark.parametrize("plan_one", [plan_output, plan_objective], ids=["output", "objective"])
+@pytest.mark.parametrize("risk", [records(n=20, d=2), records(HUBER, n=20, d=2, k=3)])
+def test_the_solver_is_asked_for_what_the_noise_allows_for(monkeypatch, plan_one, risk):
+    asked, honest = [], risks.certified_minimum
+
+    def remember(objective, gamma, **rest):
+        asked.append((gamma, rest["radius"], objective.ridge))
+        return honest(objective, gamma, **rest)
+
+    monkeypatch.setattr(risks, "certified_minimum", remember)
+    plan = (
+        plan_output(risk, 0.5, gaussian) if plan_one is plan_output else plan_one(risk, 0.5, 1, 0)
+    )
+    run(plan, np.full((20, 2), 0.3), np.arange(20) % risk.n_classes)
+    right = plan.tolerance.target, plan.radius, risk.total(plan.ridge)
+    assert asked == [right] * risk.n_stacked
 
 
 @by_loss

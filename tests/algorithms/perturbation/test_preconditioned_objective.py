@@ -7,12 +7,14 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import privacy
+from dp_halfspace.algorithms.engine.preconditioner import release_preconditioner
 from dp_halfspace.algorithms.perturbation import preconditioned as module
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.optim import block_size, empirical_risk, huber_hinge, shifted_logistic
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.mechanisms import L2LaplaceNoise
 from dp_halfspace.rows import mapped_rows
 from dp_halfspace.rows.mapped_rows import FormedRows
 from dp_halfspace.rows.rows import normalised_rows
@@ -160,6 +162,20 @@ def test_plan_is_for_images_of_norm_one(delta):
             assert linear.scale >= 2.0 / 0.8
         else:
             assert linear.change >= 2.0
+
+
+def test_a_record_moves_the_moment_by_the_sensitivity_of_pure_noise_at_most_and_does():
+    plan = plan_preconditioned_objective(risk_of(2000, 5), Budget.of(8.0, 0.0)).preconditioner
+    rows, values = np.eye(5)[np.zeros(2000, dtype=int)], []
+    for first in range(2):
+        rows[0] = np.eye(5)[first]
+        with record_releases() as releases:
+            permit = permit_for(plan.mechanism.event)
+            release_preconditioner(normalised_rows(rows, 1.0, None), plan, permit)
+        values.append(releases[0].value)
+    assert isinstance(plan.mechanism, L2LaplaceNoise)
+    moved = np.linalg.norm(values[0] - values[1])
+    assert 0.999 * plan.mechanism.sensitivity < moved <= plan.mechanism.sensitivity
 
 
 @pytest.mark.parametrize("block_rows", [3000, 8192])

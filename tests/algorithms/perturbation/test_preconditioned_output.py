@@ -65,6 +65,14 @@ def test_plan_is_for_images_of_norm_one(row_norm):
     assert plan.output.sensitivity >= plan.output.risk.sensitivity(0.1)
 
 
+def test_plan_counts_the_rows_that_are_summed_at_a_time():
+    """Whatever the layout of the data, images are formed in the blocks of the bound."""
+    case = replace(risk_of(3000, 100), block_rows=8192)
+    plan = plan_preconditioned_output(case, Budget.of(1.0, 1e-7), ridge=0.1)
+    formed = FormedRows(normalised_rows(np.zeros((3000, 100)), 1.0, None), np.eye(100))
+    assert plan.output.risk.block_rows == formed.block_rows < 3000
+
+
 def test_ridge_follows_the_noise_and_has_a_ceiling():
     many, few = risk_of(10**5, 5), risk_of(10**5, 300, 20, LOGISTIC)
     assert mapped_row_ridge(many, 0.1) == pytest.approx(1e-3)

@@ -1,6 +1,7 @@
 """The choice of a margin by its loss: what it is given, and that nothing else decides."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,3 +82,26 @@ def test_what_was_released_decides(chosen, solver):
     rows = normalised_rows(X, 1.0, plan.candidates[0].constant_column)
     training = plan.choose(rows, TrainingData(X, y, np.array([0, 1]), None), Deciding())
     assert training is plan.candidates[chosen]
+
+
+def test_one_record_moves_every_cost_by_its_sensitivity_at_most():
+    """The worst case: all records agree but one, which has the longest loss or none."""
+    weights = (1.0, 0.5)
+    plan = plan_margin_choice(
+        replace(PROBLEM, class_weights=weights), "noisy_gd", Budget.of(1.0, 1e-6)
+    )
+    rows, seen = normalised_rows(np.eye(3)[np.zeros(200, int)], 1.0, None), []
+
+    class Recording:
+        def choose(self, costs, choice, *, is_cost):
+            seen.append(costs)
+            return 0
+
+    for agreeing in (0, 1):
+        for other in (agreeing, 1 - agreeing):
+            classes = np.r_[other, np.full(199, agreeing)]
+            plan.choose(rows, TrainingData(rows, classes, np.arange(2), None), Recording())
+    limits = np.array(plan.choice.sensitivities)
+    # The gap of a computed minimum, a third of a sensitivity, is not attained.
+    for (one, two), weight in zip((seen[:2], seen[2:]), weights[::-1], strict=True):
+        assert 0.5 * weight < np.abs((two - one) / limits).max() <= 0.7 * weight

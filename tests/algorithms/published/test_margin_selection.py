@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import itertools
 import json
 import logging
 import math
@@ -22,6 +23,7 @@ from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import RandomStopping, single_runs
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
@@ -82,6 +84,23 @@ def test_a_record_moves_the_count_by_one_at_most_and_does(n_classes):
     problem = replace(PROBLEM, n_samples=7, n_classes=n_classes)
     worst = largest_change(n_classes, weights)
     assert 0.99 < worst <= MODULE._score_bound(problem, population=False) < 1 + 1e-11
+
+
+@pytest.mark.parametrize("kind", FIXED)
+def test_what_was_chosen_is_returned_whatever_the_exact_scores_are(kind):
+    plan, found = plan_for(kind), []
+    for chosen in range(2):
+        number = itertools.count(1.0)
+
+        def answer(value, mechanism, source, chosen=chosen, number=number):
+            if mechanism is not plan.choice:
+                return np.full(np.shape(value), next(number))
+            return np.eye(2)[chosen] if kind == "gaussian" else np.array([float(chosen)])
+
+        with intercept_releases(answer):
+            found.append(select(plan).coefficients)
+    # Both runs were given the same models, of which the second one is longer.
+    assert np.linalg.norm(found[0]) < np.linalg.norm(found[1])
 
 
 def test_count_test_sees_weights_above_one():

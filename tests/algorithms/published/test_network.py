@@ -118,6 +118,12 @@ def test_scores_are_rounded_by_no_more_than_is_allowed():
     assert 0.01 < rounding_of_scores() <= 1.0
 
 
+def test_the_allowance_for_the_sum_of_losses_grows_with_the_square_of_their_number():
+    """The bound of the proof; everything else is in proportion to the number of records."""
+    none, some, twice = (network_sensitivity(n, NetworkShape(2, (3,), 1.0)) for n in (0, 1e6, 2e6))
+    assert twice - 2 * some + none >= 2 * 2.0**-50 * 1e12 * (1 - 1e-6)
+
+
 def test_that_test_sees_weights_of_later_layers_that_are_not_bounded(monkeypatch):
     """Planted: a later layer may enlarge the errors of the one before as it likes."""
     monkeypatch.setattr(module, "_later_weights", lambda drawn: drawn * module._LATER_GAIN)

@@ -74,6 +74,15 @@ def test_noise_is_that_of_two_steps(n, margin):
     assert first.mechanism.sigma <= 2 * first.step_size / margin / 0.3 * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("n", [1, 1000, 10**5])
+def test_the_allowance_for_rounding_covers_every_step_of_a_phase(n):
+    """The bound of the proof: an error for each of its steps, and one for the mean."""
+    first = plan_pass(2 * n, 20, mu=0.3, margin=0.1).phases[0]
+    pull = first.step_size / 0.1
+    of_a_step = 2.0**-51 * (20 + 16) * (2.0 + 0.1 + pull)
+    assert first.mechanism.sensitivity >= 2 * (pull + (n + 1) * of_a_step)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_step_is_the_minimiser(seed):
     """cap (margin - <z, v>)_+ + |v - w|^2 / 2, as a quadratic program with one slack."""

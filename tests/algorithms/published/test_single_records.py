@@ -55,7 +55,7 @@ def scripted(plan, X, codes, answers):
 
 def test_values_of_neighbours_differ_in_one_row_by_the_sensitivity_at_most():
     rng, largest = np.random.default_rng(2), 0.0
-    for X, y, other_X, other_y in neighbouring_pairs(rng, 40):
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 15):
         plan = plan_of(len(X), X.shape[1])
         answers = [3.0 * unit(rng, X.shape[1]) for _ in range(plan.n_steps)]
         one, two = (scripted(plan, *data, answers)[0] for data in ((X, y), (other_X, other_y)))

@@ -144,6 +144,37 @@ def wrongly_set_aside():
     return wrong
 
 
+def test_records_that_are_set_aside_count_as_they_would_otherwise():
+    rng = np.random.default_rng(5)
+    codes, centre = (rng.random(60) < 0.3).astype(int), np.array([3.0, 2.0, 1.0])
+    rows = integer_rows(normalised_rows(rng.standard_normal((60, 3)), 1.0, None))
+    stream = DirectionStream(3, 40, (1,), centre=centre, radius=0.1)
+    parts = [open_records(stream, rows, index) for index in members(codes)]
+    settled = [
+        (negative, len(index) - len(kept) - negative)
+        for index, (kept, negative) in zip(members(codes), parts, strict=True)
+    ]
+    assert np.min(settled) > 0
+    assert settled[0][0] != settled[1][0]  # nor do they cancel each other
+    left, block = tuple(kept for kept, _ in parts), stream.block(0)
+    np.testing.assert_array_equal(
+        margin_costs(block, rows, left, ONES, 0.0, paired=False, settled=tuple(settled)),
+        margin_costs(block, rows, members(codes), ONES, 0.0, paired=False),
+    )
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_score_of_the_limit_is_right_and_a_smaller_one_is_wrong(code):
+    scores_of_rows = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]], dtype=np.float32)
+    index, none = np.arange(5), np.array([], dtype=int)
+    own = (none, index) if code else (index, none)
+    one = np.ones((1, 1), dtype=np.float32)
+    for row in range(5):
+        mine = tuple(part[part == row] for part in own)
+        (cost,) = margin_costs(one, scores_of_rows, mine, ONES, 0.0, paired=False)
+        assert cost == (row <= 2 if code else row >= 2)
+
+
 def test_records_are_set_aside_only_where_all_directions_agree():
     assert not wrongly_set_aside()
     everywhere = DirectionStream(3, 10, (0,))

@@ -47,13 +47,13 @@ def small_plan(n_columns, n_candidates=60, seed=(1,)):
 
 
 def costs(plan, X, codes, weights=ONES):
-    return np.concatenate(list(plan.costs(X, codes, weights)))
+    return np.concatenate(list(plan._costs(X, codes, weights)))
 
 
 def predictions(plan, X, number):
     """What the released model of a candidate says, on the scores that it is counted by."""
-    lengths = [len(part) for part in plan.costs(X, np.zeros(len(X), dtype=int), ONES)]
-    model = plan.candidate(number, lengths)
+    lengths = [len(part) for part in plan._costs(X, np.zeros(len(X), dtype=int), ONES)]
+    model = plan._candidate(number, lengths)
     if model.exponent is None and model.coefficients.any():
         d = X.shape[1] + 1
         integers = np.rint(
@@ -143,6 +143,14 @@ def test_counts_are_exact():
     np.testing.assert_array_equal(ends[plan.n_constants :], np.sum(codes == 1))
 
 
+def test_a_missing_entry_counts_as_zero_and_not_as_what_others_have():
+    X, codes = wild(50, 3)
+    X += 5.0
+    X[::3, 1] = np.nan
+    plan = small_plan(3, 400)
+    np.testing.assert_array_equal(costs(plan, X, codes), costs(plan, np.nan_to_num(X), codes))
+
+
 @pytest.mark.parametrize("d", [1, 4])
 def test_a_candidate_predicts_what_was_counted(d):
     """Every number of the list leads to a model with exactly its errors."""
@@ -158,11 +166,11 @@ def test_a_candidate_predicts_what_was_counted(d):
 def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     X, codes = wild(8, 2)
     plan = small_plan(2, 40)
-    blocks = list(plan.costs(X, codes, ONES))
+    blocks = list(plan._costs(X, codes, ONES))
     # Counted once for all draws.
-    monkeypatch.setattr(SmallTablePlan, "costs", lambda *_: blocks)
+    monkeypatch.setattr(SmallTablePlan, "_costs", lambda *_: blocks)
     weights = np.exp(-EPSILON * np.concatenate(blocks) / 2.0)
-    models = [str(plan.candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
+    models = [str(plan._candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
     probability = Counter()
     for model, weight in zip(models, weights / weights.sum(), strict=True):
         probability[model] += weight
@@ -215,13 +223,13 @@ def threshold_of_data(patch):
 
 def family_of_data(patch):
     """Planted: the list of the cells is drawn anew where the first record is positive."""
-    honest = SmallTablePlan.costs
+    honest = SmallTablePlan._costs
 
     def drawn(self, X, codes, weights):
         other = replace(self, seed=(9, int(codes[0])))
         return honest(other, X, codes, weights)
 
-    patch.setattr(SmallTablePlan, "costs", drawn)
+    patch.setattr(SmallTablePlan, "_costs", drawn)
 
 
 @pytest.mark.parametrize("plant", [doubled, threshold_of_data, family_of_data])
@@ -290,23 +298,30 @@ def test_rule_is_that_of_the_pages():
 
 
 def test_a_count_of_errors_is_within_the_budget():
-    """That of the classifier that was chosen, an exact integer; seldom the number itself."""
+    """That of the classifier that was chosen, an exact integer; seldom the number itself.
+
+    Whether it is constant decides what its errors on other records are, and no label does.
+    """
     X, codes = wild(200, 2)
     plan = plan_small_table(200, 2, EPSILON, seed=0, counts=True)
     (event,) = plan.events
     assert event == plan.choice.event
     assert EPSILON * (1 - 1e-8) <= event.epsilon <= EPSILON
-    counted = []
-    for _ in range(8):
+    plan = replace(plan, n_candidates=2000, n_constants=500)
+    counted, kinds = [], Counter()
+    for trial in range(20):
+        labels = np.zeros_like(codes) if trial % 2 else codes
         with record_releases() as releases:
-            model = plan.run(X, codes, ONES, permit_for(*plan.events))
+            model = plan.run(X, labels, ONES, permit_for(*plan.events))
         (release,) = releases
         number, noisy = release.released
         is_constant = not model.coefficients.any()
         share = counted_share(noisy, 200, plan.choice, 2, is_constant=is_constant)
         assert model.error_share == share
         counted.append(release.value[int(number)] != noisy)
+        kinds[trial % 2, is_constant] += 1
     assert any(counted)
+    assert len(kinds) > 2
 
 
 def test_shares_of_errors_follow_the_count_and_stay_between_zero_and_one_half():

@@ -67,6 +67,11 @@ def test_labels_of_leaves_differ_and_the_list_is_as_long_as_it_says():
     assert n_forms(3) == 2 * 6 + 2 * 4 * 6
 
 
+def test_more_records_of_a_class_than_fit_into_a_byte_are_counted():
+    """Equal rows of one class are all counted, or none is."""
+    assert set(costs(small_plan(1), np.ones((600, 1)), np.zeros(600, dtype=int))) == {0, 600}
+
+
 @pytest.mark.parametrize(("d", "n_classes"), [(1, 3), (4, 3), (3, 5)])
 def test_a_candidate_predicts_what_was_counted(d, n_classes):
     """Numbers of the list lead to linear models with exactly their errors, of wild rows, too."""
