@@ -102,6 +102,126 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_random_stopping.py",
+        (
+            "trade_off",
+            "np.minimum(log_delta(t), 0.0)",
+            "np.minimum(log_delta(t + t[1]), 0.0)",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+        (
+            "TradeOff.enclose",
+            "np.minimum(normal_density(low), normal_density(high))",
+            "np.maximum(normal_density(low), normal_density(high))",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+        (
+            "TradeOff.enclose",
+            "at, beyond = ndtr(-low), ndtr(-high)",
+            "at, beyond = ndtr(-high), ndtr(-high)",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_pld",
+            "isinstance(event, ObjectivePerturbation) and event.pairwise",
+            "False",
+            "test_rankings_in_a_row_have_the_sum_of_the_upper_parts_of_their_losses",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/audit/test_replay.py",
+        (
+            "LinearPlan.run",
+            "weights_of(relative_weights(plan.problem.class_weights), data)",
+            "weights_of(np.array(plan.problem.class_weights), data)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/kernel_training.py",
+        "tests/audit/test_replay.py",
+        (
+            "KernelPlan.run",
+            "weights_of(relative_weights(used.problem.class_weights), data)",
+            "weights_of(np.array(used.problem.class_weights), data)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/audit/test_replay.py",
+        (
+            "RankingPlan.run",
+            "relative_weights(problem.class_weights)",
+            "np.array(problem.class_weights)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/published/margin_selection.py",
+        "tests/audit/test_replay.py",
+        (
+            "SelectionPlan.run",
+            "relative_weights(self.candidates[0].problem.class_weights)",
+            "np.array(self.candidates[0].problem.class_weights)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+        (
+            "MarginPlan.choose",
+            "relative_weights(self.candidates[0].problem.class_weights)",
+            "np.array(self.candidates[0].problem.class_weights)",
+            "tests/algorithms/published/test_kernel_margin.py::test_one_record_moves_every_cost_by_its_sensitivity_at_most",
+        ),
+    ),
+    *of(
+        "estimators/pure_network.py",
+        "tests/estimators/test_pure.py",
+        (
+            "_NetworkFit.run",
+            "relative_weights(self.facts.class_weights)",
+            "np.array(self.facts.class_weights)",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+        (
+            "PureNetworkClassifier._plan_search",
+            "sensitivity=network_sensitivity(n_samples, shape)",
+            "sensitivity=1.0",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+        (
+            "_points",
+            "points /= np.maximum(lengths, 1.0)[:, None]",
+            "pass",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "estimators/objective_perturbation.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "ObjectivePerturbationClassifier._plan",
+            "is_sparse = facts.is_sparse and linear_map is None",
+            "is_sparse = False",
+            "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "OutputPerturbationClassifier._risk",
+            "is_sparse=facts.is_sparse",
+            "is_sparse=False",
+            "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
         "preprocessing/scalers.py",
         "tests/preprocessing/test_scalers.py",
         (
@@ -3265,7 +3385,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._warn_of_release",
-            "count <= plan.takes",
+            "count <= _AMPLE * plan.takes",
             "False",
             "test_a_finite_threshold_without_room_is_no_silent_one",
         ),
