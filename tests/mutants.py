@@ -4975,9 +4975,15 @@ MUTANTS = [
         "tests/estimators/test_table.py",
         (
             "_TableFit.run",
-            "_centre_of_scores(self.encoding, model, fitted.rarity)",
+            "_centre_of_scores(generated, fitted.rarity)",
             "float(np.mean(scores))",
             "test_the_centre_of_scores_follows_the_released_model",
+        ),
+        (
+            "_TableFit.run",
+            "_scores_of_generated_rows(self.encoding, model)",
+            "_scores_of_all(model, rows, self.inner.is_single)",
+            "test_scores_that_are_not_counted_are_compared_with_those_of_generated_rows",
         ),
         (
             "_centre_of_scores",
