@@ -1893,13 +1893,13 @@ MUTANTS = [
             "PrivateSearchCV._run_search",
             "plan.distribution.draw(source)",
             "round(plan.distribution.mean)",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "PrivateSearchCV._run_search",
             "chosen, noise=plan.choice",
             "chosen",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "PrivateSearchCV._run_search",
@@ -2049,7 +2049,7 @@ MUTANTS = [
             "_train_and_score",
             "score = float(draw_release(np.array([score]), noise, source)[0])",
             "draw_release(np.array([score]), noise, source)",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "_train_and_score",
