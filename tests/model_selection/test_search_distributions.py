@@ -231,7 +231,7 @@ def test_random_stopping_has_the_distribution_of_the_proof():
 
 
 def test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide(monkeypatch):
-    """Five runs by the draw; any of them may have the highest score, whatever the exact ones are."""
+    """Five runs by the draw, any of which may have the highest score whatever the exact ones are."""
     monkeypatch.setattr(RunCountDistribution, "draw", lambda self, source: 5)
     for highest in range(5):
         RUNS.clear()
