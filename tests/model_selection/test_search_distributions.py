@@ -231,7 +231,7 @@ def test_random_stopping_has_the_distribution_of_the_proof():
 
 
 def test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide(monkeypatch):
-    """Five runs by the draw, any of which may have the highest score whatever the exact ones are."""
+    """Any of five runs may have the highest noisy score, whatever the exact scores are."""
     monkeypatch.setattr(RunCountDistribution, "draw", lambda self, source: 5)
     for highest in range(5):
         RUNS.clear()
