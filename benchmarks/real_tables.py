@@ -270,9 +270,10 @@ def cell(method: str, parts: Split, epsilon: float, fits: int) -> dict[str, Any]
             name: {m: float(np.mean([one[m] for one in each])) for m in each[0]}
             for name, each in scored.items()
         }
-        test = scored["test"]
-        spread = {m: float(np.std([one[m] for one in test], ddof=1)) for m in test[0]}
-        found.append({**means, "sd": spread} if n_draws > 1 else means)
+        if n_draws > 1:
+            test = scored["test"]
+            means["sd"] = {m: float(np.std([one[m] for one in test], ddof=1)) for m in test[0]}
+        found.append(means)
     n_fits = n_draws * len(found)
     seconds_per_fit = round(seconds / n_fits, 3)
     return {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
@@ -132,6 +133,28 @@ def refuse_parameters(**reasons: str) -> Callable[[type], type]:
     return decorate
 
 
+@dataclass(frozen=True)
+class MissingMethod:
+    """A method that a class does not have; asking for it says in an error what to use instead."""
+
+    name: str
+    instead: str
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        raise AttributeError(f"{owner.__name__} has no {self.name}: {self.instead}")
+
+
+def explains_absence(is_there: Callable[[Any], bool], why: str) -> Callable[[Any], bool]:
+    """Return a condition of a method whose error says `why` the method is not there."""
+
+    def check(estimator: Any) -> bool:
+        if not is_there(estimator):
+            raise AttributeError(why)
+        return True
+
+    return check
+
+
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """Validate the parameters before a ``fit``, and disable floating-point warnings inside it.
 
@@ -145,7 +168,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
         unsupported = "" if "sample_weight" in others else "; sample weights are not supported"
 
         @wraps(fit)
-        def quiet(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
             if len(args) > 2:
                 # Sample weights, which are third elsewhere, must not be read as groups.
                 raise TypeError(
@@ -165,8 +188,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
         # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.
         own = signature(fit)
         shown = [each for each in own.parameters.values() if each.name != "sample_weight"]
-        quiet.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
-        return quiet  # type: ignore[return-value]
+        checked_fit.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+        return checked_fit  # type: ignore[return-value]
 
     return decorate
 

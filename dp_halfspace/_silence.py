@@ -87,7 +87,7 @@ _SILENT = frozenset(
 )
 
 
-def may_speak(kind: type) -> bool:
+def may_print_or_warn(kind: type) -> bool:
     """Return whether the conversion of a cell of this type may warn, which would reveal the cell.
 
     It may warn for masked entries, complex numbers, and objects of other libraries.

@@ -1936,13 +1936,13 @@ MUTANTS = [
         "_silence.py",
         "tests/data/test_odd_cells.py",
         (
-            "may_speak",
+            "may_print_or_warn",
             "np.ma.MaskedArray | complex | np.complexfloating",
             "complex",
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
-            "may_speak",
+            "may_print_or_warn",
             "not in _SILENT",
             '== ""',
             "test_a_refused_cell_shows_nothing_but_its_column",
@@ -2247,14 +2247,14 @@ MUTANTS = [
         "tests/algorithms/published/test_phased_gd.py",
         (
             "_noise",
-            "2.0 * (pull * FAR_UP + rounding)",
-            "pull * FAR_UP + rounding",
+            "2.0 * (longest_step * FAR_UP + rounding)",
+            "longest_step * FAR_UP + rounding",
             "test_phases_are_a_partition_into_halves",
         ),
         (
             "_noise",
-            "(pull * FAR_UP + rounding)",
-            "pull",
+            "(longest_step * FAR_UP + rounding)",
+            "longest_step",
             "test_mean_of_a_phase_moves_by_two_steps_at_most_and_does",
         ),
         (
@@ -2690,9 +2690,9 @@ MUTANTS = [
             "tests/algorithms/published/test_kernel_margin.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
-            "_plan_phased_prox",
-            "margin, mu)",
-            "margin, mu / margin)",
+            "plan_margin_choice",
+            "plan_known_margin(problem, solver, margin, mu)",
+            "plan_known_margin(problem, solver, margin, mu / margin)",
             "tests/algorithms/published/test_kernel_margin.py::test_every_candidate_costs_what_is_charged",
         ),
     ),
@@ -3385,7 +3385,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._warn_of_release",
-            "count <= plan.takes",
+            "count <= _AMPLE * plan.takes",
             "False",
             "test_a_finite_threshold_without_room_is_no_silent_one",
         ),
@@ -3549,8 +3549,8 @@ MUTANTS = [
         "tests/optim/risks/test_softmax.py",
         (
             "softmax_diameter",
-            "squares, pulls =",
-            "largest_score *= 0.7; squares, pulls =",
+            "squares, products =",
+            "largest_score *= 0.7; squares, products =",
             "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
         (

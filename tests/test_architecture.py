@@ -186,13 +186,26 @@ def shared_lines(source: str) -> list[str]:
     ]
 
 
+def constants_with_two_values(source: str) -> list[str]:
+    """Constants that a module assigns twice: code above the second value uses that one, too."""
+    names = [
+        node.targets[0].id
+        for node in parsed(source).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    ]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
 @every_module
-def test_one_constant_has_one_line(name):
-    assert not shared_lines(NAMES[name].read_text())
+def test_one_constant_has_one_line_and_one_value(name):
+    source = NAMES[name].read_text()
+    assert not shared_lines(source)
+    assert not constants_with_two_values(source)
 
 
-def test_constants_on_one_line_are_seen():
+def test_constants_on_one_line_or_with_two_values_are_seen():
     assert shared_lines("LOW, HIGH = 1, 2\nNODES, WEIGHTS = rule(6)") == ["(LOW, HIGH)"]
+    assert constants_with_two_values("LOW = 1\nHIGH = 2\nLOW = HIGH") == ["LOW"]
 
 
 BULLETS = ("Adjacency", "Released", "Sensitivity", "Proof")

@@ -143,12 +143,12 @@ class PublicFacts:
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(
-                "groups is not supported with these parameters: docs/privacy_model.md lists the "
+                "groups is not supported with these parameters: docs/guide/persons.md lists the "
                 "estimators and parameters that protect people"
             )
         if self.has_weights and "sample_weight" not in takes:
             raise ValueError(
-                "sample_weight is not supported with these parameters: docs/privacy_model.md lists "
+                "sample_weight is not supported with these parameters: docs/guide/weights.md lists "
                 "the estimators and parameters that weigh records. class_weight weighs labels"
             )
 

@@ -266,6 +266,8 @@ def plan_labels(
     n_samples, n_columns = rows.shape
     epsilon, delta = budget.epsilon, budget.delta
     if kind == "net":
+        # A label moves the number of errors by at most one, and two rounded sums of n weights
+        # differ by at most n^2 2^-52 more: `docs/proofs/label_privacy.md`, section 4.
         sensitivity = FAR_UP + 2.0**-50 * n_samples**2
         wanted = _MOST_STAGES if math.isinf(epsilon) else n_samples * epsilon / _PER_STAGE
         search = plan_search(

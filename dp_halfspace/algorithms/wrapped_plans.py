@@ -29,11 +29,11 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
-# The first attempts to divide a budget between column scales and a fit aim at this fraction of it,
+# The first attempts to divide a budget between column scales and a fit aim at this fraction of it.
 _AIM = 1.0 - 3e-5
-# and accept no less than this fraction.
+# An attempt is accepted if it uses at least this fraction of the budget.
 _LEAST_USED = 1.0 - 1e-4
-# Number of attempts that aim.
+# Number of attempts that aim at that fraction.
 _AIMS = 12
 # Later attempts lower the budget of the fit by this factor until the events fit into the budget.
 _LOWER = 0.99
@@ -86,8 +86,8 @@ def plan_scaled(
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
         inner = plan(facts, budget)
-        said = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
-        return ScaledPlan(None, inner, inner.events, said, inner.takes)
+        public = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
+        return ScaledPlan(None, inner, inner.events, public, inner.takes)
     scales, rest = paid
     left = rest.epsilon
     scaled = replace(
@@ -100,11 +100,12 @@ def plan_scaled(
     for trial in range(_TRIES):
         inner = plan(scaled, Budget.of(left, delta))
         events = (*scales.events, *inner.events)
-        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
+        # The first attempts aim at nearly all of the budget; later ones only have to fit into it.
+        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
-            said = {**inner.public, "data_norm": None, "private_column_scales": True}
-            return ScaledPlan(scales, inner, events, said, inner.takes)
+            public = {**inner.public, "data_norm": None, "private_column_scales": True}
+            return ScaledPlan(scales, inner, events, public, inner.takes)
         # Only Gaussian events add up exactly by their mu; others cost more or less together.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
@@ -170,8 +171,8 @@ def plan_balanced(
         inner, epsilon = plan(facts, rest), budget.epsilon
         events = (counts.noise.event, *inner.events)
         if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
-            said = {**inner.public, "private_class_counts": True}
-            return BalancedPlan(counts, inner, events, said, inner.takes, inner.is_single)
+            public = {**inner.public, "private_class_counts": True}
+            return BalancedPlan(counts, inner, events, public, inner.takes, inner.is_single)
         # Only Gaussian events add up exactly by their mu; others cost more together.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._silence import may_speak
+from dp_halfspace._silence import may_print_or_warn
 
 # Strings that mean a missing value: those of the readers of pandas, and other signs for "unknown".
 MISSING_TEXTS = frozenset(
@@ -187,7 +187,7 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
     """Read an object of another type by its string, unless it means a missing value."""
     if isinstance(value, np.ma.MaskedArray):
         return None
-    if may_speak(type(value)):
+    if may_print_or_warn(type(value)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _read_by_text(value, decimal)
@@ -368,7 +368,7 @@ def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(result)
 
 
-def limit_of(text: str, decimal: str | None = None) -> float:
+def limit_of(text: str, decimal: str | None) -> float:
     """Return the limit of a string such as ``<0.3`` or ``> 200``, and NaN for any other string."""
     found = _BEYOND_LIMIT.fullmatch(text)
     limit = None if found is None else _parse_number(found["limit"], decimal)
@@ -483,7 +483,7 @@ def _text_of_moment(moment: Moment) -> str:
     return text
 
 
-def hashed_text_of(value: Any, decimal: str | None = None) -> str | None:
+def hashed_text_of(value: Any, decimal: str | None) -> str | None:
     """Return the string to hash; yes and no are booleans, as for many readers."""
     text = text_of(canonical(value, decimal))
     return {"yes": TRUE, "no": FALSE}.get(text.lower(), text) if text else text

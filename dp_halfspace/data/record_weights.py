@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._silence import may_speak
+from dp_halfspace._silence import may_print_or_warn
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import (
     TrainingData,
@@ -113,7 +113,7 @@ def _numbers(values: ArrayLike) -> FloatArray | None:
         array = np.asarray(values)
         if array.dtype.kind == "O":
             entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
-            if any(isinstance(v, str | bytes) or may_speak(type(v)) for v in entries):
+            if any(isinstance(v, str | bytes) or may_print_or_warn(type(v)) for v in entries):
                 return None
             array = np.array(entries, dtype=np.float64).reshape(array.shape)
         return array.astype(np.float64) if array.dtype.kind in "biuf" else None

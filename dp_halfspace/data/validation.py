@@ -23,7 +23,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._silence import may_speak
+from dp_halfspace._silence import may_print_or_warn
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
@@ -222,15 +222,15 @@ def check_features(
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
     table = check_two_dimensional(X)
-    speaks = not is_array_of_numbers and has_speaking_cells(X)
-    if speaks and isinstance(X, list | tuple):
-        X, speaks = with_nan(X), False
+    warns = not is_array_of_numbers and has_cells_that_warn(X)
+    if warns and isinstance(X, list | tuple):
+        X, warns = with_nan(X), False
     if sparse.issparse(X):
         _check_sparse_structure(X)
     _refuse_dates(X, table)
     if hides_rows and not table.shape[1]:
         raise ValueError("X has no columns: at least one is required")
-    checked = None if speaks else _convert_features(estimator, X, reset=reset)
+    checked = None if warns else _convert_features(estimator, X, reset=reset)
     if checked is None and _kind_of(X) == "O":
         checked = _convert_features(estimator, X, reset=reset, read=with_nan)
     if checked is None:
@@ -241,7 +241,7 @@ def check_features(
     return checked
 
 
-def has_speaking_cells(X: Any) -> bool:
+def has_cells_that_warn(X: Any) -> bool:
     """Return whether a table contains objects whose conversion may warn."""
     columns: Iterable[Any] = ()
     if isinstance(X, list | tuple):
@@ -256,7 +256,7 @@ def has_speaking_cells(X: Any) -> bool:
     kinds: set[type] = set()
     for column in columns:
         kinds |= set(map(type, column))
-    return any(map(may_speak, kinds))
+    return any(map(may_print_or_warn, kinds))
 
 
 def _convert_features(
@@ -307,10 +307,10 @@ def with_nan(X: Any) -> Any:
     objects = np.array(X, dtype=object, order="K" if isinstance(X, np.ndarray) else "C")
     flat = objects.reshape(-1, order="A")
     cells = flat.tolist()
-    speaking = set(filter(may_speak, set(map(type, cells))))
+    kinds_that_warn = set(filter(may_print_or_warn, set(map(type, cells))))
     for place, value in enumerate(cells):
         is_masked = isinstance(value, np.ma.MaskedArray)
-        if type(value) in speaking and not is_masked:
+        if type(value) in kinds_that_warn and not is_masked:
             flat[place] = _NO_NUMBER
         elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
@@ -386,8 +386,8 @@ def check_two_dimensional(X: Any) -> Any:
     """
     table = X
     if not hasattr(X, "ndim") or isinstance(X, memoryview):
-        speaks = isinstance(X, list | tuple) and has_speaking_cells(X)
-        table = array_or_none(with_nan(X) if speaks else X)
+        warns = isinstance(X, list | tuple) and has_cells_that_warn(X)
+        table = array_or_none(with_nan(X) if warns else X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
     if table.ndim == 0:

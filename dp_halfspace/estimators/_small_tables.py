@@ -72,7 +72,7 @@ class SmallTableFit(WrappedPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        return {**self.plan.public, **_said_of_prior(self.facts)}
+        return {**self.plan.public, **_prior_facts(self.facts)}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Choose a classifier, and express it for unscaled rows."""
@@ -283,7 +283,7 @@ def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted
     return Fitted(prior.coefficients, intercepts, math.inf, own)
 
 
-def _said_of_prior(facts: PublicFacts) -> dict[str, Any]:
+def _prior_facts(facts: PublicFacts) -> dict[str, Any]:
     """Return the facts for the record about the public model of `facts`, if there is one."""
     return {} if facts.prior is None else {"prior": facts.prior.text}
 
@@ -304,7 +304,7 @@ class PriorPlan(FitPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        return {**self.inner.public, **_said_of_prior(self.facts)}
+        return {**self.inner.public, **_prior_facts(self.facts)}
 
     @property
     def takes(self) -> frozenset[str]:
@@ -371,6 +371,8 @@ def plan_with_prior(
         return PriorPlan(plan(budget), facts, NoNoise())
     epsilon, delta = budget.epsilon, budget.delta
     share = min(max(_ENOUGH / (facts.n_privacy_units * epsilon), _LEAST), _MOST)
+    # A record moves the number of errors of either model by at most one: `docs/proofs/prior.md`,
+    # Lemma 2.
     choice = TalliedChoice(share * epsilon * DOWN)
     for part in _PARTS:
         rest = Budget.of((1.0 - part * share) * epsilon, delta)

@@ -25,6 +25,7 @@ from dp_halfspace._budget import (
     warn_of_weak_budget,
 )
 from dp_halfspace._params import (
+    MissingMethod,
     fit_context,
     label_weights,
     public_number,
@@ -79,6 +80,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _releases_rarity: ClassVar[bool] = False
     _rarer_share = cast("float | None", None)
     _rarity_warning = ""
+    predict_proba: ClassVar[Any] = MissingMethod(
+        "predict_proba",
+        "its scores are not calibrated. Use PrivateTableClassifier, whose probabilities are "
+        "calibrated within the budget, or decision_function for the scores",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -101,12 +107,12 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         groups : array-like of shape (n_samples,) or None, default=None
             The person to whom each row belongs, as any hashable values. The unit of privacy is then
             a person with all rows, each of which weighs one over their number; the number of people
-            is public, the number of rows of each person is not. ``docs/privacy_model.md`` lists the
+            is public, the number of rows of each person is not. ``docs/guide/persons.md`` lists the
             estimators and parameters that protect people.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             PRIVATE weight of each record in [0, 1], a part of the record. Whatever the weights, the
             noise is the same, so small ones cost accuracy: the largest should be near 1. From 20
-            records on. ``docs/privacy_model.md`` lists the estimators and parameters that weigh
+            records on. ``docs/guide/weights.md`` lists the estimators and parameters that weigh
             records, and why the signature does not show this parameter.
 
         Returns

@@ -18,7 +18,12 @@ from scipy import sparse
 from scipy.linalg import eigh
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import NUMBER_RANGE, explains_foreign_parameters, public_number
+from dp_halfspace._params import (
+    NUMBER_RANGE,
+    explains_absence,
+    explains_foreign_parameters,
+    public_number,
+)
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms import SMALLEST_MARGIN
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan
@@ -464,7 +469,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     def _margins(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self.feature_map_.rows(X).scores(self.coef_.T))
 
-    @available_if(_is_logistic)
+    @available_if(
+        explains_absence(_is_logistic, "predict_proba is not available with mechanism='net'")
+    )
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.defaults import COMPONENTS, objective_defaults
@@ -332,7 +332,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         rng = public_generator(self.random_state, "projection")
         return draw_projection(kind, n_features, size, rng)
 
-    @available_if(_has_probabilities)
+    @available_if(
+        explains_absence(
+            _has_probabilities, "predict_proba needs loss='logistic' and rows='clipped'"
+        )
+    )
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.algorithms.engine.defaults import OUTPUT_MARGIN_OFFSET, output_defaults
@@ -440,7 +440,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             **robust,
         )
 
-    @available_if(_is_logistic)
+    @available_if(explains_absence(_is_logistic, "predict_proba needs loss='logistic'"))
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.

@@ -234,12 +234,16 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
+        for coef, intercept in self._hidden_layers():
+            hidden = np.tanh(hidden @ coef.T + intercept)
+        return np.asarray(hidden @ self.coef_.T)
+
+    def _hidden_layers(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Return coefficients and intercepts of the hidden layers, the first one first."""
         coefs, intercepts = self.hidden_coef_, self.hidden_intercept_
         if not isinstance(coefs, list):
             coefs, intercepts = [coefs], [intercepts]
-        for coef, intercept in zip(coefs, intercepts, strict=True):
-            hidden = np.tanh(hidden @ coef.T + intercept)
-        return np.asarray(hidden @ self.coef_.T)
+        return list(zip(coefs, intercepts, strict=True))
 
     def _outlook_facts(self, n_samples: int, data: TrainingData | None = None) -> None:
         """Return None: there is no outlook for this class."""

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
-from dp_halfspace._params import explains_foreign_parameters, resolved_delta
+from dp_halfspace._params import explains_absence, explains_foreign_parameters, resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
@@ -97,7 +97,7 @@ _HALF_RANGE = 1.5
 # scores from their mean within which a rare class is looked for.
 _N_MADE_UP = 500
 _BEYOND = 4.0
-# Margin by which the largest score of a selected classifier is assumed to exceed one.
+# Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
 _SURER = 0.1
 # From this value of n mu / sqrt(columns) on, column scales are also learnt within stated ranges.
 _RANGES_LEARN = 150.0
@@ -210,40 +210,47 @@ class _TableFit(FitPlan):
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table in addition to those of the inner model."""
+        # 1. Release the column scales, and divide the rows by them.
         scales = self._released_scales(data, permit)
         as_is = _as_they_are(self.encoding, self.model)
         rows = replace(data, X=self._in_scales(data.X, scales, as_is))
-        fitted = self.inner.run(rows, permit)
-        model = self.model
+        # 2. Fit the inner model to these rows.
+        fitted, model = self.inner.run(rows, permit), self.model
         model._set_fitted(fitted, rows, permit.record)
+        # 3. Turn scores into log odds: by counts of the classes, of errors, or of scores.
         curve = uncounted_curve(fitted.rarity)
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
-            share = fitted.error_share
-            odds = math.log((1.0 - share) * n_others / share)
-            # Scores of a column that ranks are all far from zero.
+            odds = math.log((1.0 - fitted.error_share) * n_others / fitted.error_share)
+            # All scores of a selected column are far from zero.
             is_ranked = isinstance(self.inner, ColumnRankingFit)
             curve = line(odds / (1.0 + _SURER) if is_ranked else odds)
         if self.calibration is not None:
-            # A pure DP fit has no counts, and its weights are public.
+            # A pure DP fit does not count classes, and its class weights are public.
             stated = model._facts(rows).class_weights
-            weights = relative_weights(fitted.population or stated)
-            scores = _scores_of_all(model, rows, self.inner.is_single)
-            seen = (data.class_indices, weights, permit, data.people)
-            how: dict[str, Any] = {"rarity": fitted.rarity, "record_weights": data.weights}
+            centre = 0.0
             if fitted.rarity is not None and len(data.classes) == 2:
-                how["centre"] = _centre_of_scores(self.encoding, model, fitted.rarity)
-            curve = self.calibration.run(scores, *seen, **how)
-        found = {
+                centre = _centre_of_scores(self.encoding, model, fitted.rarity)
+            curve = self.calibration.run(
+                _scores_of_all(model, rows, self.inner.is_single),
+                data.class_indices,
+                relative_weights(fitted.population or stated),
+                permit,
+                data.people,
+                rarity=fitted.rarity,
+                record_weights=data.weights,
+                centre=centre,
+            )
+        # 4. Choose the threshold from the same counts: post-processing.
+        threshold = None if self.threshold is None else operating_point(curve, *self.threshold)
+        attributes = {
             "encoding_": self.encoding,
             "column_scales_": scales,
             "model_": model,
             "calibration_": curve,
-            "threshold_": None
-            if self.threshold is None
-            else operating_point(curve, *self.threshold),
+            "threshold_": threshold,
         }
-        return replace(fitted, attributes=found)
+        return replace(fitted, attributes=attributes)
 
     def _in_scales(self, X: Any, scales: ColumnScales, as_is: NDArray[np.bool_]) -> Any:
         """Scale rows in the precision that the inner plan assumes.
@@ -309,8 +316,10 @@ class _RareTableFit(FitPlan):
         - Sensitivity: 1 for the count, which is an integer.
         - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
         """
+        # 1. Release the number of records of the second class.
         exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
         noisy = float(permit.release(exact, self.count)[0])
+        # 2. The released number alone decides between the two plans.
         n_samples = len(data.class_indices)
         is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
         ranking, steps = self.ranking.inner, self.steps.inner
@@ -319,6 +328,7 @@ class _RareTableFit(FitPlan):
         plan = replace(self.steps, inner=steps.with_count(noisy))
         if is_rare:
             plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
+        # 3. Run that plan, whose events are covered by `either`.
         permit.enter(self.either, plan.events)
         return plan.run(data, permit)
 
@@ -480,8 +490,15 @@ class PrivateTableClassifier(PrivateClassifier):
             )
         if groups is not None:
             data = sort_training_data(groups, data)
-        checked = (data.X, data.class_indices, data.classes, data.feature_names, data.people)
-        return _EncodedTable(*checked, encoding=encoding, stated_classes=classes)
+        return _EncodedTable(
+            data.X,
+            data.class_indices,
+            data.classes,
+            data.feature_names,
+            data.people,
+            encoding=encoding,
+            stated_classes=classes,
+        )
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
@@ -535,7 +552,10 @@ class PrivateTableClassifier(PrivateClassifier):
         return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
-        """Plan one selection for a small table, otherwise scales, model and calibration."""
+        """Plan one selection for a small table, otherwise scales, model and calibration.
+
+        For some sizes a count of the classes decides first whether a single column is selected.
+        """
         assert isinstance(data, _EncodedTable)
         delta = resolved_delta(self.delta, data.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
@@ -572,19 +592,28 @@ class PrivateTableClassifier(PrivateClassifier):
     def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
         """Plan one selection for a table of few rows, by public facts only."""
         model = self._selected_model(data)
-        # Errors are not counted for a population with other weights.
-        counts = self.probability and self.class_weight is None
-        facts, seed = model._facts(data), self.random_state
-        # With features and probabilities of single rows, the engine is better from fewer rows on.
-        given: dict[str, Any] = {"counts": counts, "has_features": True}
-        inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
+        facts = model._facts(data)
+        inner = plan_small_fit(
+            facts,
+            budget,
+            self.random_state,
+            {"margin_": 0.0},
+            # Errors are not counted for a population with other weights.
+            counts=self.probability and self.class_weight is None,
+            # With features and probabilities of single rows, the engine is better from fewer rows
+            # on.
+            has_features=True,
+        )
         if self.features != "auto" or facts.balances_classes or inner is None:
             return None
-        nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
-        return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
+        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
+        return _TableFit(data.encoding, model, inner, model._public_parameters(data), none_learnt)
 
     def _column_limit(self, data: _EncodedTable) -> float | None:
-        """Return the share of a class up to which a column ranks it, if any; by what is public."""
+        """Return the share of a class up to which one column ranks it, None if it never does.
+
+        The answer depends on public facts alone.
+        """
         limit = rare_class_limit(data.n_privacy_units, float(self.epsilon))
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
@@ -599,16 +628,19 @@ class PrivateTableClassifier(PrivateClassifier):
         limit, epsilon = self._column_limit(data), budget.epsilon
         if limit is None:
             return None
-        model = self._selected_model(data)
-        facts = model._facts(data)
+        # Replacing a record changes the count by at most one: docs/proofs/rare.md, Lemma 1.
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
         mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
         steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
-        ranking = ColumnRankingFit(facts, plan_column_ranking(data.encoding.widths, left), count)
-        nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
-        made = data.encoding, model, ranking, model._public_parameters(data), nothing
-        return _RareTableFit(count, limit, Either(left, mu), _TableFit(*made), steps)
+        model = self._selected_model(data)
+        inner = ColumnRankingFit(
+            model._facts(data), plan_column_ranking(data.encoding.widths, left), count
+        )
+        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
+        parameters = model._public_parameters(data)
+        ranking = _TableFit(data.encoding, model, inner, parameters, none_learnt)
+        return _RareTableFit(count, limit, Either(left, mu), ranking, steps)
 
     def _engine_fit(
         self, data: _EncodedTable, budget: Budget, count: DiscreteLaplaceNoise | None = None
@@ -641,8 +673,7 @@ class PrivateTableClassifier(PrivateClassifier):
         plan_fit = model._plan_balanced if facts.balances_classes else model._plan
         inner = plan_fit(facts, left)
         parameters = model._public_parameters(data)
-        made = (model, inner, parameters, learnt, scales, calibration)
-        plan = _TableFit(data.encoding, *made)
+        plan = _TableFit(data.encoding, model, inner, parameters, learnt, scales, calibration)
         facts.refuse_unsupported(plan.takes)
         return plan
 
@@ -757,7 +788,9 @@ class PrivateTableClassifier(PrivateClassifier):
         changed.model_ = self.model_._with_curves(directions)
         return changed
 
-    @available_if(lambda self: self.probability)
+    @available_if(
+        explains_absence(lambda self: self.probability, "predict_proba needs probability=True")
+    )
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of every label; there with ``probability=True``.
@@ -884,8 +917,9 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
 def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
     """Return a score that few records of the common one of two classes reach, on its side of zero.
 
-    While a class is rare and noise is large, all scores lie far on the side of the common class. By
-    scores of made-up rows, with independent columns: a function of the released model.
+    While a class is rare and noise is large, all scores lie far on the side of the common class.
+    The scores are those of generated rows with independent columns, so the result is a function of
+    the released model.
     """
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((_N_MADE_UP, len(encoding.numbers)))
@@ -900,7 +934,7 @@ def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
 def _learnt_columns(
     columns: tuple[Column, ...], n_samples: int, budget: Budget
 ) -> NDArray[np.bool_]:
-    """Return which columns have learnt scales: those without a range, or all of them."""
+    """Return which columns have learnt scales: those without a range, or all if this is better."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
     strength = 0.0 if budget.is_pure else n_samples * budget.mu
     return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))

@@ -236,12 +236,12 @@ def _expectation(model: Any) -> str:
         f"<p{kind}>{escape(str(found))}.{poor}</p>\n<p>Computed from the number of "
         f"{unit}, columns and classes and the budget alone; no row was read.</p>"
     )
-    said = getattr(model, "_rarity_warning", "")
-    if getattr(model, "_rarer_share", None) is None or not said:
+    warning = getattr(model, "_rarity_warning", "")
+    if getattr(model, "_rarer_share", None) is None or not warning:
         return text
     return (
-        f'{text}\n<p class="claim">{escape(printable(said))}.</p>\n<p>Computed from noisy counts '
-        "that the fit released within its budget.</p>"
+        f'{text}\n<p class="claim">{escape(printable(warning))}.</p>\n<p>Computed from noisy '
+        "counts that the fit released within its budget.</p>"
     )
 
 

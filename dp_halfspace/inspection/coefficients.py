@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.encoding import read_numbers
 from dp_halfspace.data.frame import FloatArray, read_column, read_frame
-from dp_halfspace.preprocessing.scalers import ColumnScaler
+from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,8 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     True
     """
     parts = linear_parts(model, "natural_coefficients")
+    if not parts.is_linear:
+        raise ValueError(_not_linear(parts.model))
     coefficients, intercepts = parts.coefficients, parts.intercepts
     widths = None
     for scaler in reversed(parts.scalers):
@@ -123,13 +125,24 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
 
 @dataclass(frozen=True, slots=True)
 class LinearParts:
-    """A linear model as it predicts: a sequence of scalers, then a linear score."""
+    """A linear model as it predicts: a sequence of scalers, then a linear score.
+
+    The last scaler of a model that was selected for a small table may be the public `cells`, and
+    its score may be divided by ``row_lengths_``. The score of a network is one of its last layer.
+    """
 
     names: tuple[str, ...]
     scalers: tuple[ColumnScaler, ...]
+    cells: CellScaler | None
     model: Any
     coefficients: FloatArray
     intercepts: FloatArray
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the score is linear in the columns themselves."""
+        others = ("row_lengths_", "hidden_coef_")
+        return self.cells is None and not any(hasattr(self.model, name) for name in others)
 
 
 def linear_parts(model: Any, asked: str) -> LinearParts:
@@ -151,10 +164,20 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
             "dp_halfspace.preprocessing and a model"
         )
     coefficients, intercepts = _linear_scores(steps[-1])
-    if steps[-1].scaler_ is not None:
-        scalers = [*scalers, steps[-1].scaler_]
+    own = steps[-1].scaler_
+    cells = own if isinstance(own, CellScaler) else None
+    if own is not None and cells is None:
+        scalers = [*scalers, own]
     names = tuple(map(str, column_names([*scalers, steps[-1]][0])))
-    return LinearParts(names, tuple(scalers), steps[-1], coefficients, intercepts)
+    return LinearParts(names, tuple(scalers), cells, steps[-1], coefficients, intercepts)
+
+
+def _not_linear(model: Any) -> str:
+    """Say that a model has no coefficients of its columns."""
+    return (
+        f"this {type(model).__name__} has no linear score of the columns: use AdditiveDisplay, "
+        "which shows effects of any model"
+    )
 
 
 def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
@@ -165,12 +188,8 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
             f"{kind} encodes the table first, so its score is not linear in the "
             "columns: use TableEffectsDisplay, which shows their effects"
         )
-    others = ("row_lengths_", "hidden_coef_", "monotone_")
-    if any(hasattr(model, name) for name in others) or not hasattr(model, "coef_"):
-        raise ValueError(
-            f"this {kind} has no linear score of the columns: use AdditiveDisplay, "
-            "which shows effects of any model"
-        )
+    if hasattr(model, "monotone_") or not hasattr(model, "coef_"):
+        raise ValueError(_not_linear(model))
     coefficients = np.atleast_2d(model.coef_)
     feature_map = getattr(model, "feature_map_", None)
     if feature_map is not None:

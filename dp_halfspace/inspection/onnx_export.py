@@ -1,4 +1,4 @@
-"""A linear model and its scalers as an ONNX graph, for systems that predict without Python."""
+"""A fitted model and its scalers as an ONNX graph, for systems that predict without Python."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.inspection.coefficients import linear_parts
+from dp_halfspace.algorithms.search.directions import LARGEST_CELL, PER_UNIT
+from dp_halfspace.inspection.coefficients import LinearParts, linear_parts
+from dp_halfspace.preprocessing.scalers import RowLengths
 
 # Version of the operators; it allows axes of sums as inputs.
 _OPSET = 17
 
 
 def to_onnx(model: Any) -> Any:
-    """Return a fitted linear model and its scalers as an ONNX model.
+    """Return a fitted linear model or network and its scalers as an ONNX model.
 
     Parameters
     ----------
-    model : fitted linear classifier of the package, or a pipeline of scalers that ends in one
-        Scalers are those of :mod:`dp_halfspace.preprocessing`.
+    model : fitted classifier of the package, or a pipeline of scalers that ends in one
+        Any linear classifier, also one that was selected for a small table, or a network. Scalers
+        are those of :mod:`dp_halfspace.preprocessing`.
 
     Returns
     -------
@@ -34,67 +37,55 @@ def to_onnx(model: Any) -> Any:
     ImportError
         If onnx is not installed.
     ValueError
-        If the scores are no linear function of scaled columns.
+        If the model encodes a table or maps columns to random features.
 
     Notes
     -----
     **Privacy.** A function of what was released and of public parameters: it uses no budget.
 
-    Computed in double precision inside, so that columns far from zero keep their digits.
+    Computed in double precision inside, so that columns far from zero keep their digits. A model
+    that was selected for a small table is linear in cells of the columns, or has scores that are
+    divided by a length of the row: both are part of the graph.
     """
     try:
-        from onnx import TensorProto, checker, helper, numpy_helper  # noqa: PLC0415 (optional)
+        from onnx import TensorProto, checker, helper  # noqa: PLC0415 (optional)
     except ImportError as error:
         raise ImportError(
             "to_onnx needs onnx, an optional dependency: pip install onnx."
         ) from error
     parts = linear_parts(model, "to_onnx")
-    nodes: list[Any] = []
-    constants: list[Any] = []
-
-    def constant(value: Any) -> str:
-        """Store numbers, or texts, and return their name."""
-        name = f"constant_{len(constants)}"
-        constants.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def apply(operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add an operator, and return the name of its result."""
-        output = output or f"value_{len(nodes)}"
-        nodes.append(helper.make_node(operator, inputs, [output], **attributes))
-        return output
-
-    rows = apply("Cast", "X", to=TensorProto.DOUBLE)
+    graph = _Graph()
+    given = graph.apply("Cast", "X", to=TensorProto.DOUBLE)
     for scaler in parts.scalers:
         scales, clip = scaler._scales()
-        rows = apply("Sub", rows, constant(scales.center))
-        rows = apply("Div", rows, constant(scales.scale))
-        rows = apply("Clip", rows, constant(-clip), constant(clip))
-        rows = apply("Where", apply("IsNaN", rows), constant(0.0), rows)
+        given = graph.apply("Sub", given, scales.center)
+        given = graph.apply("Div", given, scales.scale)
+        given = graph.apply("Clip", given, -clip, clip)
+        given = graph.apply("Where", graph.apply("IsNaN", given), 0.0, given)
     if not parts.scalers and parts.model.fill_value_ is not None:
-        rows = apply("Where", apply("IsNaN", rows), constant(parts.model.fill_value_), rows)
-    norm = float(parts.model.data_norm_)
-    if math.isfinite(norm) and not hasattr(parts.model, "feature_map_"):
-        squares = apply("ReduceSum", apply("Mul", rows, rows), constant(np.array([1])), keepdims=1)
-        longest = apply("Max", apply("Sqrt", squares), constant(norm))
-        rows = apply("Mul", rows, apply("Div", constant(norm), longest))
-    scores = apply("MatMul", rows, constant(parts.coefficients.T))
-    scores = apply("Add", scores, constant(parts.intercepts))
+        missing = graph.apply("IsNaN", given)
+        given = graph.apply("Where", missing, parts.model.fill_value_, given)
+    rows = _rows_of_coefficients(graph, given, parts)
+    scores = graph.apply("MatMul", rows, parts.coefficients.T)
+    scores = graph.apply("Add", scores, parts.intercepts)
+    lengths = getattr(parts.model, "row_lengths_", None)
+    if lengths is not None:
+        scores = graph.apply("Div", scores, _lengths(graph, given, lengths))
     is_binary = len(parts.coefficients) == 1
     if is_binary:
-        scores = apply("Squeeze", scores, constant(np.array([1])))
-        second = apply("Greater", scores, constant(0.0))
-        codes = apply("Cast", second, to=TensorProto.INT64)
+        scores = graph.apply("Squeeze", scores, np.array([1]))
+        second = graph.apply("Greater", scores, 0.0)
+        codes = graph.apply("Cast", second, to=TensorProto.INT64)
     else:
-        codes = apply("ArgMax", scores, axis=1, keepdims=0)
+        codes = graph.apply("ArgMax", scores, axis=1, keepdims=0)
     labels = _plain_labels(parts.model.classes_)
-    apply("Gather", constant(labels), codes, output="label")
-    apply("Cast", scores, output="scores", to=TensorProto.FLOAT)
+    graph.apply("Gather", labels, codes, output="label")
+    graph.apply("Cast", scores, output="scores", to=TensorProto.FLOAT)
 
     kind = helper.np_dtype_to_tensor_dtype(labels.dtype)
     n_columns, n_classes = len(parts.names), len(parts.coefficients)
-    graph = helper.make_graph(
-        nodes,
+    made = helper.make_graph(
+        graph.nodes,
         "dp_halfspace",
         [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n_samples", n_columns])],
         [
@@ -105,13 +96,89 @@ def to_onnx(model: Any) -> Any:
                 ["n_samples"] if is_binary else ["n_samples", n_classes],
             ),
         ],
-        constants,
+        graph.constants,
     )
     opset = [helper.make_opsetid("", _OPSET)]
     # The oldest format with these operators, which newer readers can read as well.
-    made = helper.make_model(graph, opset_imports=opset, ir_version=8)
-    checker.check_model(made)
-    return made
+    whole = helper.make_model(made, opset_imports=opset, ir_version=8)
+    checker.check_model(whole)
+    return whole
+
+
+class _Graph:
+    """Operators in the order of their evaluation, and their constants."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def apply(self, operator: str, *inputs: Any, output: str = "", **attributes: Any) -> str:
+        """Add an operator of named results and of numbers, and return the name of its result."""
+        from onnx import helper  # noqa: PLC0415 (optional)
+
+        output = output or f"value_{len(self.nodes)}"
+        names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
+        self.nodes.append(helper.make_node(operator, names, [output], **attributes))
+        return output
+
+    def _constant(self, value: Any) -> str:
+        """Store numbers, or texts, and return their name."""
+        from onnx import numpy_helper  # noqa: PLC0415 (optional)
+
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def sum_of_squares(self, rows: str) -> str:
+        """Add the squared length of every row."""
+        return self.apply("ReduceSum", self.apply("Mul", rows, rows), np.array([1]), keepdims=1)
+
+    def clipped(self, rows: str, norm: float) -> str:
+        """Scale rows down to a norm."""
+        longest = self.apply("Max", self.apply("Sqrt", self.sum_of_squares(rows)), norm)
+        return self.apply("Mul", rows, self.apply("Div", norm, longest))
+
+    def inverse_sinh(self, rows: str, exponent: int, data_norm: float) -> str:
+        """Add ``asinh(rows / data_norm / 2^exponent)``, which not all readers have in float64."""
+        numbers = self.apply("Div", rows, data_norm)
+        numbers = self.apply("Mul", numbers, math.ldexp(1.0, -exponent))
+        sizes = self.apply("Abs", numbers)
+        root = self.apply("Sqrt", self.apply("Add", self.apply("Mul", sizes, sizes), 1.0))
+        return self.apply(
+            "Mul", self.apply("Sign", numbers), self.apply("Log", self.apply("Add", sizes, root))
+        )
+
+
+def _rows_of_coefficients(graph: _Graph, rows: str, parts: LinearParts) -> str:
+    """Turn rows in column scales into those that are multiplied by the coefficients."""
+    model = parts.model
+    norm = float(model.data_norm_)
+    if parts.cells is not None:
+        scaled = graph.inverse_sinh(rows, parts.cells.exponent, parts.cells.data_norm)
+        cells = graph.apply("Round", graph.apply("Mul", scaled, float(PER_UNIT)))
+        return graph.apply("Clip", cells, float(-LARGEST_CELL), float(LARGEST_CELL))
+    if math.isfinite(norm) and not hasattr(model, "feature_map_"):
+        rows = graph.clipped(rows, norm)
+    if hasattr(model, "hidden_coef_"):
+        rows = graph.apply("Div", rows, norm)
+        if model.projection_ is not None:
+            matrix = model.projection_.apply(np.eye(len(parts.names)))
+            rows = graph.clipped(graph.apply("MatMul", rows, matrix), 1.0)
+        for coefficients, intercepts in model._hidden_layers():
+            rows = graph.apply("MatMul", rows, coefficients.T)
+            rows = graph.apply("Tanh", graph.apply("Add", rows, intercepts))
+    return rows
+
+
+def _lengths(graph: _Graph, rows: str, lengths: RowLengths) -> str:
+    """Add the divisors of the scores, ``lengths.of(rows)``."""
+    cells = graph.inverse_sinh(rows, lengths.exponent, lengths.data_norm)
+    found = graph.apply("Add", graph.sum_of_squares(cells), 1.0)
+    if lengths.constant is None:
+        return found
+    squares = graph.sum_of_squares(graph.apply("Div", rows, lengths.data_norm))
+    squares = graph.apply("Add", squares, lengths.constant**2)
+    return graph.apply("Mul", found, graph.apply("Sqrt", squares))
 
 
 def _plain_labels(classes: NDArray[Any]) -> NDArray[Any]:

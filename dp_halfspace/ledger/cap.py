@@ -41,6 +41,8 @@ _DELTA_SLACK = 2.0**-37
 # exponential mechanism at most as much as half of it; rounded up. Section 9, lemma 6.
 _MU_OF_PURE = math.sqrt(0.5 * math.pi) * UP
 _MU_OF_EXPONENTIAL = 0.5 * _MU_OF_PURE
+# A refusal says what an adaptive ledger adds to the epsilon of a release from this factor on.
+_NOTED = 1.1
 # More fits of one size than this are not counted.
 MOST_FITS = 10**6
 # Smallest mu and largest number of releases that are added up: squares neither underflow nor raise.
@@ -189,6 +191,15 @@ class Account:
         )
         if cap.adaptive and math.isinf(_as_gaussian(record.events)):
             text += "An adaptive ledger accepts Gaussian and pure DP releases only. "
+        elif cap.adaptive and not is_pure:
+            plain = accounting.epsilon(record.events, kind)
+            if cap.spent(record.events, kind) > _NOTED * plain:
+                text += (
+                    "An adaptive ledger counts a pure DP release, or a choice between one and "
+                    "Gaussian noise, as the Gaussian noise that covers it; with adaptive=False, "
+                    "for budgets that are fixed in advance, this release would ask for epsilon="
+                    f"{rounded_text(plain)}. "
+                )
         if float(most):
             return text + f"A {release} at delta={at!r} fits up to epsilon={most}"
         return text + f"No {release} fits any more"

@@ -6,6 +6,7 @@ table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -29,7 +30,7 @@ from dp_halfspace.data.validation import (
     refuse_foreign_arrays,
     sort_by_person,
 )
-from dp_halfspace.metrics._intervals import TWO, WIDE, Released
+from dp_halfspace.metrics._intervals import OUT_OF_NOISE, TWO, WIDE, Released
 from dp_halfspace.metrics._table import METRICS
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -122,7 +123,9 @@ class PrivateGroupScore:
     value : ndarray of shape (n_groups,)
         The estimate for every group.
     interval : tuple (low, high) of ndarray of shape (n_groups,)
-        95 % interval of each group separately, covering sampling and noise.
+        95 % interval of each group separately, covering sampling and noise; [0, 1] for the group
+        ``"other"`` if its noisy size is at most three standard deviations, so that it may have no
+        records.
     gap : ndarray of shape (n_groups, n_groups)
         Value of the group of the row minus the value of the group of the column.
     gap_interval : tuple (low, high) of ndarray of shape (n_groups, n_groups)
@@ -234,6 +237,10 @@ def group_score(
     assert in_group is not None, "checked before anything was charged"
     found = [in_group(replace(released, counts=table)) for table in released.counts]
     value, low, high = np.array(found, dtype=np.float64).T
+    # The group of values that are not listed is often empty, and then has no score.
+    others = released.counts[-1]
+    if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
+        low[-1], high[-1] = 0.0, 1.0
     gap = np.subtract.outer(value, value)
     ends = _gap_interval(value, low, high)
     groups = (*by_values, OTHER)

@@ -31,8 +31,9 @@ _LAPLACE = 0.185
 # That part of a normal distribution, and its one-sided quantile.
 _INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
-# The counts of the highest cells of scores must exceed this many deviations of the noise.
-_OUT_OF_NOISE = 3.0
+# Standard deviations that the noisy counts of the highest cells of scores, or of the records in no
+# listed group, must exceed.
+OUT_OF_NOISE = 3.0
 # With less information on a recall than this, its interval is [0, 1].
 WIDE = 0.5
 
@@ -197,7 +198,7 @@ def average_precision(released: Released) -> Estimate:
     above, false = np.cumsum(positive), np.cumsum(negative)
     # The highest cells are merged until their counts exceed the noise: a precision that is a ratio
     # of two noises carries no information.
-    stands_out = above + false >= np.maximum(_OUT_OF_NOISE * np.sqrt(2.0 * v * n_cells), 0.5)
+    stands_out = above + false >= np.maximum(OUT_OF_NOISE * np.sqrt(2.0 * v * n_cells), 0.5)
     if not stands_out.any() or above[-1] <= 0.0:
         return 0.5, 0.0, 1.0
     first = int(stands_out.argmax())

@@ -502,6 +502,8 @@ def _jobs(
     if any(learns) and math.isinf(epsilon):
         place = NoNoise()
     elif any(learns) and share <= _LARGEST_SHARE:
+        # A record moves the number of scores up to a candidate by at most one:
+        # `docs/proofs/metrics.md`, section 2.
         place = ExponentialChoice(1.0, share * part.epsilon)
     mu = 0.0
     if delta > 0 and math.isfinite(epsilon):
@@ -537,7 +539,10 @@ def _check_held_out(
 def _noise(
     metric: Metric, epsilon: float, mu: float
 ) -> GaussianNoise | DiscreteLaplaceNoise | NoNoise:
-    """Choose the noise by public numbers alone; without mu it is that of pure DP."""
+    """Choose the noise by public numbers alone; without mu it is that of pure DP.
+
+    Both sensitivities are those of ``docs/proofs/metrics.md``, Lemma 1.
+    """
     absolute, euclidean = metric.sensitivity
     if math.isinf(epsilon):
         return NoNoise()

@@ -156,12 +156,15 @@ def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def score_sensitivity(n_samples: int) -> float:
-    """Bound the change of a sum of numbers in [0, 1], one for each record, with rounding errors."""
+    """Bound the change of a sum of numbers in [0, 1], one for each record, with rounding errors.
+
+    ``docs/proofs/selection.md``, section 7; section 10 proves it for scores that are not sums.
+    """
     return UP + n_samples * 2.0**-51
 
 
 def scores_sensitivity(n_samples: int, n_candidates: int) -> float:
-    """Bound the Euclidean change of the scores of several models together."""
+    """Bound the Euclidean change of the scores of several models: ``selection.md``, section 7."""
     return math.sqrt(n_candidates) * score_sensitivity(n_samples) * UP
 
 

@@ -45,6 +45,8 @@ _PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 # Share of epsilon for the number of positives; one standard deviation of its noise is added to the
 # released number.
 _COUNT_SHARE = 0.05
+# Up to this multiple of the records that a target takes, all or none are often predicted positive.
+_AMPLE = 1.5
 _TARGETS = ("recall", "precision", "fpr", "false_positive_rate")
 
 
@@ -93,6 +95,11 @@ class _Plan:
         else:
             excess = (tau * negative[-1] - negative)[::-1]
         return np.asarray(excess)
+
+    @property
+    def is_of_scores(self) -> bool:
+        """Whether most candidates may be beyond all scores, whose scale is unknown."""
+        return self.borders is _PLACES
 
     @property
     def takes(self) -> float:
@@ -269,8 +276,11 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         count: DiscreteLaplaceNoise | NoNoise | None = None
         if target != "fpr":
             first, budget = budget.split(_COUNT_SHARE)
+            # A record moves the number of positives by at most one.
             count = NoNoise() if first.is_infinite else DiscreteLaplaceNoise(1, first.epsilon)
         epsilon = budget.epsilon
+        # A record moves the excess of each candidate, hence its utility, by at most one:
+        # `docs/proofs/operating_points.md`, Lemmas 1 and 3.
         choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
         miss = 1.0 - float(self.confidence)
         # In addition to the borders there are the candidates "all are positive" and "none is".
@@ -311,8 +321,11 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
 
     def _warn_of_plan(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""
+        there = f"there are {data.n} {data.unit}"
         if data.n <= plan.takes:
-            self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
+            self._warn(plan, data.unit, there, "would be")
+        elif plan.count is None and plan.is_of_scores and data.n <= _AMPLE * plan.takes:
+            self._warn(plan, data.unit, there, "may be")
 
     def _warn_of_release(self, plan: _Plan, data: HeldOut) -> None:
         """Warn where every record is predicted positive, or none, or may be by the noisy count."""
@@ -320,7 +333,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
             return
         is_infinite = math.isinf(self.threshold_)
         count = self.n_positive_
-        if count is not None and count <= plan.takes:
+        if count is not None and count <= _AMPLE * plan.takes:
             there = f"by a noisy count there are {max(count, 0.0):.0f}"
             self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
         elif is_infinite:
@@ -334,8 +347,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         name = "false positive rate" if plan.target == "fpr" else plan.target
         warn_caller(
             f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
-            f"{plan.takes:.0f} {kind}, and {there}: {_who(plan)} record {verb} predicted "
-            f"positive, which says nothing. {_MORE}"
+            f"{plan.takes:.0f} {kind}, better {_AMPLE * plan.takes:.0f}, and {there}: {_who(plan)} "
+            f"record {verb} predicted positive, which says nothing. {_MORE}"
         )
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -363,10 +363,10 @@ def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: flo
     """
     if largest_score <= 0.0:
         return _largest_gradient(n_classes, 0.0, margin_offset) * FAR_UP
-    squares, pulls = _candidates(n_classes, margin_offset)
+    squares, products = _candidates(n_classes, margin_offset)
 
     def square(beta: float) -> float:
-        return float(np.max(squares + 2.0 * beta * pulls)) + (beta * largest_score) ** 2
+        return float(np.max(squares + 2.0 * beta * products)) + (beta * largest_score) ** 2
 
     # Two balls hold all gradients, one around zero and one around `beta` ``W``; the smaller radius
     # is returned. Every beta gives a bound, and this one is nearly the best.

@@ -338,7 +338,7 @@ class _Attack(NamedTuple):
 
     adversary: Adversary
     slope: FloatArray
-    pull: float
+    slope_sum: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,12 +418,12 @@ class MarginObjective(OverRows):
         if math.isfinite(self.radius):
             slope = self.loss.slope_bound(3.0 * length * self.radius)
         largest = float(self.weights.max(initial=0.0))
-        bend = self.loss.smoothness * length**2
+        smoothness = self.loss.smoothness * length**2
         if self.tilt:
-            bend += self.tilt * largest * (slope * length) ** 2
+            smoothness += self.tilt * largest * (slope * length) ** 2
         if curvature:
-            bend += slope * curvature
-        return self._mass * largest * bend + self.ridge
+            smoothness += slope * curvature
+        return self._mass * largest * smoothness + self.ridge
 
     @property
     def initial_gap(self) -> float:
@@ -453,13 +453,13 @@ class MarginObjective(OverRows):
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return a (generalised) Hessian; see `Objective`."""
         with np.errstate(all="ignore"):
-            bends, mean, attack = self._curvature(w)
-            hessian = self.rows.gram(bends)
+            curvatures, mean, attack = self._curvature(w)
+            hessian = self.rows.gram(curvatures)
             if attack is not None:
-                cross = np.multiply.outer(self.rows.adjoint(bends * self.signs), attack.slope)
+                cross = np.multiply.outer(self.rows.adjoint(curvatures * self.signs), attack.slope)
                 hessian -= cross + cross.T
-                hessian += total(bends) * np.multiply.outer(attack.slope, attack.slope)
-                hessian -= attack.pull * attack.adversary.hessian_product(w, np.eye(self.size))
+                hessian += total(curvatures) * np.multiply.outer(attack.slope, attack.slope)
+                hessian -= attack.slope_sum * attack.adversary.hessian_product(w, np.eye(self.size))
             if mean is not None:
                 hessian -= (self.tilt / self._mass) * np.multiply.outer(mean, mean)
         hessian.flat[:: self.size + 1] += self.ridge
@@ -468,7 +468,7 @@ class MarginObjective(OverRows):
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product with a (generalised) Hessian; see `Objective`."""
         with np.errstate(all="ignore"):
-            bends, mean, attack = self._curvature(w)
+            curvatures, mean, attack = self._curvature(w)
 
         def product(v: FloatArray) -> FloatArray:
             sums = 0.0
@@ -476,17 +476,17 @@ class MarginObjective(OverRows):
             def scale(images: FloatArray, lo: int, hi: int) -> FloatArray:
                 nonlocal sums
                 if attack is None:
-                    images *= bends[lo:hi]
+                    images *= curvatures[lo:hi]
                     return images
                 images -= self.signs[lo:hi] * float(attack.slope @ v)
-                images *= bends[lo:hi]
+                images *= curvatures[lo:hi]
                 sums += float(images @ self.signs[lo:hi])
                 return images
 
             with np.errstate(all="ignore"):
                 out = self.rows.fused_adjoint(v, scale) + self.ridge * v
                 if attack is not None:
-                    moved = attack.pull * attack.adversary.hessian_product(w, v)
+                    moved = attack.slope_sum * attack.adversary.hessian_product(w, v)
                     out -= sums * attack.slope + moved
                 if mean is not None:
                     out -= (self.tilt / self._mass) * float(mean @ v) * mean
@@ -547,7 +547,7 @@ class MarginObjective(OverRows):
     ) -> tuple[FloatArray, float]:
         """Return the gradient of the losses, and with `valued` their sum, in one pass."""
         lowered, value = self._attack_size(w), 0.0
-        pulls = np.empty(0) if self.adversary is None else np.empty(self.n_records)
+        margin_slopes = np.empty(0) if self.adversary is None else np.empty(self.n_records)
 
         def slopes(margins: FloatArray, lo: int, hi: int) -> FloatArray:
             nonlocal value
@@ -558,14 +558,14 @@ class MarginObjective(OverRows):
                 value += float(shares[lo:hi] @ self.loss.value(margins))
             slopes = self.loss.derivative(margins)
             slopes *= shares[lo:hi]
-            if pulls.size:
-                pulls[lo:hi] = slopes
+            if margin_slopes.size:
+                margin_slopes[lo:hi] = slopes
             slopes *= self.signs[lo:hi]
             return slopes
 
         gradient = self.rows.fused_adjoint(w, slopes)
         if self.adversary is not None:
-            gradient -= self.adversary.radius * total(pulls) * self.adversary.gradient(w)
+            gradient -= self.adversary.radius * total(margin_slopes) * self.adversary.gradient(w)
         return gradient, value
 
     def _curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray | None, _Attack | None]:
@@ -576,19 +576,19 @@ class MarginObjective(OverRows):
         terms of the adversary.
         """
         margins, shares = self._margins(w), self._shares(w)
-        bends, mean, attack = self.loss.second_derivative(margins), None, None
+        curvatures, mean, attack = self.loss.second_derivative(margins), None, None
         slopes = self.loss.derivative(margins) if self.tilt or self.adversary else None
         if slopes is not None and self.adversary is not None:
             radius = self.adversary.radius
-            slope, pull = radius * self.adversary.gradient(w), radius * total(slopes * shares)
-            attack = _Attack(self.adversary, slope, pull)
+            slope, slope_sum = radius * self.adversary.gradient(w), radius * total(slopes * shares)
+            attack = _Attack(self.adversary, slope, slope_sum)
         if slopes is not None and self.tilt:
             mean, _ = self._loss_gradient(w, shares)
             slopes *= slopes
             slopes *= self.tilt * self.weights
-            bends += slopes
-        bends *= shares
-        return bends, mean, attack
+            curvatures += slopes
+        curvatures *= shares
+        return curvatures, mean, attack
 
 
 def total(values: FloatArray) -> float:

@@ -465,10 +465,10 @@ class MarginRisk(Risk):
         # Lemma 2 turns any bound on the norm into another one, so every round yields a bound.
         for _ in range(_RADIUS_ROUNDS):
             margin = self._highest_margin(radius) * FAR_UP
-            pull = self.loss.self_bound
+            self_bound = self.loss.self_bound
             if margin < self.loss.self_argmax:
-                pull = min(pull, float(self.loss.h(np.asarray(margin))))
-            radius = min(radius, math.sqrt(self.max_weight * pull / ridge) * FAR_UP)
+                self_bound = min(self_bound, float(self.loss.h(np.asarray(margin))))
+            radius = min(radius, math.sqrt(self.max_weight * self_bound / ridge) * FAR_UP)
         return radius
 
     def sensitivity(self, ridge: float) -> float:
@@ -558,9 +558,9 @@ class MarginRisk(Risk):
         smooth = loss.smoothness * self.row_norm**2 * variance / 2
         lipschitz = loss.lipschitz * self.row_norm * math.sqrt(2 * variance / math.pi)
         steepest = loss.lipschitz if math.isfinite(loss.lipschitz) else loss.slope_bound(1.0)
-        cost, pull = min(smooth, lipschitz) * weight, weight * steepest
-        cost += self.tilt * (pull * self.row_norm) ** 2 * variance / 2 if self.tilt else 0.0
-        cost += pull * self.adversary.of_noise(variance) if self.adversary else 0.0
+        cost, slope = min(smooth, lipschitz) * weight, weight * steepest
+        cost += self.tilt * (slope * self.row_norm) ** 2 * variance / 2 if self.tilt else 0.0
+        cost += slope * self.adversary.of_noise(variance) if self.adversary else 0.0
         return cost * self.n_stacked
 
     def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> MarginObjective:

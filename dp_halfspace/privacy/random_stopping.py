@@ -54,7 +54,7 @@ _Indices = NDArray[np.intp]
 _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArray]]
 
 # Lower bounds B of F on the neighbouring data set, as functions of s.
-Behind: TypeAlias = "Shifted | TradeOff"
+LowerBound: TypeAlias = "Shifted | TradeOff"
 
 # Number of chords that bound the supremum as a function of c.
 _N_CHORDS = 16
@@ -192,22 +192,22 @@ def _whole_range(coefficients: FloatArray) -> float:
     return ends + _slack(coefficients[0])
 
 
-def log_ratio_of(probabilities: FloatArray, behind: Behind, tolerance: float) -> float:
+def log_ratio_of(probabilities: FloatArray, lower_bound: LowerBound, tolerance: float) -> float:
     """Bound ``sup_s log F(s) - log B(s)`` from above, up to `tolerance` and rounding errors."""
     coefficients = _coefficients(probabilities)
 
     def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, _, steepest = _enclose_slopes(coefficients, low, high)
-        below, ahead, flattest = behind.enclose(coefficients, low, high)
+        below, ahead, flattest = lower_bound.enclose(coefficients, low, high)
         value = np.log(at_low / below)
         return value, value + _largest_rise(low, high, steepest / at_low - flattest / ahead)
 
-    (bound,) = _supremum(cells, behind.top, np.array([tolerance]))
+    (bound,) = _supremum(cells, lower_bound.top, np.array([tolerance]))
     return min(_whole_range(coefficients), float(bound) + _slack(probabilities))
 
 
 def chord_shares(
-    probabilities: FloatArray, mean: float, behind: Behind, log_ratio: float
+    probabilities: FloatArray, mean: float, lower_bound: LowerBound, log_ratio: float
 ) -> tuple[float, ...]:
     """Bound ``sup_s F(s) - c B(s)``, a function of c, by chords; return the weights of these.
 
@@ -221,7 +221,7 @@ def chord_shares(
 
     def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, _, steepest = _enclose_slopes(coefficients, low, high)
-        below, _, flattest = behind.enclose(coefficients, low, high)
+        below, _, flattest = lower_bound.enclose(coefficients, low, high)
         value = at_low - c[index] * below
         return value, value + _largest_rise(low, high, steepest - c[index] * flattest)
 
@@ -229,7 +229,7 @@ def chord_shares(
     slack = _slack(probabilities) * mean
     # The supremum is convex in c, so it is also below the chord from c = 0 to the last c.
     chord = mean * -np.expm1(step * np.arange(1 - _N_CHORDS, 0))
-    bounds = np.clip(_supremum(cells, behind.top, tolerance) + slack, 0.0, chord)
+    bounds = np.clip(_supremum(cells, lower_bound.top, tolerance) + slack, 0.0, chord)
     heights = np.concatenate([[mean], bounds, [0.0]])
     # Differences c_j - c_{j-1} without cancellation; the first chord starts at c = 0.
     widths = np.append(c[0], c[:-1] * math.expm1(step))

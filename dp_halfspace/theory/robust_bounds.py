@@ -115,8 +115,8 @@ def chosen_factor(
 def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> float:
     """Bound the cost of the noise in a tilted risk."""
     slope = problem.loss.lipschitz * problem.data_norm
-    bend = problem.loss.smoothness * problem.data_norm**2 + tilt * slope**2
-    smooth = product(bend / 2.0, problem.linear.felt_square * sensitivity**2)
+    curvature = problem.loss.smoothness * problem.data_norm**2 + tilt * slope**2
+    smooth = product(curvature / 2.0, problem.linear.felt_square * sensitivity**2)
     felt = problem.linear.felt * sensitivity
     if felt == 0.0:
         return 0.0
@@ -239,9 +239,9 @@ def _published_tilted(problem: RobustProblem, tilt: float, found: RiskBound) -> 
     influence = math.exp(min(tilt * spread, math.log(problem.n_samples)))
     # The paper's loss includes the regulariser, whose slope at the minimisers is that of the loss.
     slope = 2.0 * problem.loss.lipschitz * problem.data_norm
-    bend = problem.loss.smoothness * problem.data_norm**2 + ridge + tilt * slope**2
+    curvature = problem.loss.smoothness * problem.data_norm**2 + ridge + tilt * slope**2
     rough = (2.0 if problem.delta == 0 else math.sqrt(2.0)) * problem.rate
-    fine = product(4.0 * bend / ridge, problem.rate**2)
+    fine = product(4.0 * curvature / ridge, problem.rate**2)
     return slope**2 * influence / ridge * min(rough, fine)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,6 +72,32 @@ def test_rows_say_commit_and_hardware(name):
     rows = stored_rows(name)
     assert rows
     assert all(map(is_known, rows))
+
+
+def history() -> set[str]:
+    """Commits that lead to this checkout; none where it is no repository, or a part of one."""
+    root = Path(__file__).resolve().parents[2]
+    git = ["git", "-C", str(root)]
+    ask = partial(subprocess.run, capture_output=True, text=True, check=True)
+    try:
+        about = ask([*git, "rev-parse", "--show-toplevel", "--is-shallow-repository"]).stdout
+        commits = ask([*git, "rev-list", "HEAD"]).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return set()
+    return set(commits) if about.split("\n")[:2] == [str(root), "false"] else set()
+
+
+def test_commits_of_rows_are_in_the_history():
+    known = history()
+    if not known:
+        pytest.skip("no repository with its whole history")
+    missing = {
+        (name, row["commit"])
+        for name in ROWS
+        for row in stored_rows(name)
+        if row["commit"] not in known
+    }
+    assert missing == set()
 
 
 def test_a_row_is_stored_with_commit_and_hardware_and_leaves_the_rest(tmp_path):

@@ -5,10 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import dp_halfspace
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
+from tests.support import one_of_each
 
 NAN, INF = float("nan"), float("inf")
 WEIGHTS = r"class_weight\[1\] must be .* between 1e-50 and 1e\+50"
@@ -175,3 +177,17 @@ def test_a_refused_refit_keeps_the_fitted_model(name):
     with pytest.raises(ValueError, match="epsilon"):
         model.fit(X, y)
     assert vars(model) == before
+
+
+@one_of_each
+def test_missing_probabilities_say_what_to_use(estimator):
+    """And `hasattr` is false, as scikit-learn expects."""
+    model = clone(estimator)
+    if hasattr(model, "predict_proba"):
+        assert hasattr(type(model), "predict_proba")
+        return
+    assert getattr(model, "predict_proba", None) is None
+    with pytest.raises(AttributeError) as caught:
+        model.predict_proba(np.zeros((1, 2)))
+    said = str(caught.value.__cause__ or caught.value)
+    assert re.search("Use PrivateTableClassifier|needs|not available with mechanism='net'", said)

@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.inspection import NaturalCoefficients, natural_coefficients
 from dp_halfspace.preprocessing import PublicScaler
+from dp_halfspace.preprocessing.scalers import CellScaler
 from tests.support import every_estimator, one_of_each
 
 RNG = np.random.default_rng(3)
@@ -80,6 +81,16 @@ def test_every_class_has_them_or_says_why_not(estimator):
 @every_estimator
 def test_every_variant_has_them_or_says_why_not(estimator):
     test_every_class_has_them_or_says_why_not(estimator)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_those_of_cells_are_none_of_columns(n_classes):
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    model = AdaptiveMarginClassifier(epsilon=0.5, classes=range(n_classes))
+    model.fit(X, np.arange(120) % n_classes)
+    assert isinstance(model.scaler_, CellScaler) or hasattr(model, "row_lengths_")
+    with pytest.raises(ValueError, match="no linear score of the columns: use AdditiveDisplay"):
+        natural_coefficients(model)
 
 
 @pytest.mark.filterwarnings("ignore:earlier pipeline steps")

@@ -293,3 +293,16 @@ def test_an_adaptive_ledger_counts_the_dearer_kind():
             _cap._as_gaussian([alike] * 3), rel=1e-12
         )
     assert _cap._as_pure([Either(0.5, 0.0)]) == math.inf
+
+
+def test_a_refusal_explains_what_pure_releases_cost_in_an_adaptive_ledger():
+    """A table of two classes has a choice or Gaussian releases, and asks for 2.4 instead of 1."""
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-5, adaptive=True)
+    asked = record([Pure(0.06), Either(0.94, 0.23)], 1e-6)
+    with pytest.raises(BudgetError, match=r"asks for epsilon=2\.4.*adaptive=False.*epsilon=0\.99"):
+        ledger.charge(asked)
+    gaussian = record([Gaussian(3.0)], 1e-6)
+    for other in (PrivacyLedger(epsilon=0.5, delta=1e-5), ledger):
+        with pytest.raises(BudgetError) as caught:
+            other.charge(gaussian)
+        assert "adaptive=False" not in str(caught.value)

@@ -244,6 +244,18 @@ def test_a_text_says_which_gaps_are_certain():
     assert "No gap between two groups" in str(few)
 
 
+@pytest.mark.parametrize("metric", BY_GROUP)
+def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
+    """Without the rule one of twenty has one, such as .48 to 1."""
+    by = {"by": WARD, "by_values": WARDS, "epsilon": 3.0, "delta": 1e-6, "metric": metric}
+    for _ in range(40):
+        scores = private_score(Table(), X, Y, **by)
+        assert (scores.interval[0][-1], scores.interval[1][-1]) == (0.0, 1.0)
+        assert re.search(r"other: .* \(uninformative", str(scores))
+    scores = private_score(Table(), X, Y, **{**by, "by_values": ["north", "west"]})
+    assert scores.interval[1][-1] - scores.interval[0][-1] < 1.0
+
+
 def test_the_charge_comes_first():
     with record_releases() as releases, pytest.raises(BudgetError):
         private_score(Known(), X, Y, by=WARD, by_values=WARDS, ledger=Book(refuse=True))

@@ -361,7 +361,7 @@ def test_a_threshold_that_has_no_room_is_announced_before_it_is_paid(target, val
 def test_persons_are_called_persons():
     model = PrivateThresholdClassifier(Rare(), epsilon=0.3)
     X, Y = Rare().records(np.random.default_rng(0), 300)
-    with pytest.warns(PrivacyWarning, match="positive persons, and there are 100 persons: every"):
+    with pytest.warns(PrivacyWarning, match=r"positive persons.* there are 100 persons: every"):
         model.fit(X, Y, groups=np.arange(300) // 3)
 
 
@@ -377,13 +377,33 @@ def test_a_finite_threshold_without_room_is_no_silent_one():
         (text,) = texts
         assert model.predict(found).mean() > 0.9
         assert re.fullmatch(
-            r"a recall of 0.9 at epsilon=0.3 takes more than 706 positive records, and by a noisy "
-            r"count there are \d+: every record (is|may be) predicted positive, .*",
+            r"a recall of 0.9 at epsilon=0.3 takes more than 706 positive records, better 1059, "
+            r"and by a noisy count there are \d+: every record (is|may be) predicted positive, .*",
             text,
         )
         assert ("every record is" in text) == (model.threshold_ == -math.inf)
         thresholds.append(model.threshold_)
     assert np.isfinite(thresholds).any()
+
+
+def test_little_room_is_said():
+    """Between one and one and a half times the least number useless thresholds are frequent."""
+    X, Y = Rare().records(np.random.default_rng(0), 8500)
+    seen = set()
+    for _ in range(8):
+        model = PrivateThresholdClassifier(Rare(), value=0.9, epsilon=0.3)
+        texts = warned(model, X, Y)
+        is_certain = model.threshold_ == -math.inf
+        is_little = model.n_positive_ <= 1059
+        assert len(texts) == (is_certain or is_little)
+        if model.n_positive_ > 706 and is_little and not is_certain:
+            seen.add(re.search("there are [0-9]+: (.*) predicted positive", texts[0])[1])
+    assert seen == {"every record may be"}
+    rates = {"target": "fpr", "value": 0.1, "epsilon": 0.3}
+    for n, said in ((900, True), (1100, False)):
+        paid = PrivateThresholdClassifier(Rare(), ledger=Book(), **rates)
+        texts = " ".join(warned(paid, X[:n], Y[:n]))
+        assert (f"there are {n} records: no record may be predicted positive" in texts) == said
 
 
 def test_a_threshold_with_room_says_nothing():

@@ -146,6 +146,9 @@ class Outlook:
         Whether a class of that share of the records is hardly told from the other one.
     column_limit : float
         Share of the rarer class up to which the model is one selected column; 0 for no such model.
+    least_share : float or None
+        Smallest share of the rarer of two classes for which `cannot_rank_rare` is false, 1/2 if
+        there is none; for rankings and tables.
     """
 
     improvement: float
@@ -161,6 +164,7 @@ class Outlook:
     is_poor: bool = False
     cannot_rank_rare: bool = False
     column_limit: float = 0.0
+    least_share: float | None = None
 
     def __str__(self) -> str:
         rows, epsilon = _round_to_two_digits(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
@@ -178,6 +182,11 @@ class Outlook:
             f"{self.rare_improvement:.0%} of the area under the curve above one half"
         )
         text += _NO_BETTER * self.cannot_rank_rare
+        if self.least_share is not None and self.rare_share < self.least_share < 0.5:
+            text += (
+                f". The rarer class must have about {100 * self.least_share:.2g}% of the "
+                f"{self.unit} for more"
+            )
         if self.column_limit:
             text += (
                 f". If a noisy count finds at most {100 * self.column_limit:.2g}% of the "
@@ -273,8 +282,10 @@ def outlook_of(
         needed = gdp_epsilon(needed, delta) if needed < 1e3 else math.inf
     signal = n_samples * strength
     improvement = 1.0 / (1.0 + math.pow(half / (even * signal), curve.steepness))
-    ranked = None
+    ranked = least_share = None
     column_limit = kind.column_limit if isinstance(kind, Table) else 0.0
+    if n_classes == 2 and kind is not None:
+        least_share = _least_share(kind, ranking, ranking.half(n_facts, n_classes) / signal)
     if n_classes == 2:
         ranking_signal = rare * signal
         if share <= column_limit:
@@ -295,4 +306,20 @@ def outlook_of(
         is_poor=improvement < POOR,
         cannot_rank_rare=ranked is not None and ranked < least,
         column_limit=column_limit,
+        least_share=least_share,
     )
+
+
+def _least_share(kind: Ranking | Table, ranking: _Curve, half: float) -> float:
+    """Return the smallest share for which ``cannot_rank_rare`` is false, at most one half.
+
+    `half` is relative to the signal, which is multiplied by p (1 - p) for a class of the share p.
+    """
+    shares = []
+    for least in (POOR, HARDLY_BETTER):
+        variance = half * math.pow(least / (1.0 - least), 1.0 / ranking.steepness)
+        shares.append(0.5 - math.sqrt(max(0.25 - variance, 0.0)))
+    rare, even = shares
+    if isinstance(kind, Ranking):
+        return even
+    return max(rare if rare < _UNEVEN else max(even, _UNEVEN), kind.column_limit)

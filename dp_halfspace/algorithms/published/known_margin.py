@@ -104,7 +104,7 @@ class SingleRecordPlan:
         # 3. Step, project to the unit ball, average: post-processing.
         signs = np.where(classes == 1, 1.0, -1.0)
         signed = rows.dense(np.arange(len(classes))) * signs[:, None]
-        pull = weights[classes]
+        record_weights = weights[classes]
         is_noisy = isinstance(self.mechanism, SampledGaussianNoise)
         sigma = self.mechanism.sigma if isinstance(self.mechanism, SampledGaussianNoise) else 0.0
         scale = 2.0 / math.sqrt(1.0 + self.n_columns * sigma * sigma)
@@ -112,8 +112,9 @@ class SingleRecordPlan:
         point, total = np.zeros(self.n_columns), np.zeros(self.n_columns)
         with single_blas_thread():
             for step in range(self.n_steps):
-                pulls = np.where(signed @ point < self.threshold, pull, 0.0)[:, None] * signed
-                value = pulls if is_noisy else pulls.mean(axis=0)
+                factors = np.where(signed @ point < self.threshold, record_weights, 0.0)
+                gradients = factors[:, None] * signed
+                value = gradients if is_noisy else gradients.mean(axis=0)
                 point += scale / math.sqrt(step + 1.0) * permit.release(value, self.mechanism)
                 point /= max(1.0, math.sqrt(float(point @ point)))
                 if step >= first:
@@ -397,11 +398,11 @@ def _noise(
     """
     if math.isinf(mu):
         return NoNoise()
-    pull = step_size / margin
+    longest_step = step_size / margin
     # Bound on the rounding error of one step; later steps do not amplify it.
-    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _RADIUS + margin + pull)
+    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _RADIUS + margin + longest_step)
     rounding = (n_records + 1) * per_step
-    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)
+    return GaussianNoise(2.0 * (longest_step * FAR_UP + rounding), mu)
 
 
 def proximal_pass(
@@ -417,9 +418,9 @@ def proximal_pass(
     squares = np.einsum("ij,ij->i", rows, rows)
     inverse = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0.0)
     for row, factor, cap in zip(rows, inverse.tolist(), caps.tolist(), strict=True):
-        pull = min(max((margin - float(row @ point)) * factor, 0.0), cap)
-        if pull > 0.0:
-            point += pull * row
+        step = min(max((margin - float(row @ point)) * factor, 0.0), cap)
+        if step > 0.0:
+            point += step * row
             norm = math.sqrt(float(point @ point))
             if norm > _RADIUS:
                 point *= _RADIUS / norm

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import kernel_engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
@@ -75,9 +74,9 @@ _POPULATION_BETA = 0.05
 
 def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
     """Return the public facts of a fit that may return any of the candidates."""
-    said = [candidate.public for candidate in candidates]
-    lists = {name: [one[name][0] for one in said] for name in ("margins", "n_components")}
-    return {**said[0], **lists}
+    facts = [candidate.public for candidate in candidates]
+    lists = {name: [each[name][0] for each in facts] for name in ("margins", "n_components")}
+    return {**facts[0], **lists}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +179,8 @@ def plan_selection(
             total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
         part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
         each = rest.equal_parts(runs).mu
+        # A record moves each of the scores by at most `score_bound`, so their vector by at most
+        # this length: `docs/proofs/selection.md`, section 6.
         choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
     candidates = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     events = (*(event for c in candidates for event in c.events), choice.event)
@@ -316,19 +317,16 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
     # Bounds on what a margin costs on fresh records and because of noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
-    train = _plan_phased_prox if solver == "phased_prox" else _descents
-    return MarginPlan(train(problem, margins, mu), gaps, penalties, choice)
+    if solver == "phased_prox":
+        plans = tuple(plan_known_margin(problem, solver, margin, mu) for margin in margins)
+    else:
+        plans = _plan_descents(problem, margins, mu)
+    return MarginPlan(plans, gaps, penalties, choice)
 
 
-def _plan_phased_prox(
-    problem: Problem, margins: Sequence[float], mu: float
-) -> tuple[LinearPlan, ...]:
-    """Plan one pass of proximal steps for each margin; all have the same events."""
-    return tuple(plan_known_margin(problem, "phased_prox", margin, mu) for margin in margins)
-
-
-def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
+def _plan_descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
     """Plan noisy steps for each margin; all have the same events."""
+    constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
     sizes = problem.sizes()
     plans = [
         plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)
@@ -337,12 +335,8 @@ def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[Li
     # The allowances for rounding errors differ a little, so all plans get the largest noise.
     noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
     return tuple(
-        _plan_steps(problem, margin, replace(plan, mechanism=noisiest.mechanism))
+        plan_hinge_steps(
+            problem, replace(plan, mechanism=noisiest.mechanism), margin, constant_column
+        )
         for margin, plan in zip(margins, plans, strict=True)
     )
-
-
-def _plan_steps(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
-    """Plan the fit that takes the steps for one margin."""
-    constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
-    return plan_hinge_steps(problem, plan, margin, constant_column)

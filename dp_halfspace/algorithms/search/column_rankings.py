@@ -109,4 +109,5 @@ def pair_costs(column: NDArray[Any], class_indices: NDArray[np.intp]) -> IntArra
 def plan_column_ranking(widths: Sequence[int], epsilon: float) -> ColumnRankingPlan:
     """Plan a pure DP choice among columns, each encoded in the given number of columns."""
     repeats = [max(1, round(_REPEATS / width)) for width in widths for _ in range(width)]
+    # A record moves the cost of each column by at most one: `docs/proofs/rare.md`, Lemma 4.
     return ColumnRankingPlan(tuple(repeats), TalliedChoice(epsilon))

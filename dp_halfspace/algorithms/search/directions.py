@@ -29,7 +29,7 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.rows.rows import Rows
 
 # Number of cells for each unit of asinh.
-_PER_UNIT = 256
+PER_UNIT = 256
 # The largest cell on either side of zero.
 LARGEST_CELL = 64 * 256
 # Largest sum of absolute coefficients: 1000 * 16384 < 2^24, up to which float32 holds every
@@ -53,7 +53,7 @@ _BLOCK_CELLS = 2**18
 @cache
 def _ends() -> FloatArray:
     """Return the lower boundaries of the cells, from the first one above zero."""
-    return np.sinh((np.arange(1, LARGEST_CELL + 1) - 0.5) / _PER_UNIT)
+    return np.sinh((np.arange(1, LARGEST_CELL + 1) - 0.5) / PER_UNIT)
 
 
 def asinh_cells(X: NDArray[Any], exponent: int) -> NDArray[np.float32]:
@@ -135,7 +135,7 @@ class CellStream:
         threshold = np.zeros(width)
         for coefficient, value in zip(found, typical, strict=True):
             threshold += coefficient * value
-        threshold = np.rint(_PER_UNIT * threshold)
+        threshold = np.rint(PER_UNIT * threshold)
         np.clip(threshold, -_LARGEST_THRESHOLD, _LARGEST_THRESHOLD, out=threshold)
         return found.astype(np.float32), threshold.astype(np.float32)
 

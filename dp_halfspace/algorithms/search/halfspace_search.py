@@ -165,6 +165,8 @@ def plan_directions(
             "to fewer dimensions, or take random directions"
         )
     each = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
+    # A record moves the number of errors of each direction by at most one:
+    # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionPlan(

@@ -129,16 +129,16 @@ def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> C
 def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
     """Plan a count with a part of a pure DP budget; return the remaining epsilon."""
     part = epsilon * _part_of(n_samples, epsilon, n_classes)
+    # A record moves the number of errors by at most one: `docs/proofs/small_tables.md`, Lemma 4.
     noise = DiscreteLaplaceNoise(1, part)
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
 
 
-# Candidates.
+# Number of candidates in the list.
 _WANTED = 50_000
-# Number of candidates from the value of n epsilon on at which more of them improve accuracy.
-_MORE_WANTED = 200_000
-# That value of n epsilon.
+# Value of n epsilon from which on more candidates improve accuracy, and their number then.
 _TELLING = 180.0
+_MORE_WANTED = 200_000
 # Smallest number of candidates, for many rows.
 _FEWEST = 2_000
 # Product of the numbers of candidates and rows, so that a fit takes seconds, below and above that
@@ -157,7 +157,7 @@ _FALLS = 60.0
 _DIRECTIONS = 0.28
 # The same fraction while n epsilon is too small to choose thresholds of cells.
 _MORE_DIRECTIONS = 0.45
-# That value of n epsilon.
+# Value of n epsilon below which it is too small for that.
 _LITTLE = 30.0
 # Constant column for rows of norm one.
 BIAS = 0.5
@@ -358,6 +358,8 @@ def plan_small_table(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
+    # A record moves the cost of each candidate by at most one: `docs/proofs/small_tables.md`,
+    # Lemma 4.
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     part = _part_of_constants(n_samples * epsilon, counts=counts)
     if counts:

@@ -52,10 +52,10 @@ from dp_halfspace.privacy.randomness import public_generator
 
 # Number of pairs of cuts.
 _PAIRS = 10_000
-# Smallest number of pairs, for many rows or classes.
-_FEWEST = 500
-# Product of the numbers of pairs and rows, so that a fit takes seconds.
-_WORK = 2.5e8
+# Smallest number of pairs, for many rows or classes, and of first cuts, for many rows.
+_FEWEST = 1_000
+# Product of the number of rows and that of pairs or first cuts, so that a fit takes seconds.
+_WORK = 5e8
 # Largest number of entries of the list.
 _ENTRIES = 4e6
 # Fraction of the list for the constant classifiers.
@@ -328,6 +328,7 @@ def plan_small_tree(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
+    # A record moves the cost of each tree by at most one: `docs/proofs/small_tables.md`, Lemma 6.
     choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     if counts:
         choice = plan_counted_choice(n_samples, epsilon, n_classes)
@@ -350,10 +351,6 @@ def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
 _FIRST_SHARE = 0.45
 # Number of first cuts.
 _CUTS = 20_000
-# Smallest number of first cuts, for many rows.
-_FEWEST = 1_000
-# Product of the numbers of cuts and rows, so that a fit takes seconds.
-_WORK = 5e8
 # Weight of a cut relative to the previous one, so that three of them fit into a float64.
 _BELOW = 2.0**-14
 # Smallest weight, used if its threshold is much larger than that of the previous cut.
@@ -481,6 +478,8 @@ class StagedTreePlan:
         # 3. Count the errors with noise if that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+        # A record moves the cost of each first cut by at most one: `docs/proofs/small_tables.md`,
+        # Lemma 8.
         choice = TalliedChoice(self.epsilons[0])
         number = permit.choose(np.concatenate(costs), choice, is_cost=True)
         cut = self._cut(number, [len(part) for part in costs])

@@ -1,6 +1,7 @@
 """What a fit says beforehand about the accuracy to expect: public numbers, and about right."""
 
 import math
+import re
 import warnings
 from dataclasses import replace
 
@@ -357,3 +358,21 @@ def test_a_fit_for_persons_speaks_of_persons():
     text = next(str(w.message) for w in caught if "expect about" in str(w.message))
     assert "300 persons" in text
     assert "% of the persons" in text
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("n", [300, 1000, 2000, 8000, 50_000])
+@pytest.mark.parametrize(
+    "kind", [Ranking(True), Ranking(False), Table(12), Table(12, column_limit=0.08)]
+)
+def test_the_least_share_is_the_first_that_is_ranked(kind, n, delta):
+    for epsilon in (0.3, 1.0, 3.0):
+        sizes = (n, 12, 2, epsilon, delta)
+        least = outlook_of(*sizes, kind=kind).least_share
+        if least > 1.01e-3:
+            assert outlook_of(*sizes, kind=replace(kind, share=0.99 * least)).cannot_rank_rare
+        if least < 0.5:
+            above = outlook_of(*sizes, kind=replace(kind, share=1.01 * least + 1e-9))
+            assert not above.cannot_rank_rare
+    text = str(outlook_of(1000, 12, 2, 0.3, 1e-6, kind=Table(12)))
+    assert re.search(r"The rarer class must have about 2\d% of the records for more", text)
