@@ -102,6 +102,16 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "optim/risks.py",
+        "tests/optim/risks/test_risk.py",
+        (
+            "MarginRisk.sensitivity",
+            "width *= self.max_weight",
+            "pass",
+            "test_weights_of_all_classes_are_one_over_a_regulariser",
+        ),
+    ),
+    *of(
         "privacy/random_stopping.py",
         "tests/privacy/test_random_stopping.py",
         (
