@@ -102,6 +102,16 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/budget.py",
+        "tests/privacy/test_budget.py",
+        (
+            "Budget.parts",
+            "math.sqrt(share)",
+            "share**0.25",
+            "test_parts_of_given_shares_make_the_whole",
+        ),
+    ),
+    *of(
         "optim/risks.py",
         "tests/optim/risks/test_risk.py",
         (
