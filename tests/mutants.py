@@ -2356,6 +2356,12 @@ MUTANTS = [
             "test_the_fewer_directions_rows_have_the_fewer_frequencies_are_coarse",
         ),
         (
+            "frequency_lengths",
+            "max(n_cells, _LEAST_PARTS)",
+            "n_cells",
+            "test_half_of_the_fine_frequencies_of_two_columns_distinguish_at_least_28_parts",
+        ),
+        (
             "plan_whitening",
             "mu=mu, lead=lead",
             "mu=2.0 * mu, lead=lead",
@@ -2367,9 +2373,63 @@ MUTANTS = [
         "tests/algorithms/engine/test_whitening.py",
         (
             "KernelPlan.events",
-            "(*first, *self.training.events)",
-            "self.training.events",
+            "(*first, *self.training.events, *last)",
+            "(*self.training.events, *last)",
             "test_budget_and_record",
+        ),
+    ),
+    *of(
+        "algorithms/kernel_training.py",
+        "tests/estimators/test_kernel_threshold.py",
+        (
+            "KernelPlan.events",
+            "(*first, *self.training.events, *last)",
+            "(*first, *self.training.events)",
+            "test_counts_of_scores_are_within_the_budget",
+        ),
+        (
+            "KernelPlan._even_margin",
+            "permit, data.people)",
+            "permit, None)",
+            "test_another_record_or_person_moves_the_counts_by_the_root_of_two_at_most",
+        ),
+        (
+            "KernelPlan._even_margin",
+            "data.weights",
+            "None",
+            "test_records_are_counted_by_their_weights",
+        ),
+    ),
+    *of(
+        "estimators/kernel.py",
+        "tests/estimators/test_kernel_threshold.py",
+        (
+            "PrivateKernelClassifier._plan_threshold",
+            " or is_weighted",
+            "",
+            "test_other_fits_have_none",
+        ),
+        (
+            "PrivateKernelClassifier._plan_threshold",
+            "return affordable_calibration(problem.n_samples, budget)",
+            "return affordable_calibration(problem.n_samples, budget)[0], budget",
+            "test_counts_of_scores_are_within_the_budget",
+        ),
+    ),
+    *of(
+        "estimators/kernel.py",
+        "tests/estimators/test_kernel_small.py",
+        (
+            "PrivateKernelClassifier._special_plan",
+            "facts.is_scale_stated or facts.balances_classes",
+            "facts.is_scale_stated",
+            "test_other_fits_take_steps",
+        ),
+        (
+            "PrivateKernelClassifier._special_plan",
+            "norm_of_rows=1.0",
+            "norm_of_rows=2.0",
+            "test_it_is_the_selection_of_the_linear_default",
         ),
     ),
     *of(

@@ -110,6 +110,11 @@ class CalibrationCurve:
         found = odds[:, None] + log_softmax(self.slope * others, axis=1)
         return np.insert(found, self.common, 0.0, axis=1)
 
+    @property
+    def even_score(self) -> float:
+        """Score at which two classes are equally likely, of those that the curve is stated for."""
+        return float(np.interp(0.0, self.log_odds, self.scores))
+
     def _at(self, scores: FloatArray) -> FloatArray:
         x, y = self.scores, self.log_odds
         place = np.clip(np.searchsorted(x, scores), 1, len(x) - 1)

@@ -121,6 +121,8 @@ _LENGTHENED = 30.0
 # Number of records, times mu, from which on column scales are learnt although a norm of rows is
 # stated.
 _RECORDS_FOR_SCALES = 900.0
+# Fewest columns with features for which a share of the budget sets the threshold of two classes.
+_FEWEST_WITH_THRESHOLD = 45
 # Most whitened features of all records together: this limits the time of a fit.
 _MOST_WHITENED = 1e9
 # Least squared length of whitened features, relative to that of the columns.
@@ -456,6 +458,16 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
 def scales_pay(n_samples: int, mu: float) -> bool:
     """Return whether learnt column scales gain more than they cost if a norm of rows is stated."""
     return n_samples * mu >= _RECORDS_FOR_SCALES
+
+
+def threshold_pays(n_samples: int, n_features: int, n_classes: int, mu: float) -> bool:
+    """Return whether features of so many columns have a threshold between two classes of its own.
+
+    A row is divided among its columns, so coefficients lag behind the intercept on a short path.
+    """
+    n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
+    is_featured = n_each >= _LEAST_RECORDS_PER_COEFFICIENT
+    return n_classes == 2 and is_featured and n_features >= _FEWEST_WITH_THRESHOLD
 
 
 def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
