@@ -102,6 +102,26 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/budget.py",
+        "tests/privacy/test_budget.py",
+        (
+            "Budget.parts",
+            "math.sqrt(share)",
+            "share**0.25",
+            "test_parts_of_given_shares_make_the_whole",
+        ),
+    ),
+    *of(
+        "optim/risks.py",
+        "tests/optim/risks/test_risk.py",
+        (
+            "MarginRisk.sensitivity",
+            "width *= self.max_weight",
+            "pass",
+            "test_weights_of_all_classes_are_one_over_a_regulariser",
+        ),
+    ),
+    *of(
         "privacy/random_stopping.py",
         "tests/privacy/test_random_stopping.py",
         (
@@ -1893,13 +1913,13 @@ MUTANTS = [
             "PrivateSearchCV._run_search",
             "plan.distribution.draw(source)",
             "round(plan.distribution.mean)",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "PrivateSearchCV._run_search",
             "chosen, noise=plan.choice",
             "chosen",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "PrivateSearchCV._run_search",
@@ -2049,7 +2069,7 @@ MUTANTS = [
             "_train_and_score",
             "score = float(draw_release(np.array([score]), noise, source)[0])",
             "draw_release(np.array([score]), noise, source)",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "_train_and_score",
