@@ -570,10 +570,13 @@ class PrivateTableClassifier(PrivateClassifier):
             return rare
         plan = self._small_fit(data, budget) or self._engine_fit(data, budget)
         if threshold is not None and plan.calibration is None:
+            size = data.n_privacy_units * budget.epsilon
+            enough = "1500" if budget.is_pure else "600 (more if delta is far below 1/n^2)"
             raise ValueError(
-                "threshold needs noisy counts of scores, for which the number of rows "
-                "and epsilon are too small: use more rows, a larger epsilon, or "
-                "threshold=None"
+                "threshold needs noisy counts of scores, for which the number of rows and epsilon "
+                f"are too small: their product is {size:.3g}, and about {enough} is enough. Use "
+                "more rows, a larger epsilon, or threshold=None; PrivateThresholdClassifier "
+                "chooses a threshold from other records"
             )
         return replace(plan, threshold=threshold)
 

@@ -524,7 +524,7 @@ def test_a_threshold_that_is_none_is_refused(threshold):
         clone(NUMBERS).set_params(threshold={"recall": 0.5}, probability=False).plan(
             RARE_ROWS, RARE
         )
-    with pytest.raises(ValueError, match="counts of scores"):
+    with pytest.raises(ValueError, match=r"counts of scores, .* product is [\d.]+, and about 600"):
         clone(NUMBERS).set_params(threshold={"recall": 0.5}, epsilon=1e-3).plan(RARE_ROWS, RARE)
 
 
