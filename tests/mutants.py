@@ -2411,8 +2411,8 @@ MUTANTS = [
         ),
         (
             "PrivateKernelClassifier._plan_threshold",
-            "return affordable_calibration(problem.n_samples, budget)",
-            "return affordable_calibration(problem.n_samples, budget)[0], budget",
+            "return found, left",
+            "return found, budget",
             "test_counts_of_scores_are_within_the_budget",
         ),
     ),
