@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
 from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
 from dp_halfspace._rounding import UP
@@ -369,7 +370,7 @@ def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) 
 
 # What a threshold can be chosen for.
 TARGETS = ("recall", "precision", "false_positive_rate")
-# The scores of a cell are modelled as evenly spread over this many places.
+# Number of equal steps in a cell, at which thresholds are tried.
 _PLACES = 32
 # Number of standard deviations from the estimate to each end of an interval of 90 %.
 _NORMAL_QUANTILE = 1.645
@@ -404,21 +405,29 @@ class OperatingPoint:
     interval: tuple[float, float]
 
 
-def _on_both_sides(seen: NoisyCounts, place: int) -> FloatArray:
+def _on_both_sides(seen: NoisyCounts, above: FloatArray, place: int) -> FloatArray:
     """Return counts above and below a threshold, by class, with their variances.
 
-    The result has shape (2, 2, 2). `place` numbers the places from the highest score down. The
-    records of the cell that holds the threshold are divided in proportion, and the uncertainty of
-    this division is added to the variances.
+    The result has shape (2, 2, 2). `place` numbers the places from the highest score down, and
+    `above` estimates the records of each class above each place. The records of the cell that holds
+    the threshold are divided as these estimates are, and the uncertainty of this division is added
+    to the variances.
     """
-    n_cells = seen.counts.shape[1]
-    part = np.clip(place / _PLACES - np.arange(n_cells)[::-1], 0.0, 1.0)
-    split = np.maximum(seen.counts, 0.0) * _UNEVEN * ((part > 0.0) & (part < 1.0))
+    n_cells, (cell, rest) = seen.counts.shape[1], divmod(place, _PLACES)
+    part = np.zeros((2, n_cells))
+    part[:, n_cells - cell :] = 1.0
+    split = np.zeros(2)
+    if rest:
+        ends = above[:, [cell * _PLACES, (cell + 1) * _PLACES]]
+        inside = np.maximum(ends[:, 1] - ends[:, 0], _LEAST_VARIANCE)
+        split_cell = n_cells - 1 - cell
+        part[:, split_cell] = np.clip((above[:, place] - ends[:, 0]) / inside, 0.0, 1.0)
+        split = np.maximum(seen.counts[:, split_cell], 0.0) * _UNEVEN
     sides = []
     for share in (part, 1.0 - part):
-        counts = seen.counts @ share
-        variance = seen.deviation**2 * float(share @ share) + np.maximum(counts, 0.0)
-        sides.append(np.column_stack([counts, variance + (split**2).sum(axis=1)]))
+        counts = (seen.counts * share).sum(axis=1)
+        variance = seen.deviation**2 * (share**2).sum(axis=1) + np.maximum(counts, 0.0)
+        sides.append(np.column_stack([counts, variance + split**2]))
     return np.array(sides)
 
 
@@ -439,6 +448,29 @@ def _ratio(first: Any, second: Any, usual: float) -> tuple[float, tuple[float, f
     return estimate, (max(estimate - spread, 0.0), min(estimate + spread, 1.0))
 
 
+def _counts_above(curve: CalibrationCurve, seen: NoisyCounts) -> tuple[FloatArray, FloatArray]:
+    """Return decreasing scores, and estimates of the records of each class above each of them.
+
+    In a cell the curve divides the counted records into classes. The true number of each class is
+    assumed to deviate from this by about as much again, so where the noise is small the noisy
+    counts themselves remain. Between the borders of cells numbers are interpolated monotonically.
+    """
+    lower, higher = seen.weights
+    part = (np.arange(_PLACES) + 0.5) / _PLACES
+    places = seen.edges[:-1, None] + np.diff(seen.edges)[:, None] * part
+    odds = curve(places.ravel()).reshape(places.shape) - math.log(higher / lower)
+    shares = expit(odds).mean(axis=1)
+    expected = np.maximum(seen.counts.sum(axis=0), 0.0) * [1.0 - shares, shares]
+    noise = seen.deviation**2 + np.maximum(seen.counts, 0.0) + _LEAST_VARIANCE
+    trust = expected**2 / (expected**2 + noise)
+    counts = np.maximum(expected + trust * (seen.counts - expected), 0.0)
+    above = np.hstack([np.cumsum(counts[:, ::-1], axis=1)[:, ::-1], np.zeros((2, 1))])
+    n_places = _PLACES * len(places)
+    scores = np.interp(np.arange(n_places + 1) / _PLACES, np.arange(len(places) + 1), seen.edges)
+    found = PchipInterpolator(seen.edges, above, axis=1)(scores)
+    return scores[::-1], found[:, ::-1]
+
+
 def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> OperatingPoint:
     """Choose the threshold that meets a target at the least cost of the other errors.
 
@@ -448,19 +480,10 @@ def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> Oper
     seen = curve.counts
     assert seen is not None
     lower, higher = seen.weights
-    # Negative noisy counts are set to zero, and the scores of a cell are spread evenly.
-    sizes = np.maximum(seen.counts.sum(axis=0), 0.0)
-    part = (np.arange(_PLACES) + 0.5) / _PLACES
-    places = (seen.edges[:-1, None] + np.diff(seen.edges)[:, None] * part).ravel()
-    mass = np.repeat(sizes, _PLACES) / _PLACES
-    odds = curve(places)
-    probability = expit(odds - math.log(higher / lower))
-    # Thresholds run from the highest score down; the first one is above all scores.
-    true = np.concatenate([[0.0], np.cumsum((mass * probability * higher)[::-1])])
-    false = np.concatenate([[0.0], np.cumsum((mass * (1.0 - probability) * lower)[::-1])])
-    ends = np.concatenate(
-        [[odds[-1] + 1.0], (odds[::-1][:-1] + odds[::-1][1:]) / 2.0, [odds[0] - 1.0]]
-    )
+    scores, above = _counts_above(curve, seen)
+    # Thresholds run from the highest score down; nothing is above the first, all above the last.
+    true, false, ends = above[1] * higher, above[0] * lower, curve(scores)
+    ends[[0, -1]] += [1.0, -1.0]
     total, rest = max(true[-1], 1e-9), max(false[-1], 1e-9)
     if target == "recall":
         reached = true / total
@@ -473,9 +496,9 @@ def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> Oper
     else:
         reached = false / rest
         place = int(np.flatnonzero(reached <= wanted)[-1])
-    # The curve chooses the threshold. What the threshold reaches is estimated from the counts
-    # alone, which do not depend on the model of the curve.
-    over, under = _on_both_sides(seen, place)
+    # Counts and curve choose the threshold. What the threshold reaches is estimated from the
+    # counts alone, which do not depend on the model of the curve.
+    over, under = _on_both_sides(seen, above, place)
     pairs = {
         "recall": (over[1], under[1]),
         "precision": (over[1] * [higher, higher**2], over[0] * [lower, lower**2]),
