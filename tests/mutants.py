@@ -1091,6 +1091,18 @@ MUTANTS = [
         "tests/ledger/test_ledger_file.py",
         (
             "FileStore.open",
+            "_refuse_second_name(path)",
+            "None",
+            "test_every_use_of_a_second_name_is_refused",
+        ),
+        (
+            "FileStore.transaction",
+            "_refuse_second_name(self.path)",
+            "None",
+            "test_no_charge_is_lost_under_a_second_name_of_the_file",
+        ),
+        (
+            "FileStore.open",
             "if not is_whole",
             "if False",
             "test_damage_of_pages_that_hold_no_entry_is_seen_when_a_file_is_opened",
