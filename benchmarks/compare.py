@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.cells import RESULTS, read
 
 MEASURES = ("accuracy", "area", "brier", "log_loss")
+_ROUNDING = 1e-12
 Keys = tuple[str, ...]
 
 
@@ -63,8 +64,8 @@ def z_of(new: Figure, old: Figure) -> float | None:
     variance = sum(square * degrees for square, degrees in known) / weight
     error = math.sqrt(variance * (1.0 / new.fits + 1.0 / old.fits))
     gap = new.mean - old.mean
-    if error == 0.0:  # every fit has the same score
-        return math.copysign(math.inf, gap) if gap else 0.0
+    if error < _ROUNDING:  # every fit has the same score
+        return math.copysign(math.inf, gap) if abs(gap) > _ROUNDING else 0.0
     return gap / error
 
 

@@ -102,6 +102,126 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_random_stopping.py",
+        (
+            "trade_off",
+            "np.minimum(log_delta(t), 0.0)",
+            "np.minimum(log_delta(t + t[1]), 0.0)",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+        (
+            "TradeOff.enclose",
+            "np.minimum(normal_density(low), normal_density(high))",
+            "np.maximum(normal_density(low), normal_density(high))",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+        (
+            "TradeOff.enclose",
+            "at, beyond = ndtr(-low), ndtr(-high)",
+            "at, beyond = ndtr(-high), ndtr(-high)",
+            "test_slopes_behind_lines_are_enclosed",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_pld",
+            "isinstance(event, ObjectivePerturbation) and event.pairwise",
+            "False",
+            "test_rankings_in_a_row_have_the_sum_of_the_upper_parts_of_their_losses",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/audit/test_replay.py",
+        (
+            "LinearPlan.run",
+            "weights_of(relative_weights(plan.problem.class_weights), data)",
+            "weights_of(np.array(plan.problem.class_weights), data)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/kernel_training.py",
+        "tests/audit/test_replay.py",
+        (
+            "KernelPlan.run",
+            "weights_of(relative_weights(used.problem.class_weights), data)",
+            "weights_of(np.array(used.problem.class_weights), data)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/audit/test_replay.py",
+        (
+            "RankingPlan.run",
+            "relative_weights(problem.class_weights)",
+            "np.array(problem.class_weights)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/published/margin_selection.py",
+        "tests/audit/test_replay.py",
+        (
+            "SelectionPlan.run",
+            "relative_weights(self.candidates[0].problem.class_weights)",
+            "np.array(self.candidates[0].problem.class_weights)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+        (
+            "MarginPlan.choose",
+            "relative_weights(self.candidates[0].problem.class_weights)",
+            "np.array(self.candidates[0].problem.class_weights)",
+            "tests/algorithms/published/test_kernel_margin.py::test_one_record_moves_every_cost_by_its_sensitivity_at_most",
+        ),
+    ),
+    *of(
+        "estimators/pure_network.py",
+        "tests/estimators/test_pure.py",
+        (
+            "_NetworkFit.run",
+            "relative_weights(self.facts.class_weights)",
+            "np.array(self.facts.class_weights)",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+        (
+            "PureNetworkClassifier._plan_search",
+            "sensitivity=network_sensitivity(n_samples, shape)",
+            "sensitivity=1.0",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+        (
+            "_points",
+            "points /= np.maximum(lengths, 1.0)[:, None]",
+            "pass",
+            "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "estimators/objective_perturbation.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "ObjectivePerturbationClassifier._plan",
+            "is_sparse = facts.is_sparse and linear_map is None",
+            "is_sparse = False",
+            "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "OutputPerturbationClassifier._risk",
+            "is_sparse=facts.is_sparse",
+            "is_sparse=False",
+            "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+    ),
+    *of(
         "preprocessing/scalers.py",
         "tests/preprocessing/test_scalers.py",
         (
@@ -2228,6 +2348,12 @@ MUTANTS = [
             "test_the_fewer_directions_rows_have_the_fewer_frequencies_are_coarse",
         ),
         (
+            "frequency_lengths",
+            "max(n_cells, _LEAST_PARTS)",
+            "n_cells",
+            "test_half_of_the_fine_frequencies_of_two_columns_distinguish_at_least_28_parts",
+        ),
+        (
             "plan_whitening",
             "mu=mu, lead=lead",
             "mu=2.0 * mu, lead=lead",
@@ -2239,9 +2365,63 @@ MUTANTS = [
         "tests/algorithms/engine/test_whitening.py",
         (
             "KernelPlan.events",
-            "(*first, *self.training.events)",
-            "self.training.events",
+            "(*first, *self.training.events, *last)",
+            "(*self.training.events, *last)",
             "test_budget_and_record",
+        ),
+    ),
+    *of(
+        "algorithms/kernel_training.py",
+        "tests/estimators/test_kernel_threshold.py",
+        (
+            "KernelPlan.events",
+            "(*first, *self.training.events, *last)",
+            "(*first, *self.training.events)",
+            "test_counts_of_scores_are_within_the_budget",
+        ),
+        (
+            "KernelPlan._even_margin",
+            "permit, data.people)",
+            "permit, None)",
+            "test_another_record_or_person_moves_the_counts_by_the_root_of_two_at_most",
+        ),
+        (
+            "KernelPlan._even_margin",
+            "data.weights",
+            "None",
+            "test_records_are_counted_by_their_weights",
+        ),
+    ),
+    *of(
+        "estimators/kernel.py",
+        "tests/estimators/test_kernel_threshold.py",
+        (
+            "PrivateKernelClassifier._plan_threshold",
+            " or is_weighted",
+            "",
+            "test_other_fits_have_none",
+        ),
+        (
+            "PrivateKernelClassifier._plan_threshold",
+            "return affordable_calibration(problem.n_samples, budget)",
+            "return affordable_calibration(problem.n_samples, budget)[0], budget",
+            "test_counts_of_scores_are_within_the_budget",
+        ),
+    ),
+    *of(
+        "estimators/kernel.py",
+        "tests/estimators/test_kernel_small.py",
+        (
+            "PrivateKernelClassifier._special_plan",
+            "facts.is_scale_stated or facts.balances_classes",
+            "facts.is_scale_stated",
+            "test_other_fits_take_steps",
+        ),
+        (
+            "PrivateKernelClassifier._special_plan",
+            "norm_of_rows=1.0",
+            "norm_of_rows=2.0",
+            "test_it_is_the_selection_of_the_linear_default",
         ),
     ),
     *of(
@@ -3277,7 +3457,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._warn_of_release",
-            "count <= plan.takes",
+            "count <= _AMPLE * plan.takes",
             "False",
             "test_a_finite_threshold_without_room_is_no_silent_one",
         ),

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from dp_halfspace.algorithms.engine.calibration import CalibrationPlan
 from dp_halfspace.algorithms.engine.defaults import additive_defaults, kernel_engine_defaults
 from dp_halfspace.algorithms.engine.kernel_features import WhiteningPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray, rows_over
@@ -49,8 +52,9 @@ _FEW_FEATURES = 64
 class KernelPlan(FitPlan):
     """A linear fit of features of each row, of which up to `memory` bytes are kept.
 
-    The feature map is public, unless `whitening` plans a release that its frequencies follow. The
-    record shows `parameters`, too.
+    The feature map is public, unless `whitening` plans a release that its frequencies follow. With
+    a plan `threshold`, released counts of scores set the threshold between two classes. The record
+    shows `parameters`, too.
     """
 
     training: LinearPlan | MarginPlan
@@ -60,18 +64,24 @@ class KernelPlan(FitPlan):
     memory: int
     parameters: Mapping[str, Any]
     whitening: WhiteningPlan | None = None
+    threshold: CalibrationPlan | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
         first = () if self.whitening is None else (self.whitening.moment.mechanism.event,)
-        return (*first, *self.training.events)
+        last = () if self.threshold is None else self.threshold.events
+        return (*first, *self.training.events, *last)
 
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        is_whitened = self.whitening is not None
-        return {**self.training.public, **self.parameters, "private_whitening": is_whitened}
+        return {
+            **self.training.public,
+            **self.parameters,
+            "private_whitening": self.whitening is not None,
+            **({} if self.threshold is None else {"private_threshold": True}),
+        }
 
     @property
     def is_single(self) -> bool:
@@ -118,6 +128,9 @@ class KernelPlan(FitPlan):
             used = used.choose(rows, data, permit)
         weights: Any = weights_of(relative_weights(used.problem.class_weights), data)
         released = used.algorithm.run(rows, data.class_indices, weights, permit)
+        if self.threshold is not None:
+            assert isinstance(used, LinearPlan)
+            released[0, -1] -= self._even_margin(used, released[0], rows, data, permit)
         return Fitted(
             *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
             data_norm=self.data_norm,
@@ -127,6 +140,24 @@ class KernelPlan(FitPlan):
                 "n_components_": feature_map.n_components,
             },
         )
+
+    def _even_margin(
+        self,
+        training: LinearPlan,
+        released: FloatArray,
+        rows: Any,
+        data: TrainingData,
+        permit: Permit,
+    ) -> float:
+        """Release counts of scores; return the score of even odds, over the constant column."""
+        constant = training.constant_column
+        assert self.threshold is not None
+        assert constant is not None
+        scores = rows.margins_over_constant(released[:-1] * constant)
+        scores = apply_to_chunks(np.add, scores, float(released[-1]) * constant)
+        seen = (data.class_indices, np.ones(2), permit, data.people)
+        how: dict[str, Any] = {"rarity": training.rarity, "record_weights": data.weights}
+        return self.threshold.run(scores, *seen, **how).even_score / constant
 
     def _normalised_columns(self, data: TrainingData) -> Any:
         """Return the columns and a constant of similar size, as rows of norm one."""

@@ -29,11 +29,11 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
-# The first attempts to divide a budget between column scales and a fit aim at this fraction of it,
+# The first attempts to divide a budget between column scales and a fit aim at this fraction of it.
 _AIM = 1.0 - 3e-5
-# and accept no less than this fraction.
+# An attempt is accepted if it uses at least this fraction of the budget.
 _LEAST_USED = 1.0 - 1e-4
-# Number of attempts that aim.
+# Number of attempts that aim at that fraction.
 _AIMS = 12
 # Later attempts lower the budget of the fit by this factor until the events fit into the budget.
 _LOWER = 0.99

@@ -368,7 +368,7 @@ def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(result)
 
 
-def limit_of(text: str, decimal: str | None = None) -> float:
+def limit_of(text: str, decimal: str | None) -> float:
     """Return the limit of a string such as ``<0.3`` or ``> 200``, and NaN for any other string."""
     found = _BEYOND_LIMIT.fullmatch(text)
     limit = None if found is None else _parse_number(found["limit"], decimal)
@@ -483,7 +483,7 @@ def _text_of_moment(moment: Moment) -> str:
     return text
 
 
-def hashed_text_of(value: Any, decimal: str | None = None) -> str | None:
+def hashed_text_of(value: Any, decimal: str | None) -> str | None:
     """Return the string to hash; yes and no are booleans, as for many readers."""
     text = text_of(canonical(value, decimal))
     return {"yes": TRUE, "no": FALSE}.get(text.lower(), text) if text else text

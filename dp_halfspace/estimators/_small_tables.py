@@ -62,12 +62,14 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 class SmallTableFit(WrappedPlan):
     """A selection for unscaled rows, and the fitted attributes that it sets.
 
-    `counts` states whether the errors of the chosen classifier are counted.
+    `counts` states whether the errors of the chosen classifier are counted. Rows are divided by
+    `norm_of_rows` before features are computed; infinity for an estimator without features.
     """
 
     plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
     attributes: Mapping[str, Any]
     counts: bool = False
+    norm_of_rows: float = math.inf
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -96,7 +98,7 @@ class SmallTableFit(WrappedPlan):
         return Fitted(
             np.atleast_2d(coefficients),
             np.atleast_1d(model.intercept),
-            data_norm=math.inf,
+            data_norm=self.norm_of_rows,
             attributes={**own, **self.attributes},
             error_share=model.error_share,
         )

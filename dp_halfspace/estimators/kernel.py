@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE, scales_pay
+from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, affordable_calibration
+from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE, scales_pay, threshold_pays
 from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
@@ -29,7 +30,7 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.fit_plan import PublicFacts
+from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
 from dp_halfspace.algorithms.kernel_training import (
     KernelPlan,
     features_of,
@@ -186,12 +187,15 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency; with the default margin it is exactly mu-GDP. Public: the number of rows, the
-    columns, the label set, every parameter and the feature map, which is drawn without the data,
-    or, if the record says ``private_whitening``, depends on a noisy second moment within the
-    budget. Private: everything else. No branch depends on the data, except that the running time of
-    ``margin="select"`` does so. With `groups` the unit of privacy is a person with all rows, and
-    the number of people is public instead of the number of rows (``docs/proofs/persons.md``).
+    adjacency; with the default margin it is exactly mu-GDP, or epsilon-DP where a selection fits a
+    small table of three to seven classes (``docs/proofs/small_tables.md``). Public: the number of
+    rows, the columns, the label set, every parameter and the feature map, which is drawn without
+    the data, or, if the record says ``private_whitening``, depends on a noisy second moment within
+    the budget. If it says ``private_threshold``, noisy counts of scores within the budget set the
+    threshold between two classes. Private: everything else. No branch depends on the data, except
+    that the running time of ``margin="select"`` does so. With `groups` the unit of privacy is a
+    person with all rows, and the number of people is public instead of the number of rows
+    (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -259,6 +263,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             count=facts.count,
             is_table=facts.is_table,
         )
+        threshold, budget = self._plan_threshold(problem, facts, budget)
         whitened = self._plan_whitened(problem, facts, budget, seed)
         if whitened is None:
             whitening, left = None, budget
@@ -284,6 +289,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             memory=memory,
             parameters=parameters,
             whitening=whitening,
+            threshold=threshold,
         )
 
     def with_monotone(self, monotone: Mapping[str, str]) -> Self:
@@ -390,10 +396,45 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
         return None if whitening is None else (drawn, whitening, rest)
 
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        """Plan the selection of the linear default for a small table of three to seven classes."""
+        is_default = self._is_default(budget) and self.n_components == "auto"
+        is_default &= bool(self.fit_intercept) and self.intercept_scaling == 1.0
+        is_plain = not (facts.is_scale_stated or facts.balances_classes)
+        if facts.n_classes == 2 or not is_default or not is_plain:
+            return None
+        from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
+
+        # The features are the columns themselves.
+        columns = AdditiveMap(facts.n_features, 1)
+        own = {"margin_": 0.0, "feature_map_": columns, "n_components_": facts.n_features}
+        plan = plan_small_fit(facts, budget, self.random_state, own)
+        return None if plan is None else replace(plan, norm_of_rows=1.0)
+
+    def _plan_threshold(
+        self, problem: Problem, facts: PublicFacts, budget: Budget
+    ) -> tuple[CalibrationPlan | None, Budget]:
+        """Plan counts of scores for the threshold between two classes, and return the other budget.
+
+        The plan is None if they do not help. Tables calibrate their scores themselves, and weighted
+        classes are to be divided elsewhere.
+        """
+        sizes = problem.n_samples, problem.n_features, problem.n_classes, budget.mu
+        is_weighted = problem.balances_classes or len(set(problem.class_weights)) > 1
+        pays = self.kernel in ADDITIVE and self._takes_default_steps(budget)
+        pays = pays and facts.in_column_scales and threshold_pays(*sizes)
+        if not pays or facts.is_table or is_weighted or problem.intercept is None:
+            return None, budget
+        return affordable_calibration(problem.n_samples, budget)
+
     def _is_default(self, budget: Budget) -> bool:
         """Return whether a fit is that of the default kernel, by the default steps."""
-        is_kernel = self.kernel == "auto" and self.margin == "auto" and self.projection is None
-        return is_kernel and self.solver == "noisy_gd" and not budget.is_pure
+        return self.kernel == "auto" and self._takes_default_steps(budget)
+
+    def _takes_default_steps(self, budget: Budget) -> bool:
+        """Return whether a fit takes the default steps on the features themselves."""
+        is_plain = self.margin == "auto" and self.projection is None
+        return is_plain and self.solver == "noisy_gd" and not budget.is_pure
 
     def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether column scales are learnt: with many records also if a norm is stated."""

@@ -47,11 +47,12 @@ _RENEWALS = 30
 _STEPS_PER_HESSIAN = 8
 # Most gradients of a line search.
 _SEARCH_PASSES = 40
-# A step is long enough if the slope along it has fallen to this share of the first slope,
+# A step is long enough if the slope along it has fallen to this share of the first slope.
 _UNDERSHOOT = 0.9
-# and short enough if the slope has not risen above this share of it with the other sign,
+# A step is short enough if the slope at its end, of the other sign, is at most this share of the
+# first slope.
 _OVERSHOOT = 0.5
-# or above this smaller share after the first trial of the search was rejected.
+# After the first trial of the search was rejected, it must be at most this smaller share.
 _OVERSHOOT_AFTER_CUT = 0.1
 
 

@@ -196,7 +196,7 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
     return _both_sides(replace(upper, error=_SAMPLED_ERROR), odds)
 
 
-def either_pld(epsilon: float, mu: float, tail: float, cells: int = CELLS) -> PLD:
+def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:
     """Return the loss of the larger of two profiles: an exponential mechanism, and a Gaussian one.
 
     It is the loss of the first up to the place where the profiles cross, and that of the second

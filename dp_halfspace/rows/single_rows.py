@@ -340,12 +340,18 @@ class SingleFeatureRows(SingleRows):
         return replace(self, _scale=factors, row_bound=row_bound, group=group_size(condition))
 
     def scores(self, w: FloatArray) -> FloatArray:
-        """Return products of features and the columns of a matrix; there is no constant."""
+        """Return products of features, and the constant if there is one, and a matrix."""
         single = np.ascontiguousarray(w * self.feature_map.single_scale, dtype=np.float32)
         out = np.empty((len(self._matrix), w.shape[1]))
         for lo, rows in self._features():
             out[lo : lo + len(rows)] = rows @ single
         return out
+
+    def margins_over_constant(self, w: FloatArray) -> SingleArray:
+        """Return margins of the features over the constant column; see `Rows`."""
+        assert self.constant is not None
+        found = self.scores(np.append(w / self.constant, 0.0)[:, None])
+        return found[:, 0].astype(np.float32)
 
     def take_groups(self, stride: int) -> SingleFeatureRows:
         """Return the rows of every `stride`-th group, a choice by row numbers alone."""

@@ -327,6 +327,31 @@ def test_choices_of_twice_the_epsilon_are_seen(monkeypatch, kind, value, choice)
     assert replay(fit, *pair, n_histories=1, random_state=0).noise_level < 1e-6
 
 
+WEIGHED = {"data_norm": 1.0, "classes": [0, 1], "class_weight": {0: 1.0, 1: 5.0}}
+HEAVY = {
+    "steps": AdaptiveMarginClassifier(solver="noisy_gd", **WEIGHED),
+    "margin": AdaptiveMarginClassifier(margin=0.3, solver="noisy_gd", **WEIGHED),
+    "grid": AdaptiveMarginClassifier(margin=[0.1, 0.3], selection="exponential", **WEIGHED),
+    "features": PrivateKernelClassifier(n_components=20, **WEIGHED),
+    "kernel": PrivateKernelClassifier(margin="select", kernel="rbf", n_components=20, **WEIGHED),
+    "ranking": PrivateAUCClassifier(**WEIGHED),
+    "output": OutputPerturbationClassifier(**WEIGHED),
+    "objective": ObjectivePerturbationClassifier(**WEIGHED),
+    "directions": PureHalfspaceClassifier(n_directions=300, **WEIGHED),
+    "networks": PureNetworkClassifier(n_candidates=100, n_stages=1, epsilon=2.0, **WEIGHED),
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+def test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity(name):
+    """Equal rows, one of which changes its class and weighs five times as much as before."""
+    X, y = np.tile([[0.6, 0.8]], (60, 1)), np.arange(60) % 2
+    result = replay(HEAVY[name], X, y, X, np.r_[1, y[1:]], n_histories=1, random_state=0)
+    assert not result.findings
+    assert max(release.ratio for release in result.releases) > 0.3
+
+
 def halve_threshold(patch):
     """The choice of the threshold, which comes last, is charged half its change."""
     module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")

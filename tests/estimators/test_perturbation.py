@@ -15,7 +15,8 @@ from dp_halfspace import (
     ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
 )
-from dp_halfspace.optim import get_loss
+from dp_halfspace.optim import clipped_rows, get_loss
+from dp_halfspace.privacy.budget import Budget
 from tests.conftest import overlapping, separated
 from tests.support import augmented, exact, public, together
 
@@ -29,6 +30,18 @@ BIAS = 0.25  # the constant column of normalised rows
 OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
 
 both = pytest.mark.parametrize("kind", [Output, Objective], ids=lambda kind: kind.__name__)
+
+
+@both
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_plan_counts_the_rows_that_are_summed_at_a_time(kind, form):
+    """In sparse rows more, and so more roundings."""
+    X, y = form(np.eye(100)[np.zeros(9000, int)]), np.arange(9000) % 2
+    options = {**CLIPPED[kind], "preconditioner": False, "data_norm": 1.0, "classes": [0, 1]}
+    model = kind(**options)
+    plan = model._plan(model._facts(model._validate(X, y, None)), Budget.of(1.0, 1e-6)).plan
+    risk = plan.objective.risk if kind is Objective else plan.risk
+    assert risk.block_rows == clipped_rows(X, 1.0).block_rows
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dp_halfspace import PureHalfspaceClassifier, PureNetworkClassifier
+from dp_halfspace.algorithms.published.network import NetworkShape, network_sensitivity
 from dp_halfspace.algorithms.search import directions
 from dp_halfspace.algorithms.search import halfspace_search as direction_search
+from dp_halfspace.estimators import pure_network
 from dp_halfspace.exceptions import PrivacyWarning
 from tests.conftest import separated
 from tests.releases import record_releases
@@ -140,3 +142,26 @@ def test_one_hidden_layer_is_what_it_was():
     model = PureNetworkClassifier(n_candidates=700, n_stages=3, data_norm=3**0.5, classes=[0, 1])
     model = fitted(model, X, y, random_state=5)
     assert model.hidden_coef_[0, 0] == float.fromhex("-0x1.e33325ff36e81p+3")
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+def test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity():
+    """Of a heavy class; the rows are as long as they can be behind a projection."""
+    X, y = separated(300, 40)
+    model = PureNetworkClassifier(
+        epsilon=1.0, n_candidates=200, n_stages=1, n_components=4, data_norm=1.0, classes=[0, 1],
+        class_weight={0: 1.0, 1: 5.0}, random_state=0,
+    )  # fmt: skip
+    values = []
+    for first in range(2):
+        with record_releases() as releases:
+            model.fit(X, np.r_[first, y[1:]])
+        values.append(releases[0].value)
+    shape = NetworkShape(4, (6,), 1.0)
+    assert releases[0].mechanism.sensitivity == network_sensitivity(300, shape) > 1.0
+    assert 0.9 < np.abs(values[0] - values[1]).max() <= releases[0].mechanism.sensitivity
+    points = pure_network._points(X, 1.0, model.projection_)
+    lengths = np.linalg.norm(points, axis=1)
+    assert np.linalg.norm(model.projection_.apply(X), axis=1).max() > 1.1
+    assert lengths.max() == pytest.approx(1.0)
+    assert lengths.min() < 0.9

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.events import Gaussian, Pure
-from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
+from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu, log_gdp_delta
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_random_stopping,
@@ -303,8 +303,34 @@ def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
     assert chords <= (at - c * behind).max() * 1.06
 
 
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS[:2])
+def test_slopes_behind_lines_are_enclosed(distribution):
+    """Of runs that are not all Gaussian; on a cell the line of its lower end is used."""
+    coefficients = random_stopping._coefficients(distribution.probabilities)
+    bound = random_stopping.trade_off(lambda t: log_gdp_delta(0.4, t))
+    a = np.logspace(-20, 0, 4001)
+    lines = (np.multiply.outer(a, bound.slopes) + bound.heights).min(axis=1)
+    assert (lines >= ndtr(ndtri(a) + 0.4) * (1 - 1e-9)).all()
+    low = np.linspace(-3, 3, 61)
+    for width in (0.3, 1e-3):
+        at_low, at_high, flattest = bound.enclose(coefficients, low, low + width)
+        steep, height = bound.line(ndtr(-low))
+        inside = low + width * np.linspace(0, 1, 51)[:, None]
+        q = 1.0 - np.minimum(steep * ndtr(-inside) + height, 1.0)
+        value = slope(distribution, q)
+        curve = sum(
+            k * (k - 1) * p * q ** (k - 2)
+            for k, p in enumerate(distribution.probabilities, 1)
+            if k > 1
+        )
+        rise = stats.norm.pdf(inside) * curve * np.where(q > 0.0, steep, 0.0)
+        assert (flattest <= rise * (1 + 1e-9)).all()
+        assert (flattest > 0.0).any()
+        np.testing.assert_allclose([at_low, at_high], value[[0, -1]], rtol=1e-9)
+
+
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("distribution", [*DISTRIBUTIONS, RunCountDistribution(1.0, 0.5, 2)])
+@pytest.mark.parametrize("distribution", [RunCountDistribution(1.0, 0.5, 2), *DISTRIBUTIONS])
 def test_slopes_are_enclosed(distribution):
     """With two runs at most f'' is constant, and the normal density alone decides."""
     coefficients = random_stopping._coefficients(distribution.probabilities)

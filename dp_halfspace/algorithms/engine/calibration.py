@@ -42,7 +42,7 @@ _LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
 # Prior standard deviation of the offset, the log odds at a score of zero, for classes of similar
 # size.
 _OFFSET_DEVIATION = 0.2
-# The same with a rare class.
+# Prior standard deviation of the offset with a rare class.
 _RARE_DEVIATION = 1.2
 # Prior mean of the offset if the centre of the scores is far from zero, relative to the log odds of
 # the share of the rare class; and the centre at which the mean is half of this.
@@ -59,7 +59,7 @@ _EDGES = np.concatenate([[-512.0], -_ENDS[::-1], [0.0], _ENDS, [512.0]])
 _LOG_ODDS = np.linspace(-16.0, 16.0, 257)
 _N_SIZES = 41
 _FARTHEST = 4.0
-# Scores at which the curve is stated.
+# The curve of log odds is stated at these scores, relative to the centre.
 _POSITIVE = 2.0 ** (np.arange(-4.0, 37.0) / 4.0)
 _KNOTS = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 # Variance that is added so that exact counts, without noise, do not lead to a division by zero.
@@ -109,6 +109,11 @@ class CalibrationCurve:
         odds = self._at(others.max(axis=1, initial=-np.inf) - scores[:, self.common])
         found = odds[:, None] + log_softmax(self.slope * others, axis=1)
         return np.insert(found, self.common, 0.0, axis=1)
+
+    @property
+    def even_score(self) -> float:
+        """Score at which two classes are equally likely, of those that the curve is stated for."""
+        return float(np.interp(0.0, self.log_odds, self.scores))
 
     def _at(self, scores: FloatArray) -> FloatArray:
         x, y = self.scores, self.log_odds

@@ -249,7 +249,7 @@ _RAW_CELLS = 520
 _MISSING = 512
 # Shares of mu^2 for octaves, for cells of narrow columns, and for moments.
 _PARTS = (0.6, 0.15, 0.25)
-# The same shares of a pure epsilon.
+# Shares of a pure epsilon for octaves, for cells of narrow columns, and for moments.
 _PURE_PARTS = (0.75, 0.15, 0.1)
 # Number of equal cells of a narrow column, and their range in units of its centre.
 _N_CELLS = 4096

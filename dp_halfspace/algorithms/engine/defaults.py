@@ -21,7 +21,7 @@ DIRECTIONS_PAY = 1500.0
 # Below this n epsilon a selection from listed classifiers is more accurate than linear steps in
 # learnt column scales.
 SMALL = 900.0
-# Most classes of such a selection.
+# A selection from listed classifiers has at most this many classes.
 MOST_CLASSES = 7
 # The same limits of n epsilon in comparison with steps in stated scales, which spend nothing on
 # scales, and with steps on features: for two classes, and for more.
@@ -29,7 +29,7 @@ SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
 # Tables of two classes: up to this n epsilon one selected column may rank the rarer class.
 MOST_RANKED_BY_A_COLUMN = 3500.0
-# Share of epsilon for the count of the second class that decides whether it does.
+# Share of epsilon for the count of the second class that decides whether a column is selected.
 RARE_COUNT_SHARE = 0.06
 # Largest share of the rarer class for which one column is selected,
 _RANKED_BY_A_COLUMN = 0.08
@@ -54,10 +54,10 @@ MAX_STRIDE = 2000.0
 PRECONDITIONER_SHARE = 0.2
 # Number of directions that the preconditioner may distinguish.
 EFFECTIVE_DIMENSION = 20.0
-# The same for features and two classes: one direction for this many records of the rarer class,
-# times mu,
+# For features and two classes the preconditioner may distinguish one direction for this many
+# records of the rarer class, times mu.
 _RECORDS_PER_DIRECTION = 85.0
-# and at most this many directions.
+# For features and two classes it distinguishes at most this many directions.
 _MOST_DIRECTIONS = 100.0
 # The path has its planned length if the signal of the first step exceeds the square root of (path
 # length times average curvature times number of coefficients, over this number); otherwise it is
@@ -75,9 +75,9 @@ _LAGGING = 2.0
 COMPONENTS = 150
 # Output perturbation after a preconditioner: margin offset of the logistic loss of two classes.
 OUTPUT_MARGIN_OFFSET = 2.0
-# Its constant column for rows of a stated scale, relative to this scale.
+# Output perturbation: constant column for rows of a stated scale, relative to this scale.
 _OUTPUT_CONSTANT = 0.15
-# Its constant column in learnt column scales, relative to one column.
+# Output perturbation: constant column in learnt column scales, relative to one column.
 _OUTPUT_LENGTH = 4.0
 # Number of columns in learnt scales at which the preconditioner has the power 3/4.
 _EVEN_OUT = 8.0
@@ -93,14 +93,14 @@ FEW_TERMS = 4
 _LEAST_RECORDS_PER_COEFFICIENT = 6.0
 # Most Fourier features of all columns together.
 _JOINT = 192
-# Where fewer would fit, there are none.
+# If fewer Fourier features than this would be used, none are.
 _FEWEST_JOINT = 32
-# Number of records of a class, times mu, from which on they improve accuracy.
+# Number of records of a class, times mu, from which on these Fourier features improve accuracy.
 _JOINT_RECORDS = 150.0
 # Whitened Fourier features: share of mu^2 for the moment.
 WHITENING_SHARE = 0.03
-# Number of records of a class, times mu, for each column, from which on they are as long as the
-# columns.
+# Number of records of a class, times mu, for each column, from which on whitened features are as
+# long as the columns.
 _FULL_LENGTH = 150.0
 # Number of records, times mu, for one whitened feature.
 _WHITENED_PER = 12.5
@@ -108,36 +108,40 @@ _WHITENED_PER = 12.5
 _RECORDS_PER_WHITENED = 25.0
 # Most features of all kinds, relative to their number without whitening.
 _WIDER = 2.75
-# Encoded tables of two classes with features in addition to the columns: path length at mu = 1,
+# Encoded tables of two classes with features in addition to the columns have a longer path. This is
+# its length at mu = 1.
 _FEATURED_PATH = 2.0
-# the power of mu with which it falls,
+# The length of this path falls with this power of mu.
 _FEATURED_FALL = 0.25
-# and its maximum, relative to the strength of the columns to the power 1/4.
+# Its largest length, relative to the strength of the columns to the power 1/4.
 _FEATURED_LARGEST = 1.8
-# Number of records of the rarer class, times mu, below which a rare class undoes that lengthening.
+# If the number of records of the rarer class, times mu, is well below this one, the rarity of the
+# class undoes this lengthening.
 _LENGTHENED = 30.0
 # Number of records, times mu, from which on column scales are learnt although a norm of rows is
 # stated.
 _RECORDS_FOR_SCALES = 900.0
+# Fewest columns with features for which a share of the budget sets the threshold of two classes.
+_FEWEST_WITH_THRESHOLD = 45
 # Most whitened features of all records together: this limits the time of a fit.
 _MOST_WHITENED = 1e9
 # Least squared length of whitened features, relative to that of the columns.
 _LEAST_SQUARE = 1.0 / 3.0
 # Number of records of a class, times mu, for each cell that the fine Fourier features distinguish.
 _PER_CELL = 25.0
-# Fewest such cells.
+# The fine Fourier features distinguish at least this many cells.
 _FEWEST_CELLS = 2.0
 # Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
-# Share of fine length scales for two classes, times the number of records.
+# For two classes the share of fine length scales is this number over the number of records.
 _FINE_RECORDS = 2000.0
-# Largest share of fine ones.
+# Largest share of fine length scales.
 _LARGEST_FINE_SHARE = 0.5
 # Rankings: number of records of the rarer class, times mu, at which the preconditioner has the
-# power 1/2,
+# power 1/2.
 _RESOLVED = 10.0
-# and at which steps are half as long.
+# Rankings: number of records of the rarer class, times mu, at which steps are half as long.
 _HALF_STEP = 20.0
 # Rankings: the weight of the majority class is computed as if this many of its records, times the
 # root of the number of columns over mu, belonged to the rarer class.
@@ -271,21 +275,23 @@ def rare_defaults(
     )
 
 
-# Classification with a rare class. Number of records of the rarer class, times mu, at which the
-# preconditioner has the power 1/2,
+# The following constants are for classification with a rare class. "Signal" is the number of
+# records of the rarer class, times mu.
+#
+# Signal at which the preconditioner has the power 1/2.
 _MAPPED = 5.0
-# at which steps are half as long,
+# Signal at which steps are half as long.
 _HALF_STEP_OF_RARE = 20.0
-# at which half of the adjustments for few records remain,
+# Signal at which half of the adjustments for few records remain.
 _FADED = 200.0
-# and at which the last quarter of the steps has no class weights; with few records all steps are
-# weighted, with many half of them.
+# Signal at which the last quarter of the steps has no class weights. With a weaker signal, up to
+# all steps are weighted; with a stronger one, down to half of them.
 _PHASED = 50.0
 # Offset of the released intercept, relative to that of the last steps, with many records of the
 # rarer of two classes, where the scores exceed the noise; and with few.
 _LEAST_OFFSET = 0.7
 _LARGEST_OFFSET = 2.0
-# Number of records of the rarer class, times mu, at which that offset is half way between.
+# Signal at which that offset is half way between the two.
 _SETTLED = 65.0
 # Power of the ratio of the class sizes in the weight of the majority class, with many records.
 _LEAST_POWER = 0.3
@@ -298,9 +304,10 @@ _LONGER = 4.0
 _NOISELESS = 0.5
 # At this mu above `_NOISELESS`, steps are shorter by the factor sqrt(2).
 _CLEARER = 0.6
-# Smallest such factor, and the one for no noise.
+# Smallest factor by which such steps are shorter. Without noise, it is the factor of the rarest
+# classes.
 _SHORTEST = 0.3
-# Number of records of the rarer class at which half of this effect remains.
+# Number of records of the rarer class at which half of this shortening remains.
 _MANY_RECORDS = 400.0
 # A larger share of the rarer classes counts as this one in the offset of the scores.
 _EVEN_SHARE = 0.2
@@ -451,6 +458,16 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
 def scales_pay(n_samples: int, mu: float) -> bool:
     """Return whether learnt column scales gain more than they cost if a norm of rows is stated."""
     return n_samples * mu >= _RECORDS_FOR_SCALES
+
+
+def threshold_pays(n_samples: int, n_features: int, n_classes: int, mu: float) -> bool:
+    """Return whether features of so many columns have a threshold between two classes of its own.
+
+    A row is divided among its columns, so coefficients lag behind the intercept on a short path.
+    """
+    n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
+    is_featured = n_each >= _LEAST_RECORDS_PER_COEFFICIENT
+    return n_classes == 2 and is_featured and n_features >= _FEWEST_WITH_THRESHOLD
 
 
 def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:

@@ -197,6 +197,10 @@ _MOST_COARSE = 96
 # and no more than this number times the square of the number of parts of the rows that the coarse
 # kernel distinguishes.
 _COARSE_FOR_PARTS = 6.0
+# With at most this number of columns, half of the fine frequencies distinguish at least so many
+# parts, because labels may change more often than few records show.
+_FEW_COLUMNS = 2
+_LEAST_PARTS = 28.0
 # Number of bisections that find the fine length scale.
 _HALVINGS = 50
 
@@ -225,10 +229,7 @@ class WhiteningPlan:
         root, spectrum = whitening_map(noisy[: self.n_curved, : self.n_curved], self.moment.edge)
         assert drawn.fourier is not None
         turns = root @ drawn.fourier.frequencies.astype(np.float64)
-        # All frequencies have the same distribution, so it does not matter which ones are coarse.
-        n_coarse = n_coarse_frequencies(spectrum, turns.shape[1])
-        turns[:, :n_coarse] /= _COARSE
-        turns[:, n_coarse:] /= fine_length(spectrum, self.n_cells)
+        turns /= frequency_lengths(spectrum, turns.shape[1], self.n_cells)
         return replace(drawn, fourier=FourierMap(turns.astype(np.float32)))
 
 
@@ -258,6 +259,21 @@ def whitening_map(upper: FloatArray, edge: float) -> tuple[FloatArray, FloatArra
     values *= len(values) / values.sum()
     factors = 1.0 / np.sqrt(values + _RIDGE)
     return (directions * factors) @ directions.T, values * factors**2
+
+
+def frequency_lengths(spectrum: FloatArray, size: int, n_cells: float) -> FloatArray:
+    """Return the length scales of `size` frequencies, by the spectrum of the whitened rows.
+
+    Coarse ones come first: frequencies have the same distribution, so any of them may be coarse.
+    The fine ones distinguish `n_cells` parts; with two columns half of them at least 28.
+    """
+    n_coarse = n_coarse_frequencies(spectrum, size)
+    n_finer = (size - n_coarse) // 2 if len(spectrum) <= _FEW_COLUMNS else 0
+    lengths = np.full(size, fine_length(spectrum, n_cells))
+    lengths[:n_coarse] = _COARSE
+    if n_finer:
+        lengths[-n_finer:] = fine_length(spectrum, max(n_cells, _LEAST_PARTS))
+    return lengths
 
 
 def n_coarse_frequencies(spectrum: FloatArray, size: int) -> int:

@@ -352,7 +352,7 @@ LOSSES = {
 # The power is the strength (`_strength`) over `_POWER_STRENGTH`, up to `_HIGHEST_POWER`.
 _HIGHEST_POWER = 0.5
 _POWER_STRENGTH = 80.0
-# The same for pure DP.
+# The highest power and the strength for it with pure DP.
 _HIGHEST_PURE_POWER = 0.25
 _PURE_POWER_STRENGTH = 40.0
 # Largest constant column with pure DP: a larger one helps a threshold but not a ranking.

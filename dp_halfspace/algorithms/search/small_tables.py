@@ -134,12 +134,11 @@ def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[Er
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
 
 
-# Candidates.
+# Number of candidates in the list.
 _WANTED = 50_000
-# Number of candidates from the value of n epsilon on at which more of them improve accuracy.
-_MORE_WANTED = 200_000
-# That value of n epsilon.
+# Value of n epsilon from which on more candidates improve accuracy, and their number then.
 _TELLING = 180.0
+_MORE_WANTED = 200_000
 # Smallest number of candidates, for many rows.
 _FEWEST = 2_000
 # Product of the numbers of candidates and rows, so that a fit takes seconds, below and above that
@@ -158,7 +157,7 @@ _FALLS = 60.0
 _DIRECTIONS = 0.28
 # The same fraction while n epsilon is too small to choose thresholds of cells.
 _MORE_DIRECTIONS = 0.45
-# That value of n epsilon.
+# Value of n epsilon below which it is too small for that.
 _LITTLE = 30.0
 # Constant column for rows of norm one.
 BIAS = 0.5

@@ -12,6 +12,7 @@ from dp_halfspace.algorithms.engine import kernel_features as module
 from dp_halfspace.algorithms.engine.defaults import additive_sizes, n_whitened, whitened_length
 from dp_halfspace.algorithms.engine.kernel_features import (
     fine_length,
+    frequency_lengths,
     n_coarse_frequencies,
     plan_whitening,
     whitening_map,
@@ -274,3 +275,19 @@ def test_fourier_features_of_many_columns_in_learnt_scales_need_as_many_records_
         assert (joint > 0) == (n_terms > 1)
         assert additive_sizes(5600, d, 2, mu, 511, is_stated=True)[1] > 0
         assert (n_whitened(5600, d, 2, mu, 1023) > 0) == (n_terms > 1)
+
+
+def test_half_of_the_fine_frequencies_of_two_columns_distinguish_at_least_28_parts():
+    two = np.array([1.0, 0.8])
+    lengths = frequency_lengths(two, 100, 7.0)
+    n_coarse = n_coarse_frequencies(two, 100)
+    n_finer = (100 - n_coarse) // 2
+    assert (lengths[:n_coarse] == 1.0).all()
+    assert (lengths[n_coarse : 100 - n_finer] == fine_length(two, 7.0)).all()
+    assert (lengths[100 - n_finer :] == fine_length(two, 28.0)).all()
+    assert fine_length(two, 28.0) < fine_length(two, 7.0)
+    # Where records resolve more parts, all fine frequencies distinguish as many.
+    assert (frequency_lengths(two, 100, 60.0)[n_coarse:] == fine_length(two, 60.0)).all()
+    three = np.array([1.0, 0.8, 0.8])
+    n_coarse = n_coarse_frequencies(three, 100)
+    assert (frequency_lengths(three, 100, 7.0)[n_coarse:] == fine_length(three, 7.0)).all()

@@ -87,9 +87,8 @@ def test_what_was_released_decides(chosen, solver):
 def test_one_record_moves_every_cost_by_its_sensitivity_at_most():
     """The worst case: all records agree but one, which has the longest loss or none."""
     weights = (1.0, 0.5)
-    plan = plan_margin_choice(
-        replace(PROBLEM, class_weights=weights), "noisy_gd", Budget.of(1.0, 1e-6)
-    )
+    problem = replace(PROBLEM, class_weights=(2.0, 1.0))
+    plan = plan_margin_choice(problem, "noisy_gd", Budget.of(1.0, 1e-6))
     rows, seen = normalised_rows(np.eye(3)[np.zeros(200, int)], 1.0, None), []
 
     class Recording:

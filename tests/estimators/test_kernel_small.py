@@ -1,0 +1,92 @@
+"""Small tables of three to seven classes: the kernel classifier makes the linear selection."""
+
+import numpy as np
+import pytest
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, audit
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.inspection import AdditiveDisplay, model_card, natural_coefficients, to_onnx
+from tests.support import fitted
+
+
+def table(n=600, n_classes=3):
+    rng = np.random.default_rng(0)
+    codes = np.arange(n) % n_classes
+    return rng.standard_normal((n, 4)) + 1.5 * np.eye(n_classes, 4)[codes], codes
+
+
+def model(**params):
+    given = {"epsilon": 0.7, "classes": [0, 1, 2], "data_norm": None, "random_state": 0}
+    return PrivateKernelClassifier(**{**given, **params})
+
+
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_it_is_the_selection_of_the_linear_default(n_classes):
+    X, y = table(n_classes=n_classes)
+    given = {"epsilon": 0.7, "classes": list(range(n_classes)), "random_state": 0}
+    found = fitted(PrivateKernelClassifier(**given), X, y)
+    linear = fitted(AdaptiveMarginClassifier(**given), X, y)
+    assert found.privacy_.events == linear.privacy_.events
+    np.testing.assert_array_equal(found.decision_function(X), linear.decision_function(X))
+    np.testing.assert_array_equal(found.predict(X), linear.predict(X))
+    assert found.n_components_ == 4
+    assert found.coef_.shape == (n_classes, 4)
+    rows = found.feature_map_.apply(X / found.data_norm_)
+    np.testing.assert_allclose(rows, X, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"epsilon": 2.0},
+        {"data_norm": 5.0},
+        {"delta": 0.0},
+        {"kernel": "rbf"},
+        {"kernel": "additive"},
+        {"n_components": 12},
+        {"margin": 0.2},
+        {"fit_intercept": False},
+        {"intercept_scaling": 2.0},
+        {"class_weight": "balanced"},
+        {"classes": [0, 1, 2, 3, 4, 5, 6, 7]},
+    ],
+    ids=str,
+)
+def test_other_fits_take_steps(params):
+    plan = model(**params).plan(*table())
+    assert not any("Exponential" in str(event) for event in plan.events)
+
+
+def test_two_classes_take_steps():
+    X, y = table()
+    plan = model(classes=[0, 1]).plan(X, y % 2)
+    assert not any("Exponential" in str(event) for event in plan.events)
+
+
+def test_people_and_weights_take_steps():
+    X, y = table()
+    for given in ({"groups": np.arange(len(X))}, {"sample_weight": np.ones(len(X))}):
+        with pytest.warns(PrivacyWarning):
+            found = model().fit(X, y, **given)
+        assert not any("Exponential" in str(event) for event in found.privacy_.events)
+
+
+def test_it_is_explained_and_exported_like_the_linear_default():
+    reference = pytest.importorskip("onnx.reference")
+    X, y = table()
+    found = fitted(model(), X, y)
+    with pytest.raises(ValueError, match="has no linear score of the columns"):
+        natural_coefficients(found)
+    assert "Not shown" in str(model_card(found))
+    assert len(AdditiveDisplay.from_estimator(found, [(-3.0, 4.0)] * 4).columns) == 4
+    session = reference.ReferenceEvaluator(to_onnx(found))
+    labels, _ = session.run(None, {"X": X.astype(np.float32)})
+    assert (labels == found.predict(X.astype(np.float32))).mean() > 0.99
+
+
+def test_replay():
+    X, y = table(60)
+    other, labels = X.copy(), y.copy()
+    other[0], labels[0] = -5.0 * X[0], 2
+    fresh = PrivateKernelClassifier(epsilon=2.0, classes=[0, 1, 2])
+    assert not audit.replay(fresh, X, y, other, labels, n_histories=2, random_state=0).findings
