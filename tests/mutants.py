@@ -1219,7 +1219,7 @@ MUTANTS = [
             "FileStore.transaction",
             "_refuse_second_name(self.path)",
             "None",
-            "test_no_charge_is_lost_under_a_second_name_of_the_file",
+            "test_every_use_of_a_second_name_is_refused",
         ),
         (
             "FileStore.open",
