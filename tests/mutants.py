@@ -102,6 +102,26 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/budget.py",
+        "tests/privacy/test_budget.py",
+        (
+            "Budget.parts",
+            "math.sqrt(share)",
+            "share**0.25",
+            "test_parts_of_given_shares_make_the_whole",
+        ),
+    ),
+    *of(
+        "optim/risks.py",
+        "tests/optim/risks/test_risk.py",
+        (
+            "MarginRisk.sensitivity",
+            "width *= self.max_weight",
+            "pass",
+            "test_weights_of_all_classes_are_one_over_a_regulariser",
+        ),
+    ),
+    *of(
         "privacy/random_stopping.py",
         "tests/privacy/test_random_stopping.py",
         (
@@ -1905,13 +1925,13 @@ MUTANTS = [
             "PrivateSearchCV._run_search",
             "plan.distribution.draw(source)",
             "round(plan.distribution.mean)",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "PrivateSearchCV._run_search",
             "chosen, noise=plan.choice",
             "chosen",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "PrivateSearchCV._run_search",
@@ -2061,7 +2081,7 @@ MUTANTS = [
             "_train_and_score",
             "score = float(draw_release(np.array([score]), noise, source)[0])",
             "draw_release(np.array([score]), noise, source)",
-            "test_random_stopping_has_the_distribution_of_the_proof",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
         ),
         (
             "_train_and_score",
@@ -2403,8 +2423,8 @@ MUTANTS = [
         ),
         (
             "PrivateKernelClassifier._plan_threshold",
-            "return affordable_calibration(problem.n_samples, budget)",
-            "return affordable_calibration(problem.n_samples, budget)[0], budget",
+            "return found, left",
+            "return found, budget",
             "test_counts_of_scores_are_within_the_budget",
         ),
     ),
@@ -4987,9 +5007,15 @@ MUTANTS = [
         "tests/estimators/test_table.py",
         (
             "_TableFit.run",
-            "_centre_of_scores(self.encoding, model, fitted.rarity)",
+            "_centre_of_scores(generated, fitted.rarity)",
             "float(np.mean(scores))",
             "test_the_centre_of_scores_follows_the_released_model",
+        ),
+        (
+            "_TableFit.run",
+            "_scores_of_generated_rows(self.encoding, model)",
+            "_scores_of_all(model, rows, self.inner.is_single)",
+            "test_scores_that_are_not_counted_are_compared_with_those_of_generated_rows",
         ),
         (
             "_centre_of_scores",

@@ -114,7 +114,7 @@ def _run_tests(root: Path, tests: Sequence[str], log: Path) -> None:
         for name in [name for name in sys.modules if name.split(".")[0] in COPIED]:
             del sys.modules[name]
         os.environ["PYTHONPATH"] = str(root)
-        options = ["-x", "-q", "--all-cases", "-p", "no:cacheprovider", "-W", REWRITTEN]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", REWRITTEN]
         code = int(pytest.main([*options, *tests]))
         if code == pytest.ExitCode.NO_TESTS_COLLECTED:
             code = int(pytest.main([*options, "-m", "slow", *tests]))

@@ -343,7 +343,6 @@ def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
     assert ("algorithms/engine/column_scales.py" in found) == (data_norm is None)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name",
     [*(package[1:] for package in PUBLIC if package), "estimators", "exceptions"],

@@ -695,9 +695,22 @@ def test_nothing_that_could_release_travels(name, monkeypatch):
                 bad.total(np.multiply, planted)
 
 
-@pytest.mark.sampled(2)
 @quiet
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "margin",
+        "table",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in (
+                "kernel",
+                "minimum",
+                "ranking",
+            )
+        ),
+    ],
+)
 def test_no_seed_and_no_account_travels_with_a_model(name, monkeypatch):
     """Whoever knows the seed can subtract the noise: a worker is given none, nor a copy of it."""
     cloudpickle, dask = pytest.importorskip("cloudpickle"), pytest.importorskip("dask")

@@ -124,7 +124,7 @@ def test_worker_processes_refuse_what_they_cannot_reach():
 
 
 def test_a_path_without_a_ledger_is_a_clear_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no ledger at"):
+    with pytest.raises(FileNotFoundError, match=r"there is no ledger at .*PrivacyLedger\(path"):
         charged(DEFAULT, tmp_path / "nowhere.db").fit(X, Y)
 
 

@@ -145,6 +145,13 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="public guess of the share of the largest class",
     )
+    add(
+        "--reference-area",
+        type=_fraction,
+        metavar="AREA",
+        help="instead of --reference, if one of two labels is rare: area under the ROC curve of a "
+        "linear classifier without privacy",
+    )
     _add_budgets(parser, [0.3, 1.0, 3.0])
     _add_delta(parser)
     add("--repeats", type=_count, default=12, help="number of simulated tables (default: 12)")

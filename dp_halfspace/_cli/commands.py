@@ -131,6 +131,7 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
             options.epsilons,
             reference=options.reference,
             majority=options.majority,
+            reference_area=options.reference_area,
             delta=options.delta,
             n_repeats=options.repeats,
             random_state=options.seed,

@@ -143,7 +143,11 @@ def from_sklearn(
     kind = type(model).__name__
     if kind not in _MAKERS or not type(model).__module__.startswith("sklearn."):
         known = ", ".join(_MAKERS)
-        raise ValueError(f"there is no private estimator for {kind}: from_sklearn knows {known}")
+        inside = ". Convert its estimator, and search with PrivateSearchCV"
+        raise ValueError(
+            f"there is no private estimator for {kind}: from_sklearn knows {known}"
+            + inside * kind.endswith("SearchCV")
+        )
     given = model.get_params(deep=False)
     usual = type(model)().get_params(deep=False)
     made, kept = _MAKERS[kind](given, n_samples)

@@ -419,13 +419,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         The plan is None if they do not help. Tables calibrate their scores themselves, and weighted
         classes are to be divided elsewhere.
         """
-        sizes = problem.n_samples, problem.n_features, problem.n_classes, budget.mu
+        found, left = affordable_calibration(problem.n_samples, budget)
+        sizes = problem.n_samples, problem.n_features, problem.n_classes, left.mu
         is_weighted = problem.balances_classes or len(set(problem.class_weights)) > 1
         pays = self.kernel in ADDITIVE and self._takes_default_steps(budget)
         pays = pays and facts.in_column_scales and threshold_pays(*sizes)
         if not pays or facts.is_table or is_weighted or problem.intercept is None:
             return None, budget
-        return affordable_calibration(problem.n_samples, budget)
+        return found, left
 
     def _is_default(self, budget: Budget) -> bool:
         """Return whether a fit is that of the default kernel, by the default steps."""

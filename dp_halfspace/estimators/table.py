@@ -218,7 +218,12 @@ class _TableFit(FitPlan):
         fitted, model = self.inner.run(rows, permit), self.model
         model._set_fitted(fitted, rows, permit.record)
         # 3. Turn scores into log odds: by counts of the classes, of errors, or of scores.
-        curve = uncounted_curve(fitted.rarity)
+        curve = uncounted_curve(None)
+        if fitted.rarity is not None and len(data.classes) == 2:
+            generated = _scores_of_generated_rows(self.encoding, model)
+            curve = uncounted_curve(fitted.rarity, float(generated.mean()))
+        elif fitted.rarity is not None:
+            curve = uncounted_curve(fitted.rarity)
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
             odds = math.log((1.0 - fitted.error_share) * n_others / fitted.error_share)
@@ -230,7 +235,7 @@ class _TableFit(FitPlan):
             stated = model._facts(rows).class_weights
             centre = 0.0
             if fitted.rarity is not None and len(data.classes) == 2:
-                centre = _centre_of_scores(self.encoding, model, fitted.rarity)
+                centre = _centre_of_scores(generated, fitted.rarity)
             curve = self.calibration.run(
                 _scores_of_all(model, rows, self.inner.is_single),
                 data.class_indices,
@@ -565,10 +570,13 @@ class PrivateTableClassifier(PrivateClassifier):
             return rare
         plan = self._small_fit(data, budget) or self._engine_fit(data, budget)
         if threshold is not None and plan.calibration is None:
+            size = data.n_privacy_units * budget.epsilon
+            enough = "1500" if budget.is_pure else "600 (more if delta is far below 1/n^2)"
             raise ValueError(
-                "threshold needs noisy counts of scores, for which the number of rows "
-                "and epsilon are too small: use more rows, a larger epsilon, or "
-                "threshold=None"
+                "threshold needs noisy counts of scores, for which the number of rows and epsilon "
+                f"are too small: their product is {size:.3g}, and about {enough} is enough. Use "
+                "more rows, a larger epsilon, or threshold=None; PrivateThresholdClassifier "
+                "chooses a threshold from other records"
             )
         return replace(plan, threshold=threshold)
 
@@ -914,20 +922,24 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single
     )
 
 
-def _centre_of_scores(encoding: Encoding, model: Any, rarity: Rarity) -> float:
-    """Return a score that few records of the common one of two classes reach, on its side of zero.
-
-    While a class is rare and noise is large, all scores lie far on the side of the common class.
-    The scores are those of generated rows with independent columns, so the result is a function of
-    the released model.
-    """
+def _scores_of_generated_rows(encoding: Encoding, model: Any) -> NDArray[np.float64]:
+    """Score generated rows with independent columns: a function of the released model."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((_N_MADE_UP, len(encoding.numbers)))
     for width in encoding.widths[len(encoding.numbers) :]:
         chosen = rng.integers(max(width, 2), size=(_N_MADE_UP, 1))
         rows = np.hstack([rows, chosen == np.arange(max(width, 2))[-width:]])
+    return _scores(rows, model, in_single=False)
+
+
+def _centre_of_scores(generated: NDArray[np.float64], rarity: Rarity) -> float:
+    """Return a score that few records of the common one of two classes reach, on its side of zero.
+
+    While a class is rare and noise is large, all scores lie far on the side of the common class.
+    They are estimated by those of `generated` rows.
+    """
     side = -1.0 if rarity.common == 0 else 1.0
-    sizes = side * _scores(rows, model, in_single=False)
+    sizes = side * generated
     return side * rarity.degree * max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
 
 

@@ -246,7 +246,10 @@ class FileStore(_HasTerms):
         A file that is no ledger, or is damaged, raises a ValueError.
         """
         if not path.exists():
-            raise FileNotFoundError(f"there is no ledger at {path}")
+            raise FileNotFoundError(
+                f"there is no ledger at {path}. PrivacyLedger(path, epsilon=..., delta=...) makes "
+                "one with this total budget"
+            )
         # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
         # after a killed process, so it must not open other files.
         with path.open("rb") as file:
@@ -446,7 +449,7 @@ def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> St
         if place.exists():
             return FileStore.open(place)
     if not {"epsilon", "delta"} <= set(terms):
-        raise ValueError("a new ledger needs its cap: epsilon and delta")
+        raise ValueError("a new ledger needs its total budget: epsilon and delta")
     if path is not None:
         return FileStore.create(place, complete)
     store = MemoryStore(complete)

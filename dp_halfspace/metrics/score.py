@@ -532,7 +532,11 @@ def _check_held_out(
         if not any(hasattr(model, method) for method in metric.methods):
             raise ValueError(f"metric={name!r} needs a model with {' or '.join(metric.methods)}")
         if metric.is_binary and n_classes != 2:
-            raise ValueError(f"metric={name!r} needs a model of two classes")
+            others = [known for known, metric in METRICS.items() if not metric.is_binary]
+            raise ValueError(
+                f"metric={name!r} needs a model of two classes; for more there are "
+                f"{', '.join(others)}"
+            )
     return held_out(model, X, y, groups)
 
 

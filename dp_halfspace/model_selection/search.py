@@ -391,8 +391,10 @@ class PrivateSearchCV(WrappingClassifier):
             sampler = ParameterSampler(self.param_distributions, self.n_iter, random_state=seed)
             grid = list(sampler)
         for name in {name for params in grid for name in params}:
-            if name in own or name not in known:
-                raise ValueError(f"the grid must not contain {name!r}")
+            if name in own:
+                raise ValueError(f"the grid must not contain {name!r}: the search states it")
+            if name not in known:
+                raise ValueError(f"the grid must not contain {name!r}: there is no such parameter")
         for params in grid:
             check_around(self._with_params(params))
         return [params for params in grid for _ in range(self.n_repeats)]

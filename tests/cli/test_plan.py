@@ -46,3 +46,12 @@ def test_a_plan_names_the_majority_class_and_budgets_that_buy_little(capsys):
     assert "epsilon=9 for" not in text
     assert main([*size, "--majority", "0.7", "--reference", "0.8"]) == 0
     assert "The majority class alone: 0.700, as stated." in capsys.readouterr().out
+
+
+def test_a_rare_label_is_planned_by_the_area(capsys):
+    assert main([*SIZE, "--majority", "0.95", "--reference-area", "0.8"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "no privacy 0.800 assumed" in text
+    assert "The majority class alone: 0.950, as stated." in text
+    assert main([*SIZE, "--classes", "3", "--reference-area", "0.8"]) == 2
+    assert "of two classes" in capsys.readouterr().err

@@ -143,7 +143,7 @@ def moved(reader, kind, odd, rule):
     return both[0].tobytes() != both[1].tobytes()
 
 
-@pytest.mark.sampled(33)
+@pytest.mark.sampled(34)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reader", READERS)
 def test_one_cell_changes_no_other_row(reader, kind):
@@ -524,7 +524,7 @@ def moved_in_memory(kind, maker, odds, rule):
     return [odd for odd in odds if known is not None and rows(odd) not in (known, None)]
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(31)
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("maker", MAKERS)
 def test_one_object_changes_no_other_row(maker, kind):

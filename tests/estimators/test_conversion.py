@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -137,6 +138,7 @@ def test_steps_in_front():
     [
         ({"estimator": RandomForestClassifier()}, "no private estimator for RandomForest"),
         ({"estimator": AdaptiveMarginClassifier()}, "no private estimator for AdaptiveM"),
+        ({"estimator": GridSearchCV(LinearSVC(), {"C": [1]})}, "search with PrivateSearchCV"),
         ({"estimator": SVC(kernel="sigmoid")}, "no private estimator for kernel='sigmoid'"),
         ({"estimator": SVC(kernel="precomputed")}, "finite feature maps"),
         ({"estimator": LinearSVC(), "n_samples": 0}, "n_samples must be a positive integer"),

@@ -524,7 +524,7 @@ def test_a_threshold_that_is_none_is_refused(threshold):
         clone(NUMBERS).set_params(threshold={"recall": 0.5}, probability=False).plan(
             RARE_ROWS, RARE
         )
-    with pytest.raises(ValueError, match="counts of scores"):
+    with pytest.raises(ValueError, match=r"counts of scores, .* product is [\d.]+, and about 600"):
         clone(NUMBERS).set_params(threshold={"recall": 0.5}, epsilon=1e-3).plan(RARE_ROWS, RARE)
 
 
@@ -595,10 +595,10 @@ def rare_table(seed, share=0.05, n=3000):
     return frame.assign(d=rng.choice(["u", "v", "w"], size=n)), labels
 
 
-def fit_of_a_rare_class(frame, labels):
+def fit_of_a_rare_class(frame, labels, epsilon=0.4):
     schema = {"a": [-4, 4], "b": [-4, 4], "c": [-4, 4], "d": ["u", "v", "w"]}
     given = {"schema": schema, "features": "additive", "random_state": 0}
-    model = PrivateTableClassifier(epsilon=0.4, classes=[0, 1], **given)
+    model = PrivateTableClassifier(epsilon=epsilon, classes=[0, 1], **given)
     return model.fit(frame, labels)
 
 
@@ -622,17 +622,30 @@ def test_the_centre_of_scores_follows_the_released_model(monkeypatch):
         assert_follows(calibration_of, first, second)
 
 
+def test_scores_that_are_not_counted_are_compared_with_those_of_generated_rows():
+    def curve_of(frame, labels):
+        return fit_of_a_rare_class(frame, labels, epsilon=0.1).calibration_
+
+    model = fit_of_a_rare_class(*rare_table(1), epsilon=0.1)
+    assert not dict(model.privacy_.public)["calibrated"]
+    typical = table._scores_of_generated_rows(model.encoding_, model.model_).mean()
+    assert typical < -5.0
+    at_typical, further = model.calibration_(np.array([typical, typical + 10.0]))
+    assert further - at_typical == pytest.approx(1.0)
+    assert -3.0 < at_typical < -0.3
+    assert_follows(curve_of, rare_table(1), rare_table(2))
+
+
 def test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree():
     model = fit_of_a_rare_class(*rare_table(1))
+    generated = table._scores_of_generated_rows(model.encoding_, model.model_)
     whole, half, none = (
-        table._centre_of_scores(
-            model.encoding_, model.model_, dataclasses.replace(Rarity.unknown(), degree=degree)
-        )
+        table._centre_of_scores(generated, dataclasses.replace(Rarity.unknown(), degree=degree))
         for degree in (1.0, 0.5, 0.0)
     )
     assert whole < -5.0
     assert (half, none) == (whole / 2.0, 0.0)
     other = dataclasses.replace(Rarity.unknown(), degree=1.0, common=1)
-    assert table._centre_of_scores(model.encoding_, model.model_, other) == 0.0
+    assert table._centre_of_scores(generated, other) == 0.0
     edges = calibration_of(*rare_table(1, share=0.3)).counts.edges
     assert edges[len(edges) // 2] == 0.0

@@ -184,7 +184,8 @@ def test_a_threshold_is_searched_and_a_refit_is_charged():
         (BaggingClassifier(MODEL), {}, "reads the records many times"),
         (make_pipeline(PrivateScaler(), MODEL), {}, "takes several: .*privatescaler__epsilon"),
         (make_pipeline(Normalizer(), LogisticRegression()), {}, "or a pipeline that ends in one"),
-        (PIPELINE, {"adaptivemarginclassifier__epsilon": [1]}, "the grid must not contain"),
+        (PIPELINE, {"adaptivemarginclassifier__epsilon": [1]}, "the search states it"),
+        (PIPELINE, {"margn": [1]}, "the grid must not contain 'margn': there is no such"),
     ],
 )
 def test_what_voids_the_guarantee_is_refused_before_anything_is_paid(estimator, grid, message):

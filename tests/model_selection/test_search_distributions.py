@@ -30,6 +30,7 @@ from dp_halfspace.privacy import (
     exponential,
     mechanisms,
 )
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
@@ -227,6 +228,23 @@ def assert_distribution_of_stopping(draws=700, **params):
 @pytest.mark.slow
 def test_random_stopping_has_the_distribution_of_the_proof():
     assert_distribution_of_stopping()
+
+
+def test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide(monkeypatch):
+    """Any of five runs may have the highest noisy score, whatever the exact scores are."""
+    monkeypatch.setattr(RunCountDistribution, "draw", lambda self, source: 5)
+    for highest in range(5):
+        RUNS.clear()
+        numbers = itertools.count()
+
+        def answer(value, mechanism, source, highest=highest, numbers=numbers):
+            return np.array([float(next(numbers) == highest)])
+
+        model = search(selection="random_stopping")
+        with intercept_releases(answer):
+            model.fit(*records())
+        assert len(RUNS) == next(numbers) == 5
+        assert model.best_estimator_ is RUNS[highest]
 
 
 def caught(test, **params):

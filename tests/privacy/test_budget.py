@@ -44,6 +44,13 @@ def test_equal_parts_make_the_whole(epsilon, delta, count):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+def test_parts_of_given_shares_make_the_whole(epsilon, delta):
+    parts = Budget.of(epsilon, delta).parts((0.5, 0.3, 0.2))
+    assert_whole(parts, epsilon, delta)
+    assert event(parts[0]) != event(parts[1])
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_a_rest_that_is_not_lowered_is_seen(monkeypatch, epsilon, delta):
     """Planted: the rest is the whole."""
     monkeypatch.setattr(Budget, "split", lambda whole, share: (whole, whole))

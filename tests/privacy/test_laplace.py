@@ -26,7 +26,7 @@ def norm_pvalue(draws, dimension, scale):
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("dimension", [1, 2, 5, 50])
+@pytest.mark.parametrize("dimension", [2, 1, 5, 50])
 def test_norm_is_gamma(dimension, monkeypatch):
     """Planted: half the scale, and one degree of freedom too many."""
     draws = noise(dimension, 1.5, 1200, seed=dimension)

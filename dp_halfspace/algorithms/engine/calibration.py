@@ -128,12 +128,21 @@ def line(slope: float, offset: float = 0.0) -> CalibrationCurve:
     return CalibrationCurve(ends, offset + slope * ends)
 
 
-def uncounted_curve(rarity: Rarity | None) -> CalibrationCurve:
-    """Return the curve for scores that were not counted; the classes may have been counted."""
+def uncounted_curve(rarity: Rarity | None, typical: float = 0.0) -> CalibrationCurve:
+    """Return the curve for scores that were not counted; the classes may have been counted.
+
+    `typical` is the mean score of generated rows. With two classes of different size, and so few
+    records that scores are not counted, it stands for the log odds of the share of the second
+    class: noise moves all scores by the same amount.
+    """
     if rarity is None:
         return line(DEFAULT_SLOPE)
-    trust = rarity.trust
-    return line(trust * DEFAULT_SLOPE, (1.0 - trust) * rarity.log_odds_of_second)
+    odds = rarity.log_odds_of_second
+    is_weak = rarity.total * rarity.mu * math.sqrt(_SHARE) < _LEAST_STRENGTH
+    if is_weak and not rarity.is_of_many:
+        unlike = (1.0 - 2.0 * rarity.share) ** 2
+        return line(DEFAULT_SLOPE, unlike * (odds - DEFAULT_SLOPE * typical))
+    return line(rarity.trust * DEFAULT_SLOPE, (1.0 - rarity.trust) * odds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from scipy.special import expit, logsumexp, softmax
 from scipy.stats import binom, norm
 
 from dp_halfspace.algorithms.engine import calibration
-from dp_halfspace.algorithms.engine.calibration import affordable_calibration
-from dp_halfspace.algorithms.engine.class_counts import rarity_of
+from dp_halfspace.algorithms.engine.calibration import affordable_calibration, uncounted_curve
+from dp_halfspace.algorithms.engine.class_counts import Rarity, rarity_of
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian
@@ -232,3 +232,22 @@ def test_what_scores_say_and_the_share_of_a_class_are_averaged_as_probabilities(
         rarity = replace(rarity, degree=1.0, share=0.05, records=records, deviation=math.inf)
         found.append(expit(calibration._likeliest(counts, 5.0, 0.0, rarity).log_odds))
     np.testing.assert_allclose(found[0], 0.5 * found[1] + 0.5 * 0.05, rtol=1e-9)
+
+
+def test_a_typical_score_stands_for_the_share_where_scores_are_not_counted():
+    scores = np.array([-60.0, -40.0])
+    for share, second, part in ((0.05, 0.05, 0.81), (0.05, 0.95, 0.81), (0.5, 0.5, 0.0)):
+        common = 0 if second <= 0.5 else 1
+        rarity = replace(Rarity.unknown(), common=common, share=share, total=3000.0, mu=0.04)
+        found = uncounted_curve(rarity, -40.0)(scores)
+        odds = rarity.log_odds_of_second
+        assert found[1] == pytest.approx(part * odds - (1.0 - part) * 4.0)
+        assert found[1] - found[0] == pytest.approx(2.0)
+
+
+def test_many_records_or_classes_have_curves_without_a_typical_score():
+    for changes in ({"mu": 0.05}, {"mu": 0.04, "is_of_many": True}):
+        rarity = replace(Rarity.unknown(), share=0.05, total=3000.0, records=10.0, degree=1.0)
+        rarity = replace(rarity, **changes)
+        found = uncounted_curve(rarity, -40.0)(np.array([0.0, 10.0]))
+        assert found == pytest.approx([rarity.log_odds_of_second / 2.0] * np.ones(2) + [0.0, 0.5])

@@ -208,3 +208,17 @@ def test_softmax_and_pairs_are_one_minimisation():
     np.testing.assert_allclose(W.sum(axis=0), 0.0, atol=1e-6)
     W = minimisers(pair_risk(LOGISTIC, N, D), rows, (classes > 0).astype(int), np.ones(2), **solver)
     assert W.shape == (1, D)
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("adversary", [None, Adversary(0.2, "inf", 3), Adversary(0.2, 2, 3)])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_of_all_classes_are_one_over_a_regulariser(loss, adversary, n_classes):
+    """Five times the loss has the minimiser of a fifth of the regulariser."""
+    heavy, light = (
+        empirical_risk(loss, 100, 4, n_classes, 1.0, 100, max_weight=weight, adversary=adversary)
+        for weight in (5.0, 1.0)
+    )
+    assert heavy.sensitivity(0.5) == pytest.approx(light.sensitivity(0.1), rel=1e-6)
+    assert heavy.radius(0.5) == pytest.approx(light.radius(0.1), rel=1e-6)
+    assert heavy.gradient_change == pytest.approx(5.0 * light.gradient_change)
