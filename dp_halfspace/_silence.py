@@ -4,7 +4,7 @@ import io
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from numbers import Number
 from threading import Lock
@@ -25,28 +25,22 @@ class _Nowhere(io.RawIOBase):
         return len(data)
 
 
-class _DroppedOutput:
-    """Drops the output and logs of this process while any thread is inside.
+class _Shared:
+    """Changes something of the whole process while any thread is inside.
 
     Streams, logging and warning filters belong to the whole process, and threads leave in any
-    order.
+    order: the first to enter makes the change, and the last to leave undoes it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, change: Callable[[ExitStack], None]) -> None:
+        self._change = change
         self._lock, self._inside, self._restored = Lock(), 0, ExitStack()
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._restored.enter_context(warnings.catch_warnings())
-                # The stream is never closed, because a log handler that is created inside may keep
-                # it.
-                nowhere = io.TextIOWrapper(io.BufferedWriter(_Nowhere()))
-                self._restored.enter_context(redirect_stdout(nowhere))
-                self._restored.enter_context(redirect_stderr(nowhere))
-                self._restored.callback(logging.disable, logging.root.manager.disable)
-                logging.disable(sys.maxsize)
+                self._change(self._restored)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
@@ -55,7 +49,23 @@ class _DroppedOutput:
                 self._restored.close()
 
 
-_DROPPED_OUTPUT = _DroppedOutput()
+def _drop_streams_and_logs(restored: ExitStack) -> None:
+    # The stream is never closed, because a log handler that is created inside may keep it.
+    nowhere = io.TextIOWrapper(io.BufferedWriter(_Nowhere()))
+    restored.enter_context(redirect_stdout(nowhere))
+    restored.enter_context(redirect_stderr(nowhere))
+    restored.callback(logging.disable, logging.root.manager.disable)
+    logging.disable(sys.maxsize)
+
+
+def _ignore_warnings(restored: ExitStack) -> None:
+    restored.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+
+
+_DROPPED_OUTPUT = _Shared(_drop_streams_and_logs)
+# Ignores all warnings of the block, and those of other threads during the block.
+IGNORED_WARNINGS = _Shared(_ignore_warnings)
 
 
 @contextmanager
@@ -66,8 +76,7 @@ def drop_output() -> Iterator[None]:
     `sys.stdout` or `sys.stderr` is not dropped, such as that of compiled code or to a stream that
     the block kept or opened itself.
     """
-    with _DROPPED_OUTPUT, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _DROPPED_OUTPUT, IGNORED_WARNINGS:
         yield
 
 

@@ -374,6 +374,36 @@ def test_finite_entries_whose_sum_overflows_are_accepted_silently(layout):
         model.predict(layout(rows))
 
 
+def stored_sparsely(rows):
+    """A data frame whose columns are all sparse, which scikit-learn reads as a sparse matrix."""
+    return pd.DataFrame(rows).astype(pd.SparseDtype(float, 0.0))
+
+
+@pytest.mark.parametrize("store", [sparse.csr_array, stored_sparsely])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda rows, labels: small_model(rows, labels).predict,
+        lambda rows, labels: small_model(rows, labels, data_norm=1.0).predict,
+        lambda rows, labels: PrivateScaler(epsilon=5.0).fit,
+        lambda rows, labels: PrivateScaler(epsilon=5.0).fit(rows).transform,
+        lambda rows, labels: PublicScaler([(-1, 1)] * 2).fit,
+    ],
+)
+def test_what_needs_dense_rows_refuses_sparse_ones_clearly(store, use):
+    rows, labels = separated(100, 2)
+    with pytest.raises(ValueError, match="X is a sparse matrix, or a data frame of sparse col"):
+        use(rows, labels)(store(rows))
+
+
+def small_model(rows, labels, **options):
+    """A model that was selected for a small table."""
+    options = {"data_norm": None, "epsilon": 1.0, **options}
+    model = estimator("AdaptiveMarginClassifier", **options).fit(rows, labels)
+    assert hasattr(model, "row_lengths_")
+    return model
+
+
 def test_a_model_with_learnt_units_takes_dense_rows_only():
     rows, labels = separated(400, 2)
     model = estimator("AdaptiveMarginClassifier", data_norm=None).fit(rows, labels)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._silence import may_print_or_warn
+from dp_halfspace._silence import IGNORED_WARNINGS, may_print_or_warn
 
 # Strings that mean a missing value: those of the readers of pandas, and other signs for "unknown".
 MISSING_TEXTS = frozenset(
@@ -188,8 +187,7 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
     if isinstance(value, np.ma.MaskedArray):
         return None
     if may_print_or_warn(type(value)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with IGNORED_WARNINGS:
             return _read_by_text(value, decimal)
     return _read_by_text(value, decimal)
 

@@ -15,6 +15,7 @@ import os
 import sqlite3
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ _FORMAT = 2
 _WAIT_SECONDS = 60.0
 # Suffixes of the files that SQLite keeps next to an open database.
 COMPANIONS = ("-journal", "-wal", "-shm")
+# A ledger that is being created has a second name for a moment; others wait this many times 10 ms.
+_NAME_CHECKS = 100
 # A message of SQLite may quote a damaged name that is not valid text.
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _TERMS = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
@@ -260,6 +263,7 @@ class FileStore(_HasTerms):
                 "digest of its terms: create a new ledger with the remaining budget "
                 "that the earlier version states"
             )
+        _refuse_second_name(path)
         try:
             with _connected, closing(_connect(path)) as connection:
                 is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
@@ -310,6 +314,7 @@ class FileStore(_HasTerms):
 
         A file of another ledger, or a damaged file, raises a ValueError.
         """
+        _refuse_second_name(self.path)
         try:
             with _connected:
                 before = _identity(self.path)
@@ -359,6 +364,27 @@ def _is_ledger(header: bytes) -> bool:
     """Whether the first 100 bytes of a file are those of a ledger, of any version."""
     is_sqlite = header[:16] == b"SQLite format 3\0" and len(header) == 100
     return is_sqlite and int.from_bytes(header[68:72], "big") == _APPLICATION
+
+
+def _refuse_second_name(path: Path) -> None:
+    """Refuse a file that has several names (hard links), before SQLite opens it.
+
+    SQLite keeps the journal of an unfinished transaction under the name that was opened. Under
+    another name of the file it would not be found, and later it would undo entries that were added
+    meanwhile. Symbolic links are resolved by SQLite.
+    """
+    for _ in range(_NAME_CHECKS):
+        try:
+            if path.stat().st_nlink <= 1:
+                return
+        except OSError:
+            return  # SQLite states what is wrong
+        time.sleep(0.01)
+    raise BudgetError(
+        f"the file of the ledger {path} has a second name (a hard link), under which a release "
+        "could be charged and lost, so nothing is released: remove the other name, or make it a "
+        "symbolic link"
+    )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -18,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
-from dp_halfspace._silence import drop_output
+from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.model_selection._prefit import WrappingClassifier
 from dp_halfspace.model_selection._search_plan import (
     SCORINGS,
@@ -336,9 +334,8 @@ class PrivateSearchCV(WrappingClassifier):
     ) -> tuple[list[dict[str, Any]], SearchPlan, PrivacyRecord]:
         """Validate the data and fix every public number of a search."""
         grid = self._grid()
-        with warnings.catch_warnings():
-            # Budgets are tried here. The plan of the first candidate warns below, once.
-            warnings.simplefilter("ignore", PrivacyWarning)
+        # Budgets are tried here. The plan of the first candidate warns below, once.
+        with IGNORED_WARNINGS:
             facts = dict(planned_record(self._candidate({}), X, y).public)
             if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
                 raise ValueError("scoring='roc_auc' needs two classes")
@@ -439,9 +436,8 @@ class PrivateSearchCV(WrappingClassifier):
         if plan.distribution is None:
             # Events of the same record cover the trainings.
             models = [self._candidate(params) for params in plan.candidates]
-            with warnings.catch_warnings():
-                # Each run is silent by itself; but threads share filters and leave in any order.
-                warnings.simplefilter("ignore")
+            # Each run is silent by itself, but threads share warning filters.
+            with IGNORED_WARNINGS:
                 pairs = list(runs(models, verbose=int(self.verbose)))
             scores = np.array([score for _, score in pairs])
             best = permit.choose(scores, plan.choice)

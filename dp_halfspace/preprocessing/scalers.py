@@ -53,15 +53,18 @@ def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bo
         return checked_chunks(estimator, X, reset=reset, allow_missing=True)
     _refuse_sparse(X)
     how = {"reset": reset, "hides_rows": hides_rows}
-    return np.asarray(check_features(estimator, X, allow_missing=True, **how))
+    checked = check_features(estimator, X, allow_missing=True, **how)
+    # A data frame whose columns are all stored sparsely becomes a sparse matrix.
+    _refuse_sparse(checked)
+    return np.asarray(checked)
 
 
 def _refuse_sparse(X: Any) -> None:
     """Refuse sparse rows, which would not stay sparse."""
     if sparse.issparse(X):
         raise ValueError(
-            "X is a sparse matrix, and subtracting a centre would make it dense: "
-            "scalers need dense columns. Pass unscaled sparse rows to an estimator "
+            "X is a sparse matrix, or a data frame of sparse columns, and column scales would make "
+            "it dense: scalers need dense columns. Pass unscaled sparse rows to an estimator "
             "with a public data_norm"
         )
 
@@ -427,6 +430,7 @@ class RowLengths:
 
     def of(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Return one positive number for each row of `X`."""
+        _refuse_sparse(X)
         with np.errstate(all="ignore"):
             numbers = np.nan_to_num(np.asarray(X, dtype=np.float64) / self.data_norm)
             cells = np.arcsinh(np.nan_to_num(np.ldexp(numbers, -self.exponent)))

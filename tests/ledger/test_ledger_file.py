@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import random
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from hashlib import sha256
 
@@ -19,7 +23,8 @@ from tests.privacy.oracles import pure
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_NAME_CHECKS", 2)
     return tmp_path / "study one.db"
 
 
@@ -223,6 +228,87 @@ def test_a_file_that_is_replaced_during_a_charge_releases_nothing(path, monkeypa
         ledger.charge(pure(0.1))
 
 
+# Ends the process in the middle of a charge that has already written to the file.
+KILLED_IN_A_CHARGE = """
+import os, signal, sys
+from dp_halfspace.ledger import store
+from dp_halfspace.ledger.ledger import PrivacyLedger
+from tests.privacy.oracles import pure
+
+honest = store._SqlTransaction.insert
+
+def insert(self, row):
+    self._connection.execute("PRAGMA cache_size = 1")
+    honest(self, row)
+    self._connection.execute("CREATE TABLE filler (a)")
+    for _ in range(100):
+        self._connection.execute("INSERT INTO filler VALUES (zeroblob(9000))")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+store._refuse_second_name = lambda path: None
+store._SqlTransaction.insert = insert
+PrivacyLedger(sys.argv[1]).charge(pure(0.1))
+"""
+
+
+def charge_under_two_names(path):
+    """Kill a charge under one name, charge under another; return who was accepted and is booked."""
+    ledger, other = made(path, 1), path.with_name("other name.db")
+    other.hardlink_to(path)
+    command = [sys.executable, "-c", KILLED_IN_A_CHARGE, str(other)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    accepted = 1
+    with contextlib.suppress(BudgetError):
+        ledger.charge(pure(0.1))
+        accepted += 1
+    with contextlib.suppress(BudgetError):
+        PrivacyLedger(other)  # SQLite undoes the unfinished charge
+    other.unlink()
+    return accepted, len(PrivacyLedger(path).entries())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="processes are killed by a signal")
+def test_no_charge_is_lost_under_a_second_name_of_the_file(path):
+    accepted, booked = charge_under_two_names(path)
+    assert accepted <= booked
+
+
+@pytest.mark.skipif(os.name == "nt", reason="processes are killed by a signal")
+def test_second_name_test_sees_a_lost_charge(path, monkeypatch):
+    """Planted: file names are not checked."""
+    monkeypatch.setattr(store_module, "_refuse_second_name", lambda path: None)
+    with pytest.raises(AssertionError):
+        test_no_charge_is_lost_under_a_second_name_of_the_file(path)
+
+
+def test_every_use_of_a_second_name_is_refused(path):
+    ledger, other = made(path, 1), path.with_name("other.db")
+    other.hardlink_to(path)
+    for use in (
+        lambda: ledger.charge(pure(0.1)),
+        ledger.entries,
+        lambda: PrivacyLedger(other),
+        lambda: open_ledger(path).charge(pure(0.1)),
+    ):
+        with pytest.raises(BudgetError, match="has a second name"):
+            use()
+    other.unlink()
+    ledger.charge(pure(0.1))
+    # A symbolic link is the same account: SQLite resolves it.
+    other.symlink_to(path)
+    open_ledger(other).charge(pure(0.1))
+    assert len(ledger.entries()) == 3
+
+
+def test_a_name_that_soon_disappears_is_waited_for(path, monkeypatch):
+    """A file that is being created has two names for a moment."""
+    made(path, 1)
+    other = path.with_name("other.db")
+    other.hardlink_to(path)
+    monkeypatch.setattr(store_module.time, "sleep", lambda seconds: other.unlink())
+    assert len(PrivacyLedger(path).entries()) == 1
+
+
 def test_a_pickle_goes_through_a_process_that_cannot_reach_it(path):
     """As a model does that a worker fitted: back home it is the account it was."""
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
@@ -241,9 +327,11 @@ def names_of(path):
     """Spellings of the file, and of those that SQLite keeps beside it."""
     folder = path.parent
     (folder / "link.db").symlink_to(path)
-    os.link(path, folder / "hard.db")
     (folder / "below").mkdir()
-    yield from (path, str(path), folder / "link.db", folder / "hard.db")
+    yield from (path, str(path), folder / "link.db")
+    os.link(path, folder / "hard.db")
+    yield folder / "hard.db"
+    (folder / "hard.db").unlink()
     yield folder / "below" / ".." / path.name
     yield os.path.relpath(path)
     for end in ("-journal", "-wal", "-shm"):
@@ -258,7 +346,7 @@ def assert_exports_spare_ledgers(path):
     before = path.read_bytes()
     for name in names_of(path):
         for write in (ledger.to_csv, ledger.to_html, PrivacyLedger(epsilon=1, delta=0).to_csv):
-            with pytest.raises(ValueError, match="is a file of a privacy ledger"):
+            with pytest.raises(ValueError, match=r"is a file of a privacy ledger|has a second"):
                 write(name)
     assert path.read_bytes() == before
     ledger.to_csv(path.with_suffix(".csv"))

@@ -8,12 +8,14 @@ import logging
 import random
 import sys
 import warnings
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from multiprocessing.pool import ThreadPool
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
@@ -162,7 +164,7 @@ def test_a_run_drops_what_is_said_by_itself(capsys, log):
 def test_threads_that_overlap_restore_what_they_found():
     """The first to come is the first to go."""
     before = sys.stdout, sys.stderr, logging.root.manager.disable
-    dropped = _silence._DroppedOutput()
+    dropped = _silence._Shared(_silence._drop_streams_and_logs)
     dropped.__enter__()
     dropped.__enter__()
     nowhere = sys.stdout
@@ -170,6 +172,50 @@ def test_threads_that_overlap_restore_what_they_found():
     assert sys.stdout is nowhere is not before[0]
     dropped.__exit__(None, None, None)
     assert (sys.stdout, sys.stderr, logging.root.manager.disable) == before
+
+
+def assert_overlapping_blocks_are_silent(block):
+    """Two threads enter, the first one leaves first, and a step of the second one warns."""
+    first, second = block(), block()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        filters = list(warnings.filters)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        talk(None)
+        second.__exit__(None, None, None)
+        assert warnings.filters == filters
+    assert not said
+
+
+def test_blocks_that_overlap_are_silent_and_restore_the_filters():
+    assert_overlapping_blocks_are_silent(_silence.drop_output)
+
+
+@pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
+def test_searches_in_threads_leave_the_filters_as_they_were(selection):
+    """Otherwise a later warning, such as the one of a seed, would be lost."""
+    model = search(MODEL, selection=selection, grid={"alpha": [0.1, 1.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        filters = list(warnings.filters)
+        with ThreadPool(4) as pool:
+            pool.map(lambda _: clone(model).fit(X, Y), range(8))
+        assert warnings.filters == filters
+
+
+def test_overlap_test_sees_filters_of_each_block():
+    """Planted: each block restores what it found."""
+
+    @contextmanager
+    def block():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+
+    with pytest.raises(AssertionError):
+        assert_overlapping_blocks_are_silent(block)
 
 
 class Counter:
