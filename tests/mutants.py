@@ -5612,4 +5612,20 @@ MUTANTS = [
             "test_a_factor_inside_a_plan_is_used",
         ),
     ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_search.py",
+        (
+            "_Search.mixed",
+            "[*records[0].events, Gaussian(mu_score)]",
+            "records[0].events",
+            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
+        ),
+        (
+            "_Search.mixed",
+            "score_sensitivity(self.n_samples), mu_score",
+            "score_sensitivity(self.n_samples), mu",
+            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
+        ),
+    ),
 ]

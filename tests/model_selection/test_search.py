@@ -32,7 +32,11 @@ from dp_halfspace.model_selection._search_plan import planned_record, score_sens
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
 from dp_halfspace.privacy.events import RandomStopping
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
-from dp_halfspace.privacy.random_stopping import RunCountDistribution, best_run
+from dp_halfspace.privacy.random_stopping import (
+    RunCountDistribution,
+    best_run,
+    run_count_distribution,
+)
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.conftest import separated
 from tests.releases import record_releases
@@ -94,6 +98,26 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
 def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
     """Recompute the total from the runs, by the definition of the selection."""
     assert_runs_add_up(estimator, selection, delta)
+
+
+def test_a_run_of_a_perturbed_objective_pays_for_its_score(monkeypatch):
+    """The releases of the training and the score, which has the noise that is accounted for."""
+    searching = search(OBJECTIVE, selection="random_stopping")
+    planner = plan_module._Search(
+        lambda params: planned_record(searching._candidate(params), X, Y),
+        searching._grid(),
+        n_samples=400,
+        epsilon=2.0,
+        delta=1e-5,
+    )
+    # The share of a run is not searched for, and its releases stand for the cost of all runs.
+    kind = type(planner)
+    monkeypatch.setattr(kind, "_largest", lambda *given: planner.plan_candidates(0.5))
+    monkeypatch.setattr(plan_module, "mixed_random_stopping_event", lambda _, run: tuple(run))
+    monkeypatch.setattr(plan_module, "calibrate_random_stopping", lambda *given: 0.3)
+    plan = planner.mixed(run_count_distribution(3, 0.1, eta=1.0))
+    record = planned_record(searching._candidate(plan.candidates[0]), X, Y)
+    assert plan.events == ((*record.events, Gaussian(plan.choice.mu)),)
 
 
 def assert_runs_add_up(estimator, selection, delta):
