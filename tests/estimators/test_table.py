@@ -511,7 +511,7 @@ def test_the_interval_of_a_threshold_holds_what_it_reaches_though_the_curve_is_b
     target, deviation
 ):
     rng, held = np.random.default_rng(7), []
-    for _ in range(200):
+    for _ in range(100):
         wanted = 0.2 if target != "recall" else 0.8
         point, reached = threshold_by_a_bent_curve(target, wanted, deviation, rng)
         assert point.interval[0] <= point.estimate <= point.interval[1]
