@@ -5628,4 +5628,46 @@ MUTANTS = [
             "test_a_run_of_a_perturbed_objective_pays_for_its_score",
         ),
     ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "PLD.plus",
+            "a.cut + b.cut",
+            "a.cut",
+            "test_infinite_losses_of_both_parts_add_up",
+        ),
+        (
+            "envelope",
+            "float(beyond[mu > 0.0].sum() * factor.sum())",
+            "0.0",
+            "test_mass_beyond_the_lattice_of_an_envelope_counts_as_an_infinite_loss",
+        ),
+        (
+            "envelope",
+            "cut=float(top > 0.0)",
+            "cut=0.0",
+            "test_losses_too_large_for_a_lattice_are_infinite",
+        ),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/test_inputs.py",
+        (
+            "_check_finite",
+            "not any(refused(values[i : i + _ROWS_PER_BLOCK]).any() for i in starts)",
+            "not refused(values[:_ROWS_PER_BLOCK]).any()",
+            "test_every_block_of_rows_is_searched_for_infinity",
+        ),
+    ),
+    *of(
+        "data/encoding.py",
+        "tests/data/test_encoding.py",
+        (
+            "write_scaled",
+            "table.take(places, axis=0), factor",
+            "table.take(places, axis=0), 1.0",
+            "test_lists_of_categories_are_multiplied_as_the_numbers_are",
+        ),
+    ),
 ]

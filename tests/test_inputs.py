@@ -412,3 +412,11 @@ def test_a_model_with_learnt_units_takes_dense_rows_only():
         model.predict(sparse.csr_array(rows))
     with pytest.raises(ValueError, match="X and y must have the same number of rows, got 400"):
         model.fit(rows, labels[1:])
+
+
+@pytest.mark.parametrize("place", [0, 4096, 8192])
+def test_every_block_of_rows_is_searched_for_infinity(place):
+    X = np.zeros((8193, 1))
+    X[place] = np.inf
+    with pytest.raises(ValueError, match="NaN or infinity in column 0"):
+        validation._check_finite(X, None, allow_missing=False)

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace.data.cells import canonical, text_of
-from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.encoding import CodedRows, Encoding, write_scaled
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, label_set, read_schema, resolved_columns
 
@@ -331,3 +331,12 @@ def test_columns_of_words_are_checked(rule):
     with pytest.raises(ValueError, match="columns is for the kind words, a whole number up to"):
         resolved_columns(frame, {"note": rule})
     assert resolved_columns(frame, {"note": "words"})[0].describe() == "words in 64 columns"
+
+
+def test_lists_of_categories_are_multiplied_as_the_numbers_are():
+    """Without the factor, a row would be longer than its stated norm."""
+    block = (np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 0, 1], np.int32))
+    rows = CodedRows(np.array([[1.0], [2.0], [3.0]]), (block,))
+    out = np.empty(rows.shape)
+    write_scaled(rows, 0.25, out)
+    assert np.array_equal(out, 0.25 * rows.dense(float))

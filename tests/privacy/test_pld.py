@@ -49,6 +49,27 @@ from tests.privacy.oracles import (
 TAIL = 1e-45
 GLM = ((1.0, 0.05, 0.0), (2.0, 0.05, 0.1), (1.0, 0.05, 0.2))
 ONE = ((1.0, 0.0),)
+
+
+def test_infinite_losses_of_both_parts_add_up():
+    one, other = (PLD(0.1, 0, np.array([0.5, 0.5 - cut]), 0.0, cut=cut) for cut in (0.125, 0.25))
+    assert one.plus(other).cut == 0.375
+
+
+@pytest.mark.parametrize("tail", [1e-2, 1e-4])
+def test_mass_beyond_the_lattice_of_an_envelope_counts_as_an_infinite_loss(tail):
+    loss = envelope([(1.0, 0.0, 1.0)], [(1.0, 0.0)], tail, pairwise=False)
+    top = loss.step * (loss.first + len(loss.mass) - 1)
+    beyond = float(ndtr(0.5 - top))
+    assert beyond - loss.mass[-1] <= loss.cut <= 2.0 * tail
+    assert loss.mass.sum() + loss.cut == pytest.approx(1.0, abs=1e-12)
+
+
+def test_losses_too_large_for_a_lattice_are_infinite():
+    loss = envelope([(1.0, 0.0, 2000.0)], [(1.0, 0.0)], 1e-9, pairwise=False)
+    assert loss.cut == 1.0
+
+
 sizes = st.floats(1e-3, 8.0)
 
 
