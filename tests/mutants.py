@@ -113,6 +113,22 @@ MUTANTS = [
     ),
     *of(
         "optim/risks.py",
+        "tests/optim/risks/test_pairs.py",
+        (
+            "PairRisk.radius",
+            "max_weight=self.mass",
+            "max_weight=1.0",
+            "test_slopes_that_grow_are_bounded_by_the_mass_of_all_pairs_and_their_diameter",
+        ),
+        (
+            "PairRisk.sensitivity",
+            "self.diameter * self.radius(ridge)",
+            "self.row_norm * self.radius(ridge)",
+            "test_slopes_that_grow_are_bounded_by_the_mass_of_all_pairs_and_their_diameter",
+        ),
+    ),
+    *of(
+        "optim/risks.py",
         "tests/optim/risks/test_risk.py",
         (
             "MarginRisk.sensitivity",

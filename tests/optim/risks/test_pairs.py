@@ -18,7 +18,7 @@ from dp_halfspace.optim.losses import (
     shifted_logistic,
 )
 from dp_halfspace.optim.pairs import PairwiseObjective
-from dp_halfspace.optim.risks import PairRisk, balanced_normaliser
+from dp_halfspace.optim.risks import PairRisk, balanced_normaliser, minimiser_radius
 from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
@@ -256,3 +256,19 @@ def test_ridge_floor(epsilon, d, n, r):
     for bad in (0.0, -1.0, math.nan):
         with pytest.raises(ValueError, match="epsilon"):
             risk.ridge_floor(bad)
+
+
+@pytest.mark.parametrize("loss", [SQUARED_HINGE, SQUARED], ids=loss_id)
+@pytest.mark.parametrize(("n", "normaliser"), [(10, 25.0), (11, 6.0), (40, 100.0)])
+def test_slopes_that_grow_are_bounded_by_the_mass_of_all_pairs_and_their_diameter(
+    loss, n, normaliser
+):
+    """Lemma 6 and Theorem 8 of docs/proofs/pairwise.md, for rows of norm .7."""
+    risk, ridge, diameter = PairRisk(loss, n, 3, 0.7, n, normaliser), 0.1, 1.4
+    mass = (n * n // 4) / normaliser
+    radius = minimiser_radius(loss, row_norm=diameter, ridge=ridge, max_weight=mass)
+    slope = loss.slope_bound(diameter * radius)
+    assert risk.radius(ridge) == pytest.approx(radius, rel=1e-9)
+    expected = (n - 1) * slope * diameter / (ridge * normaliser)
+    assert risk.sensitivity(ridge) == pytest.approx(expected, rel=1e-9)
+    assert risk.sensitivity(ridge) >= expected
