@@ -3980,6 +3980,12 @@ MUTANTS = [
             "test_words_of_a_row_depend_on_its_own_cell",
         ),
         (
+            "_place_of_word",
+            "def _place_of_word",
+            "@functools.lru_cache\ndef _place_of_word",
+            "test_no_cell_stays_in_a_cache",
+        ),
+        (
             "Encoding._encode_columns",
             "np.clip(values, column.low, column.high)",
             "values",
@@ -4153,6 +4159,12 @@ MUTANTS = [
     *of(
         "_cli/tables.py",
         "tests/cli/test_tables.py",
+        (
+            "fields",
+            "csv.field_size_limit(_MOST_CHARACTERS)",
+            "csv.field_size_limit(max(csv.field_size_limit(), len(text)))",
+            "test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be",
+        ),
         (
             "fields",
             "skipinitialspace=is_blank, strict=True",

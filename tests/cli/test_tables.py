@@ -1,6 +1,7 @@
 """Files as they come: one frame for all ways to write a table, and refusals without a value."""
 
 import bz2
+import csv
 import gzip
 import json
 import sys
@@ -375,11 +376,14 @@ def test_planted_bug_floats_that_lose_digits_are_seen(tmp_path, monkeypatch):
 def test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be(tmp_path):
     """Python's reader of quotes refuses more than 128 kB, unless it is told."""
     path, long = tmp_path / "notes.csv", "word " * 40_000
-    found = []
-    for last in ("a", '"a"'):
+    found, limits = [], set()
+    for last in ("a", '"a"', f'"{long}{long}"'):
         lines = ["a,b,y", f"1,{long},0", *GOOD[1:], f"2,{last},1"]
         path.write_text("\n".join(lines) + "\n")
         options = ["fit", str(path), "--target", "y", "--epsilon", "1", "--save", "m"]
         found.append(read_training_table(parse_options(options)).frame)
-    pandas.testing.assert_frame_equal(*found)
+        limits.add(csv.field_size_limit())
+    pandas.testing.assert_frame_equal(*found[:2])
     assert found[0]["b"].iloc[0] == long.strip()
+    # The limit belongs to the process and outlives the file.
+    assert len(limits) == 1
