@@ -2052,12 +2052,6 @@ MUTANTS = [
             "test_callbacks_do_not_count_runs",
         ),
         (
-            "call_silently",
-            "isinstance(error, MemoryError) or is_own(error)",
-            "True",
-            "test_errors_of_steps_do_not_quote_records",
-        ),
-        (
             "seed_steps",
             'candidate.set_params(**{name: int.from_bytes(source.read(4), "little")})',
             "pass",
@@ -2069,7 +2063,7 @@ MUTANTS = [
         "tests/model_selection/test_silent_runs.py",
         (
             "_train_and_score",
-            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y))",
+            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)",
             "score_of(scoring, model.fit(X, y), X, y)",
             "test_a_run_drops_what_is_said_by_itself",
         ),
@@ -2085,7 +2079,7 @@ MUTANTS = [
         "tests/model_selection/test_silent_runs.py",
         (
             "_before_model",
-            "call_silently(lambda: steps.fit(X, y))",
+            "call_silently(lambda: steps.fit(X, y), _FAILED)",
             "steps.fit(X, y)",
             "test_plans_do_not_say_what_steps_say_of_records",
         ),
@@ -3968,6 +3962,44 @@ MUTANTS = [
             "np.minimum(1.0, target / np.sqrt(squares))",
             "target / np.sqrt(squares)",
             "test_norms_are_bounded_exactly",
+        ),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/metrics/test_score.py",
+        (
+            "call_silently",
+            "isinstance(error, MemoryError) or is_own(error) or is_about_shapes",
+            "True",
+            "test_an_error_of_a_model_does_not_quote_a_record",
+        ),
+        (
+            "call_silently",
+            "isinstance(error, MemoryError) or is_own(error) or is_about_shapes",
+            "True",
+            "tests/model_selection/test_silent_runs.py::test_errors_of_steps_do_not_quote_records",
+        ),
+        (
+            "call_silently",
+            "and not _QUOTES_DATA.search(str(error))",
+            "",
+            "test_an_error_about_shapes_that_quotes_a_record_is_not_shown",
+        ),
+        (
+            "call_silently",
+            "with drop_output():",
+            "if True:",
+            "test_what_a_model_says_of_a_record_is_dropped",
+        ),
+    ),
+    *of(
+        "metrics/_held_out.py",
+        "tests/metrics/test_score.py",
+        (
+            "HeldOut.outcomes",
+            "call_silently(lambda: self._outcomes(outcome, model), _FAILED)",
+            "self._outcomes(outcome, model)",
+            "test_what_a_model_says_of_a_record_is_dropped",
         ),
     ),
     *of(

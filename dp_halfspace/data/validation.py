@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Number
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._silence import may_print_or_warn
-from dp_halfspace.data.chunks import Chunks
+from dp_halfspace._silence import drop_output, may_print_or_warn
+from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
 
@@ -161,6 +161,26 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)  # noqa: PLR0124 - NaT and every other NaN
     except Exception:  # noqa: BLE001 - how an object fails to compare is private
         return type(value).__name__ == "NAType"
+
+
+Result = TypeVar("Result")
+
+
+def call_silently(call: Callable[[], Result], failed: str) -> Result:
+    """Return the result of a call of foreign code for records, and drop its output.
+
+    Errors of this package show no values of records, and those about shapes are passed on. Others
+    may quote records, and the message `failed` replaces them.
+    """
+    try:
+        with drop_output():
+            return call()
+    except Exception as error:
+        is_about_shapes = _SHAPES.match(str(error)) and not _QUOTES_DATA.search(str(error))
+        if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
+            raise
+    # The error is raised outside the handler, so that it does not contain the original one.
+    raise ValueError(failed)
 
 
 def is_arrow_scalar(value: Any) -> bool:
