@@ -4097,6 +4097,12 @@ MUTANTS = [
         ),
         (
             "_name_of",
+            "str | bytes | Number",
+            "str | Number",
+            "test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column",
+        ),
+        (
+            "_name_of",
             "type(owner)(map(_name_of, owner)) if",
             "owner if",
             "test_so_it_is_for_ids_of_several_parts_and_of_arrow",

@@ -664,9 +664,10 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
 
 
 def _name_of(owner: Any) -> Any:
-    """Return the same name for all ways to write a person: 7, 7.0, "7" and "007".
+    """Return the same name for all ways to write a person: 7, 7.0, "7", "007" and b"7".
 
-    One name with a letter turns a column of numbers into strings, with their leading zeros.
+    One name with a letter turns a column of numbers into strings, with their leading zeros, and one
+    that is bytes turns a column of strings into bytes.
     """
     from dp_halfspace.data.cells import category_of  # noqa: PLC0415 (for persons alone)
 
@@ -674,7 +675,7 @@ def _name_of(owner: Any) -> Any:
         return type(owner)(map(_name_of, owner)) if type(owner) in (tuple, frozenset) else owner
     if is_arrow_scalar(owner):
         return _name_of_scalar(owner)
-    is_cell = isinstance(owner, str | Number | date | np.generic)
+    is_cell = isinstance(owner, str | bytes | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
     # Numbers with too many digits to be written would all have the same name, so they are compared
     # as numbers.
