@@ -3975,12 +3975,6 @@ MUTANTS = [
         ),
         (
             "call_silently",
-            "isinstance(error, MemoryError) or is_own(error) or is_about_shapes",
-            "True",
-            "tests/model_selection/test_silent_runs.py::test_errors_of_steps_do_not_quote_records",
-        ),
-        (
-            "call_silently",
             "and not _QUOTES_DATA.search(str(error))",
             "",
             "test_an_error_about_shapes_that_quotes_a_record_is_not_shown",
