@@ -3150,7 +3150,7 @@ MUTANTS = [
         "metrics/_held_out.py",
         "tests/metrics/test_score.py",
         (
-            "HeldOut.outcomes",
+            "HeldOut._outcomes",
             "without_ledger_and_seed(model)",
             "model",
             "tests/test_chunks.py::test_no_seed_and_no_account_travels_with_a_model",
