@@ -3033,6 +3033,18 @@ MUTANTS = [
         "tests/test_chunks.py",
         (
             "_call_guarded",
+            ", IGNORED_WARNINGS",
+            "",
+            "test_what_a_foreign_task_warns_of_is_dropped",
+        ),
+        (
+            "_compute_parts",
+            "with IGNORED_WARNINGS",
+            "if True",
+            "test_what_a_foreign_task_warns_of_is_dropped",
+        ),
+        (
+            "_call_guarded",
             'all="ignore"',
             "",
             "tests/test_floating_point_flags.py::test_what_is_computed_of_chunks_raises_no_flag",
