@@ -4204,6 +4204,12 @@ MUTANTS = [
         "_cli/tables.py",
         "tests/cli/test_tables.py",
         (
+            "_read_excel",
+            "with IGNORED_WARNINGS",
+            "if True",
+            "test_a_date_of_an_excel_file_that_does_not_exist_is_missing_without_a_word",
+        ),
+        (
             "fields",
             "csv.field_size_limit(_MOST_CHARACTERS)",
             "csv.field_size_limit(max(csv.field_size_limit(), len(text)))",

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace.data.cells import Moment, canonical, limit_of, text_of, truth_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word_of
@@ -386,7 +387,9 @@ def _read_excel(path: Path) -> Any:
     import pandas  # noqa: PLC0415 (optional dependency)
 
     try:
-        cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
+        # openpyxl warns of a cell with a date that does not exist, and quotes it.
+        with IGNORED_WARNINGS:
+            cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
         raise UserError(
             f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "

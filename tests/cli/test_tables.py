@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import sys
+import warnings
 import zipfile
 from datetime import date, datetime
 
@@ -312,6 +313,20 @@ def test_a_cell_of_an_excel_file_is_read_by_itself(tmp_path, odd):
     assert table.y.tolist() == ["no", "yes"] * 5
     if odd is not None:
         assert found[-1] == canonical(odd, "either")
+
+
+def test_a_date_of_an_excel_file_that_does_not_exist_is_missing_without_a_word(tmp_path):
+    """openpyxl, by itself, quotes the cell in a warning and says where it stands."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["day", "y"], [date(2026, 1, 31), "no"], [1e10, "yes"]):
+        book.active.append(row)
+    book.active["B3"].number_format = book.active["A3"].number_format = "yyyy-mm-dd"
+    book.save(tmp_path / "own.xlsx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = read(tmp_path / "own.xlsx", schema={"day": "date"}).frame
+    assert [canonical(cell) for cell in frame["day"]] == [canonical(date(2026, 1, 31)), None]
 
 
 def test_columns_are_dropped_and_keys_are_named(tmp_path):
