@@ -4056,6 +4056,12 @@ MUTANTS = [
         "data/frame.py",
         "tests/data/test_encoding.py",
         (
+            "_as_known_table",
+            "call_silently(convert, _UNREADABLE)",
+            "convert()",
+            "test_what_the_library_of_a_table_says_is_not_shown",
+        ),
+        (
             "Stored.numbers",
             "np.clip(numbers, -LARGEST, LARGEST)",
             "numbers",

@@ -307,6 +307,28 @@ def test_words_become_counts_in_columns():
     assert np.flatnonzero(_words_of(["pain"])[0]).tolist() == [3]
 
 
+class Lazy:
+    """A table of another library, whose query speaks of a cell."""
+
+    def __init__(self, fails):
+        self.fails = fails
+
+    def to_pandas(self):
+        warnings.warn("secret", stacklevel=2)
+        if self.fails:
+            raise KeyError("secret")
+        return pd.DataFrame({"a": [1.0, 2.0]})
+
+
+def test_what_the_library_of_a_table_says_is_not_shown():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_frame(Lazy(fails=False)).names == ("a",)
+        with pytest.raises(ValueError, match="X could not be read as a table") as seen:
+            read_frame(Lazy(fails=True))
+    assert "secret" not in f"{seen.value!r} {seen.value.__context__!r} {seen.value.__cause__!r}"
+
+
 def sizes_of_caches():
     """What every cached function of the package holds."""
     modules = [m for name, m in sys.modules.items() if name.startswith("dp_halfspace")]
