@@ -3978,6 +3978,22 @@ MUTANTS = [
     ),
     *of(
         "data/validation.py",
+        "tests/test_inputs.py",
+        (
+            "check_features",
+            '_computed("X", X)',
+            "X",
+            "test_what_a_lazy_array_says_is_not_shown",
+        ),
+        (
+            "_check_labels",
+            '_computed("y", y)',
+            "y",
+            "test_what_a_lazy_array_says_is_not_shown",
+        ),
+    ),
+    *of(
+        "data/validation.py",
         "tests/metrics/test_score.py",
         (
             "call_silently",
@@ -4057,7 +4073,7 @@ MUTANTS = [
         "tests/data/test_encoding.py",
         (
             "_as_known_table",
-            "call_silently(convert, _UNREADABLE)",
+            'call_silently(convert, UNREADABLE.format("X"))',
             "convert()",
             "test_what_the_library_of_a_table_says_is_not_shown",
         ),

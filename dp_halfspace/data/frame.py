@@ -14,9 +14,11 @@ from scipy import sparse
 
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
 from dp_halfspace.data.validation import (
+    UNREADABLE,
     call_silently,
     check_two_dimensional,
     is_arrow_table,
+    is_foreign_array,
     refuse_foreign_arrays,
     with_readable_texts,
 )
@@ -146,12 +148,6 @@ def read_frame(X: Any) -> Frame:
     return frame
 
 
-_UNREADABLE = (
-    "X could not be read as a table. The message of its library is not shown, because it may quote "
-    "a cell. Convert X to a table of pandas, polars or Arrow first"
-)
-
-
 def _as_known_table(X: Any) -> Any:
     """Return `X` as a table of pandas or Arrow, or unchanged if it does not convert to one.
 
@@ -159,7 +155,7 @@ def _as_known_table(X: Any) -> Any:
     """
     is_known = hasattr(X, "iloc") or hasattr(X, "column_names")
     convert = None if is_known else _conversion_of(X)
-    return X if convert is None else call_silently(convert, _UNREADABLE)
+    return X if convert is None else call_silently(convert, UNREADABLE.format("X"))
 
 
 def _conversion_of(X: Any) -> Callable[[], Any] | None:
@@ -176,7 +172,7 @@ def _conversion_of(X: Any) -> Callable[[], Any] | None:
         from pandas.api import interchange  # noqa: PLC0415 (optional dependency)
 
         return partial(interchange.from_dataframe, X)
-    return None
+    return partial(np.asarray, X) if is_foreign_array(X) else None
 
 
 # Types of polars that Arrow does not support; from objects it would read the addresses.

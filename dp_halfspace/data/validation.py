@@ -48,6 +48,10 @@ _NUMBERS_FOR_TEXTS = (
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
+UNREADABLE = (
+    "{} could not be read. The message of its library is not shown, because it may quote a value. "
+    "Convert it to an array, or to a table of pandas, polars or Arrow, first"
+)
 _RULE = "with a rule that does not depend on the private data"
 LABEL_SET = (
     "classes=None takes the label set from y and declares it public: a single record "
@@ -115,6 +119,7 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
     refuse_foreign_arrays("y", y)
+    y = y if isinstance(y, np.ndarray) else _computed("y", y)
     array = array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
         # The message of a library would show the shape, in which the number of rows may be private.
@@ -183,6 +188,20 @@ def call_silently(call: Callable[[], Result], failed: str) -> Result:
     raise ValueError(failed)
 
 
+def is_foreign_array(values: Any) -> bool:
+    """Return whether an object is not an array or a table, and numpy would ask it for an array."""
+    kind = type(values)
+    is_table = any(hasattr(kind, name) for name in ("iloc", "columns", "column_names"))
+    return hasattr(kind, "__array__") and not (is_table or issubclass(kind, np.ndarray))
+
+
+def _computed(name: str, values: Any) -> Any:
+    """Return the array of an object of another library, which may compute it only now."""
+    if not is_foreign_array(values):
+        return values
+    return call_silently(lambda: np.asarray(values), UNREADABLE.format(name))
+
+
 def is_arrow_scalar(value: Any) -> bool:
     """Return whether a value is a scalar of Arrow, without importing Arrow."""
     return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py")
@@ -238,6 +257,8 @@ def check_features(
     refuse_foreign_arrays("X", X)
     # Most inputs are an array of numbers, which need not be read cell by cell.
     is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
+    if not is_array_of_numbers:
+        X = _computed("X", X)
     if not is_array_of_numbers and is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
