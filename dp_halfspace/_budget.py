@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._sklearn_compat import (
-    HasMethods,
-    Interval,
-    Options,
-    StrOptions,
-    calls_of_sklearn,
-)
+from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import BudgetError, warn_caller
 
 if TYPE_CHECKING:

@@ -39,12 +39,7 @@ from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, looks_like_key, word_of
-from dp_halfspace.exceptions import (
-    BudgetError,
-    CertificateError,
-    PrivacyWarning,
-    install_hint,
-)
+from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import outlook, plan_accuracy
 from dp_halfspace.inspection.card import CardTexts, card_page, outlook_for
 from dp_halfspace.metrics import METRICS, PrivateScore, private_score

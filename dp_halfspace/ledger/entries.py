@@ -128,12 +128,7 @@ class LedgerEntry:
         """Return plain data for JSON; facts that are not stated are None."""
         about = ("estimator", "purpose", "responsible", "part")
         texts = {name: getattr(self, name) for name in about}
-        return {
-            "number": self.number,
-            "time": self.time,
-            **texts,
-            "record": self.record.to_dict(),
-        }
+        return {"number": self.number, "time": self.time, **texts, "record": self.record.to_dict()}
 
 
 def entry_of(number: int, time: str, record: PrivacyRecord, about: Annotation) -> LedgerEntry:

@@ -19,14 +19,7 @@ from typing import Any, TypeAlias
 from dp_halfspace._html import align_columns
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.cap import MOST_FITS, Account, Cap, Spending
-from dp_halfspace.ledger.entries import (
-    Annotation,
-    LedgerEntry,
-    Part,
-    entry_of,
-    parse_text,
-    text_of,
-)
+from dp_halfspace.ledger.entries import Annotation, LedgerEntry, Part, entry_of, parse_text, text_of
 from dp_halfspace.ledger.statement import Statement, describe_entries
 from dp_halfspace.ledger.store import (
     LostStore,

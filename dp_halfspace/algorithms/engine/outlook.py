@@ -10,10 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dp_halfspace.algorithms.engine.defaults import (
-    MOST_CLASSES,
-    small_table_rule,
-)
+from dp_halfspace.algorithms.engine.defaults import MOST_CLASSES, small_table_rule
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 # A fit warns if it expects less than this share of the improvement over the majority class.
