@@ -181,8 +181,8 @@ class Outlook:
         text += _NO_BETTER * self.cannot_rank_rare
         if self.least_share is not None and self.rare_share < self.least_share < 0.5:
             text += (
-                f". The rarer class must have about {100 * self.least_share:.2g}% of the "
-                f"{self.unit} for more"
+                ". The ranking of the rarer class is expected to be better than chance if the "
+                f"class has about {100 * self.least_share:.2g}% of the {self.unit} or more"
             )
         if self.column_limit:
             text += (
