@@ -28,7 +28,7 @@ _Quadratic = tuple[float, float, float]
 TWO = 2.0
 # Addition to this limit for the tails of one Laplace variable.
 _LAPLACE = 0.185
-# That part of a normal distribution, and its one-sided quantile.
+# Probability within this limit, and the one-sided quantile of the same probability.
 _INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
 # Standard deviations that the noisy counts of the highest cells of scores, or of the records in no

@@ -98,7 +98,7 @@ class _Plan:
 
     @property
     def takes(self) -> float:
-        """The target takes more positive records than this, or records for a false positive rate.
+        """Number that the positive records, or for a false positive rate all records, must exceed.
 
         The excess of a candidate over the target is at most ``1 - value`` for each positive
         record, or ``value`` for each negative one, and the slack is subtracted from it.
