@@ -353,10 +353,9 @@ def _explained_note(display: AdditiveDisplay) -> str:
     """State how much of the variance of the scores the curves explain."""
     shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
     return (
-        "The sum of the effects of all columns has a squared correlation of "
-        f"{', '.join(shares)} with the score on simulated rows, in which columns are "
-        "independent and take all displayed values equally often; the difference to 1 "
-        "is due to interactions."
+        f"The sum of the effects of all columns has a squared correlation of {', '.join(shares)} "
+        "with the score on simulated rows, in which columns are independent and take all displayed "
+        "values equally often; the difference to 1 is due to interactions."
     )
 
 

@@ -174,10 +174,9 @@ class Statement:
     def _other_deltas(self) -> str:
         """Explain why other deltas have other epsilons."""
         return (
-            f"Spent and left are stated at delta {self.cap.delta:g}, that of the total "
-            "budget. The same noise has a larger epsilon at a smaller delta, so "
-            "remaining(delta) for a smaller delta may exceed the total epsilon, and "
-            "such a release charges no more than is left."
+            f"Spent and left are stated at delta {self.cap.delta:g}, that of the total budget. The "
+            "same noise has a larger epsilon at a smaller delta, so remaining(delta) for a smaller "
+            "delta may exceed the total epsilon, and such a release charges no more than is left."
         )
 
 
