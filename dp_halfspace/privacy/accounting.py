@@ -253,8 +253,9 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
     counts = count_events(events)
     if counts is None:
         return None
-    others = ((e, n) for e, n in counts if isinstance(e, Discretised))
-    discretised = tuple((e, n) for e, n in others if largest_loss(e) > 0.0)
+    discretised = tuple(
+        (e, n) for e, n in counts if isinstance(e, Discretised) and largest_loss(e) > 0.0
+    )
     sums = tuple((e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised))
     terms = gaussian_terms(counts, _MAX_TERMS)
     losses = [Fraction(loss) * n for e, n in counts if math.isfinite(loss := largest_loss(e))]
