@@ -3977,8 +3977,24 @@ MUTANTS = [
         ),
     ),
     *of(
+        "data/record_weights.py",
+        "tests/test_inputs.py",
+        (
+            "_numbers",
+            "with IGNORED_WARNINGS",
+            "if True",
+            "test_a_lazy_column_beside_the_rows_warns_of_nothing",
+        ),
+    ),
+    *of(
         "data/validation.py",
         "tests/test_inputs.py",
+        (
+            "_owners",
+            "with IGNORED_WARNINGS",
+            "if True",
+            "test_a_lazy_column_beside_the_rows_warns_of_nothing",
+        ),
         (
             "check_features",
             '_computed("X", X)',

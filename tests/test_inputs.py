@@ -444,6 +444,20 @@ class LazyArray:
             raise ValueError("secret")
         return np.asarray(self.array, dtype=dtype)
 
+    def __iter__(self):
+        return iter(np.asarray(self))
+
+
+@pytest.mark.parametrize("name", ["groups", "sample_weight"])
+def test_a_lazy_column_beside_the_rows_warns_of_nothing(name):
+    rows, labels = separated(400, 2)
+    values = np.arange(400) if name == "groups" else np.linspace(0.5, 1.0, 400)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        lazy = LazyArray(values, fails=False)
+        AdaptiveMarginClassifier(classes=[0, 1]).fit(rows, labels, **{name: lazy})
+    assert "secret" not in [str(each.message) for each in seen]
+
 
 @pytest.mark.parametrize("lazy", ["X", "y"])
 @pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._silence import may_print_or_warn
+from dp_halfspace._silence import IGNORED_WARNINGS, may_print_or_warn
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData, is_missing, refuse_foreign_arrays
 
@@ -106,7 +106,9 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
 def _numbers(values: ArrayLike) -> FloatArray | None:
     """Return values as floats with NaN for missing ones, or None if they are not numbers."""
     try:
-        array = np.asarray(values)
+        # An array of another library may be computed only now, and warn of an entry.
+        with IGNORED_WARNINGS:
+            array = np.asarray(values)
         if array.dtype.kind == "O":
             entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
             if any(isinstance(v, str | bytes) or may_print_or_warn(type(v)) for v in entries):

@@ -23,7 +23,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._silence import drop_output, may_print_or_warn
+from dp_halfspace._silence import IGNORED_WARNINGS, drop_output, may_print_or_warn
 from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
@@ -652,7 +652,8 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         raise ValueError(rule)
     number: dict[Any, int] = {}
     try:
-        values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+        with IGNORED_WARNINGS:
+            values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
         # Equal plain numbers have equal names and belong to one person, so names are computed for
         # other values only: True equals 1 and has another name.
         plain = (int, float, str)
