@@ -121,8 +121,10 @@ _LENGTHENED = 30.0
 # Number of records, times mu, from which on column scales are learnt although a norm of rows is
 # stated.
 _RECORDS_FOR_SCALES = 900.0
-# Fewest columns with features for which a share of the budget sets the threshold of two classes.
+# Fewest columns for which a share of the budget sets the threshold of two classes,
 _FEWEST_WITH_THRESHOLD = 45
+# and fewest records, times mu, for each of their coefficients.
+_LEAST_WITH_THRESHOLD = 4.0
 # Most whitened features of all records together: this limits the time of a fit.
 _MOST_WHITENED = 1e9
 # Least squared length of whitened features, relative to that of the columns.
@@ -461,13 +463,13 @@ def scales_pay(n_samples: int, mu: float) -> bool:
 
 
 def threshold_pays(n_samples: int, n_features: int, n_classes: int, mu: float) -> bool:
-    """Return whether features of so many columns have a threshold between two classes of its own.
+    """Return whether so many columns have a threshold between two classes of its own.
 
     A row is divided among its columns, so coefficients lag behind the intercept on a short path.
     """
     n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
-    is_featured = n_each >= _LEAST_RECORDS_PER_COEFFICIENT
-    return n_classes == 2 and is_featured and n_features >= _FEWEST_WITH_THRESHOLD
+    is_many = n_features >= _FEWEST_WITH_THRESHOLD
+    return n_classes == 2 and is_many and n_each >= _LEAST_WITH_THRESHOLD
 
 
 def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
