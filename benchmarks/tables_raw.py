@@ -128,7 +128,7 @@ def boosted(name: str, n_fits: int) -> str:
 
 
 def way(name: str, n_fits: int) -> Any:
-    """Fit logistic regression, gradient boosting and ours on each split; return mean accuracies."""
+    """Fit logistic regression, gradient boosting and ours on each split; return the accuracies."""
     folder = Path(os.environ["DP_HALFSPACE_DATA"]) / "tables"
     schema = json.loads((folder / "schema.json").read_text())[name]["columns"]
     kinds = {c: str if isinstance(values[0], str) else float for c, values in schema.items()}
@@ -149,18 +149,22 @@ def way(name: str, n_fits: int) -> Any:
         ours = PrivateTableClassifier(epsilon=3.0, classes=sorted(set(y)), random_state=fit)
         each = ((logistic, frame), (boosting, categories), (ours, frame))
         found.append([m.fit(X.iloc[i], y[i]).score(X.iloc[j], y[j]) for m, X in each])
-    return np.mean(found, axis=0)
+    return np.array(found)
 
 
 def print_way(names: list[str], n_fits: int) -> None:
-    """Print the accuracies, and which part of the way from the first to the second ours gets."""
-    means = np.array([way(name, n_fits) for name in names])
-    gains = means[:, 1:] - means[:, :1]
-    for name, mean, (whole, part) in zip(names, means, gains, strict=True):
-        cells = " | ".join(f"{accuracy:.4f}" for accuracy in mean)
-        print(f"| {name} | {cells} | {part / whole:.0%} |")
-    ratios, whole = gains[:, 1] / gains[:, 0], gains[:, 1].sum() / gains[:, 0].sum()
-    print(f"mean of the ratios {ratios.mean():.0%}, ratio of the means {whole:.0%}")
+    """Print mean accuracies, and which part of the way from the first to the second ours gets."""
+    gains, ratios = np.zeros(2), []
+    for name in names:
+        found = way(name, n_fits)
+        whole, part = (found[:, 1:] - found[:, :1]).T
+        ratio = part.mean() / whole.mean()
+        error = (part - ratio * whole).std(ddof=1) / n_fits**0.5 / abs(whole.mean())
+        cells = " | ".join(f"{accuracy:.4f}" for accuracy in found.mean(axis=0))
+        print(f"| {name} | {cells} | {ratio:.0%} ± {error:.0%} |", flush=True)
+        gains += whole.mean(), part.mean()
+        ratios.append(ratio)
+    print(f"mean of the ratios {np.mean(ratios):.0%}, ratio of the means {gains[1] / gains[0]:.0%}")
 
 
 def line(name: str, scores: dict[str, Any]) -> str:
