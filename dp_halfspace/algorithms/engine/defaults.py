@@ -286,8 +286,11 @@ _MAPPED = 5.0
 _HALF_STEP_OF_RARE = 20.0
 # Signal at which half of the adjustments for few records remain.
 _FADED = 200.0
-# Signal at which the last quarter of the steps has no class weights. With a weaker signal, up to
-# all steps are weighted; with a stronger one, down to half of them.
+# With a strong signal this part of the steps, the last ones, has no class weights, for two classes
+# and for more; with a weaker one, less.
+_UNWEIGHTED = 0.5
+_UNWEIGHTED_OF_MANY = 0.7
+# Signal at which half of that part of the steps has none.
 _PHASED = 50.0
 # Offset of the released intercept, relative to that of the last steps, with many records of the
 # rarer of two classes, where the scores exceed the noise; and with few.
@@ -358,6 +361,7 @@ def rarity_settings(
     odds = min(steps.clip, 1.0) * rare / (1.0 - rare)
     score_offset = degree * (offset - math.log(odds / (1.0 - odds)))
     least, settled = (1.0, _PHASED) if rarity.is_of_many else (_LEAST_OFFSET, _SETTLED)
+    unweighted = _UNWEIGHTED_OF_MANY if rarity.is_of_many else _UNWEIGHTED
     return RaritySettings(
         margin_offset=offset,
         constant=_LONGER ** (degree * fade * mapped),
@@ -371,7 +375,7 @@ def rarity_settings(
         intercept_offset=score_offset
         * (least + (_LARGEST_OFFSET - least) / (1.0 + (records / settled) ** 2)),
         weighted_offset_part=1.0 - power,
-        weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
+        weighted_part=1.0 - unweighted / (1.0 + (_PHASED / records) ** 2),
     )
 
 
