@@ -140,6 +140,7 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     Public: their number, or that of people, the labels, the candidates and every parameter. The
     model must predict each record independently of the others, as all models of this package do,
     and must not have been fitted to these records unless both releases are charged to one ledger.
+    What it prints, warns or raises for these records is not shown; that it failed is not covered.
     **Coverage.** For calibration records and a fresh record that are exchangeable, of any
     distribution and any model, the set contains the true class with at least the stated
     probability, over the records and the noise, at every epsilon and n; with too few records, sets

@@ -197,6 +197,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     Public: their number, or that of people, the labels, the candidates and every parameter. The
     model must predict each record independently of the others, as all models of this package do,
     and must not have been fitted to these records unless both releases are charged to one ledger.
+    What it prints, warns or raises for these records is not shown; that it failed is not covered.
     Let tau be the target and count true and false positives above a threshold t. The excess of t
     over the target is TP(t) - tau P, TP(t) - tau (TP(t) + FP(t)) or tau N - FP(t), and replacing a
     record changes it by at most one. With few positives (fewer than about 300 at epsilon 1) there
