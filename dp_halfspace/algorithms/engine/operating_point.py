@@ -152,15 +152,17 @@ class ThresholdPlan:
         excess[-1] = self.n_records
         released = permit.release(crossing_utilities(excess), self.choice)
         place = int(chosen_places(released, self.choice)[0])
-        threshold = float(candidates(self.target, _BORDERS)[place])
-        warning = self._warning(counted, slack / max(most, 1.0 / COUNT_GRID), threshold)
-        if math.isinf(threshold):
-            # All rows are positive, or none is.
+        thresholds = candidates(self.target, _BORDERS)
+        threshold, is_last = float(thresholds[place]), place == len(thresholds) - 1
+        warning = self._warning(counted, slack / max(most, 1.0 / COUNT_GRID), is_last)
+        if is_last:
             reached = 1.0 if self.target == "recall" else 0.0
             ends = reached, reached
         else:
             among = _predicted(curve, threshold) if self.target == "precision" else counted
-            width = math.inf if warning else (2.0 * usual + allowance) / max(among, 1.0)
+            # Without a candidate that is preferred to it, one may exceed the target by anything.
+            is_open = bool(warning) or place <= 1
+            width = math.inf if is_open else (2.0 * usual + allowance) / max(among, 1.0)
             reached, ends = self._expected(width)
         return OperatingPoint(self.target, self.wanted, threshold, reached, ends, warning)
 
@@ -172,14 +174,13 @@ class ThresholdPlan:
         end = min(self.wanted + width, 1.0)
         return 0.5 * (self.wanted + end), (self.wanted, end)
 
-    def _warning(self, counted: float, takes: float, threshold: float) -> str:
+    def _warning(self, counted: float, takes: float, is_last: bool) -> str:
         """Say what the target takes, if little more was counted or no threshold was found."""
-        is_infinite = math.isinf(threshold)
-        if counted > _AMPLE * takes and not is_infinite:
+        if counted > _AMPLE * takes and not is_last:
             return ""
         who = "every" if self.target == "recall" else "no"
         label = "first" if self.target == "false_positive_rate" else "second"
-        follows = f"{who} row is" if is_infinite else f"nearly {who} row may be"
+        follows = f"{who} row is" if is_last else f"nearly {who} row may be"
         return (
             f"a {self.target.replace('_', ' ')} of {self.wanted:g} with a confidence of 95 % takes "
             f"about {takes:.0f} rows of the {label} label at this budget, better "

@@ -184,6 +184,14 @@ def test_too_few_records_are_announced_and_the_target_is_met_by_all_or_none(targ
     assert {point.interval for point in found if point not in infinite} <= {ends}
 
 
+def test_a_precision_that_all_rows_have_needs_no_threshold():
+    odds, labels = drawn(5000, np.random.default_rng(6), share=0.5)
+    point = choose(odds, labels, "precision", wanted=0.3)
+    assert point.log_odds == -math.inf
+    assert point.warning == ""
+    assert point.interval == (0.3, 1.0)
+
+
 def test_a_released_number_of_positives_is_preferred_to_the_counts_of_scores():
     odds, labels = drawn(3000, np.random.default_rng(4))
     rarity = dataclasses.replace(
