@@ -3391,12 +3391,6 @@ MUTANTS = [
             "2.0 * positive[-1:]",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
         ),
-        (
-            "_Plan.excess",
-            "positive - tau * positive[-1]",
-            "positive - tau * positive[-1] + positive",
-            "test_no_record_moves_a_release_by_more_than_is_charged_for",
-        ),
     ),
     *of(
         "model_selection/conformal.py",
@@ -3489,6 +3483,12 @@ MUTANTS = [
     *of(
         "algorithms/crossing.py",
         "tests/model_selection/test_threshold.py",
+        (
+            "excess_of",
+            "positive - value * positive[-1]",
+            "positive - value * positive[-1] + positive",
+            "test_no_record_moves_a_release_by_more_than_is_charged_for",
+        ),
         (
             "crossing_utilities",
             "-before, out",
