@@ -3397,12 +3397,6 @@ MUTANTS = [
             "2.0 * positive[-1:]",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
         ),
-        (
-            "_Plan.excess",
-            "positive - tau * positive[-1]",
-            "positive - tau * positive[-1] + positive",
-            "test_no_record_moves_a_release_by_more_than_is_charged_for",
-        ),
     ),
     *of(
         "model_selection/conformal.py",
@@ -3449,8 +3443,58 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_prefit.py",
+        "algorithms/engine/operating_point.py",
+        "tests/algorithms/engine/test_operating_point.py",
+        (
+            "plan_threshold",
+            "ExponentialChoice(1.0, part)",
+            "ExponentialChoice(0.5, part)",
+            "test_a_record_moves_utilities_by_one_at_most",
+        ),
+        (
+            "plan_threshold",
+            "mu_beside(part, budget.epsilon, budget.delta)",
+            "budget.mu",
+            "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
+        ),
+        (
+            "_counts_above",
+            "people.weights_for(COUNT_GRID)",
+            "np.ones(people.counts.sum())",
+            "test_a_person_or_a_weighted_record_moves_them_by_no_more",
+        ),
+        (
+            "_counts_above",
+            "np.floor(record_weights * _WEIGHT_GRID) / _WEIGHT_GRID",
+            "record_weights",
+            "test_sums_of_weights_and_their_factors_are_exact",
+        ),
+    ),
+    *of(
+        "algorithms/engine/operating_point.py",
+        "tests/algorithms/test_functions_of_releases.py",
+        (
+            "ThresholdPlan.run",
+            "self._warning(counted,",
+            "self._warning(above[1, -1],",
+            "test_a_threshold_follows_from_the_choice",
+        ),
+        (
+            "ThresholdPlan.run",
+            "max(among, 1.0)",
+            "max(above[1, -1], 1.0)",
+            "test_a_threshold_follows_from_the_choice",
+        ),
+    ),
+    *of(
+        "algorithms/crossing.py",
         "tests/model_selection/test_threshold.py",
+        (
+            "excess_of",
+            "positive - value * positive[-1]",
+            "positive - value * positive[-1] + positive",
+            "test_no_record_moves_a_release_by_more_than_is_charged_for",
+        ),
         (
             "crossing_utilities",
             "-before, out",
