@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
-from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
+from scipy.optimize import brentq
+from scipy.special import expit, log_expit, log_softmax, logit, logsumexp, softmax
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.algorithms.engine.class_counts import Rarity
+from dp_halfspace.algorithms.engine.class_counts import RAREST, Rarity
 from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
@@ -368,12 +369,58 @@ def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) 
     return np.asarray(up - down)
 
 
+def evidence_of_ranking(
+    seen: NoisyCounts, scores: FloatArray, n_samples: int, rarity: Rarity | None
+) -> float:
+    """Return by how many standard deviations noisy counts exceed those of a ranking by chance.
+
+    `scores` are those of generated rows, which show in which cells records are expected; `rarity`
+    describes the sizes of the classes, None if they were not counted. In a cell the number of
+    records of the higher label, less the share of this label times the number of all records, is
+    near zero if scores and labels are independent. The weight of a cell is what this difference
+    would be with the default slope, over its variance.
+    """
+    lower, higher = seen.counts
+    if rarity is not None:
+        share, error = rarity.second, rarity.deviation / max(rarity.total, 1.0)
+    else:
+        total = max(float(seen.counts.sum()), 1.0)
+        share, error = float(higher.sum()) / total, seen.deviation * math.sqrt(len(lower)) / total
+    share = min(max(share, RAREST), 1.0 - RAREST)
+    cell = np.clip(np.searchsorted(seen.edges, scores, side="right") - 1, 0, len(lower) - 1)
+    sizes = n_samples * np.bincount(cell, minlength=len(lower)) / len(scores)
+    middles = np.concatenate([-_MIDDLES[::-1], _MIDDLES]) + seen.edges[_PER_SIDE]
+    # The curve with the default slope and the known share of the higher label.
+    far = 2.0 * float(logit(1.0 - RAREST)) / DEFAULT_SLOPE
+    start = brentq(
+        lambda at: sizes @ (expit(DEFAULT_SLOPE * (middles - at)) - share),
+        middles[0] - far,
+        middles[-1] + far,
+    )
+    expected = sizes * (expit(DEFAULT_SLOPE * (middles - start)) - share)
+    sampling = sizes * share * (1.0 - share)
+    variance = seen.deviation**2 * (share**2 + (1.0 - share) ** 2) + sampling + _LEAST_VARIANCE
+    weights = expected / variance
+    # The same fit to labels without a relation to the rows has some area on these rows, too. A
+    # ranking with the area a is sqrt(12 N p (1 - p)) (a - 1/2) sampling deviations above chance.
+    by_fit = _OVERFITTED**2 * 12.0 * sampling.sum() / SIGNIFICANT**2
+    spread = weights**2 @ (variance + by_fit * sampling) + (weights @ sizes * error) ** 2
+    found = weights @ (higher * (1.0 - share) - lower * share)
+    return float(found / math.sqrt(spread)) if spread > 0.0 else 0.0
+
+
 # What a threshold can be chosen for.
 TARGETS = ("recall", "precision", "false_positive_rate")
 # Number of equal steps in a cell, at which thresholds are tried.
 _PLACES = 32
 # Number of standard deviations from the estimate to each end of an interval of 90 %.
 _NORMAL_QUANTILE = 1.645
+# Evidence of a ranking from which on it is significant: a model without one reaches it in 5 % of
+# all fits.
+SIGNIFICANT = _NORMAL_QUANTILE
+# Area above one half, on the rows of a fit, up to which a ranking is not significant, however small
+# the noise is.
+_OVERFITTED = 0.06
 # Standard deviation of the share of the records of a cell on one side of a threshold within it,
 # because they may not be spread evenly.
 _UNEVEN = 0.15
