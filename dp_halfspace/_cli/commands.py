@@ -61,8 +61,8 @@ def note_on_keys(names: Iterable[str], rules: Mapping[str, Any]) -> str:
         f"the column{'' if few else 's'} {', '.join(map(repr, keys))} may identify "
         "rows or persons, judging by the name, and will be used as "
         f"{'a feature' if few else 'features'}. Leave out columns that are not "
-        "features by --drop, and name the column of persons with several rows by "
-        "--groups."
+        'features by --drop or by "drop" in the schema, and name the column of persons with '
+        "several rows by --groups."
     )
 
 
@@ -174,6 +174,9 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         'a text ["I", "II", "III"], and a column that is not a feature '
         '"drop". A cell of another kind than its column is treated as missing.',
     )
+    keys = note_on_keys(columns, {})
+    if keys:
+        _note(err, keys)
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
