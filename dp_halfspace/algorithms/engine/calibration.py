@@ -377,11 +377,11 @@ def evidence_of_ranking(
     `scores` are those of generated rows, which show in which cells records are expected; `rarity`
     describes the sizes of the classes, None if they were not counted. In a cell the number of
     records of the higher label, less the share of this label times the number of all records, is
-    near zero if scores and labels are independent. The weight of a cell is what this difference
-    would be with the default slope, over its variance.
+    near zero if scores and labels are independent. Cells are weighted so that the difference that
+    the default slope would make is as significant as possible.
     """
     lower, higher = seen.counts
-    if rarity is not None:
+    if rarity is not None and math.isfinite(rarity.deviation):
         share, error = rarity.second, rarity.deviation / max(rarity.total, 1.0)
     else:
         total = max(float(seen.counts.sum()), 1.0)
@@ -398,13 +398,17 @@ def evidence_of_ranking(
         middles[-1] + far,
     )
     expected = sizes * (expit(DEFAULT_SLOPE * (middles - start)) - share)
+    # Some variance on the rows of a fit is due to the fit itself: with labels that are unrelated to
+    # the rows, it still ranks these rows. A ranking with the area a on N rows is
+    # sqrt(12 N p (1 - p)) (a - 1/2) standard deviations of the sampling above chance.
     sampling = sizes * share * (1.0 - share)
+    sampling = sampling * (1.0 + _OVERFITTED**2 * 12.0 * sampling.sum() / SIGNIFICANT**2)
     variance = seen.deviation**2 * (share**2 + (1.0 - share) ** 2) + sampling + _LEAST_VARIANCE
-    weights = expected / variance
-    # The same fit to labels without a relation to the rows has some area on these rows, too. A
-    # ranking with the area a is sqrt(12 N p (1 - p)) (a - 1/2) sampling deviations above chance.
-    by_fit = _OVERFITTED**2 * 12.0 * sampling.sum() / SIGNIFICANT**2
-    spread = weights**2 @ (variance + by_fit * sampling) + (weights @ sizes * error) ** 2
+    # `expected` times the inverse covariance of the cells, which have the error of the share in
+    # common.
+    weights, common = expected / variance, error**2 * sizes / variance
+    weights -= common * (weights @ sizes) / (1.0 + common @ sizes)
+    spread = weights**2 @ variance + (weights @ sizes * error) ** 2
     found = weights @ (higher * (1.0 - share) - lower * share)
     return float(found / math.sqrt(spread)) if spread > 0.0 else 0.0
 
