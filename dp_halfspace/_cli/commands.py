@@ -35,7 +35,7 @@ from dp_halfspace._cli.tables import (
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.calibration import TARGETS
-from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
+from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, looks_like_key, word_of
@@ -411,7 +411,7 @@ def _train(
     err: TextIO,
     threshold: dict[str, float] | None,
 ) -> Any:
-    """Fit within the budget, with a note on a rare class by the noisy counts of the fit."""
+    """Fit within the budget, with notes on what is expected, and on what noisy counts show."""
     model = PrivateTableClassifier(
         epsilon=options.epsilon,
         delta=options.delta,
@@ -422,7 +422,7 @@ def _train(
         threshold=threshold,
         ledger=booking,
     )
-    noted = _warnings_as_notes(err, f"{BY_COUNTS}|{WEAK_GUARANTEE}")
+    noted = _warnings_as_notes(err, f"{BEFOREHAND}|{BY_COUNTS}|{WEAK_GUARANTEE}")
     with _refusals_as_sentences(), single_blas_thread(), noted:
         try:
             model.fit(_rows_of(options, table), table.y, groups=table.groups)

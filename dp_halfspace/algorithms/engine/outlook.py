@@ -33,6 +33,8 @@ HARDLY_BETTER = 1.0 / 3.0
 _UNEVEN = 0.2
 # No larger epsilon is recommended: it would hardly be a guarantee.
 LARGEST_EPSILON = 1e6
+# Pattern of the warnings that are based on public numbers, before a fit.
+BEFOREHAND = r"epsilon=.* classes: expect about"
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = (
