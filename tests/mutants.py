@@ -5269,6 +5269,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/table.py",
+        "tests/algorithms/engine/test_outlook.py",
+        (
+            "PrivateTableClassifier._describe_evidence",
+            "data.n_privacy_units, fitted.rarity",
+            "int(data.class_indices.sum()), fitted.rarity",
+            "test_evidence_follows_what_was_released_alone",
+        ),
+    ),
+    *of(
         "data/validation.py",
         "tests/data/test_odd_cells.py",
         (

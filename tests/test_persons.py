@@ -596,6 +596,22 @@ def test_weights_of_rows_are_not_taken_for_people(name):
                 use(X, y, groups=np.arange(300) // 2, sample_weight=np.ones(300))
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        dp_halfspace.PrivateConformalClassifier,
+        dp_halfspace.PrivateThresholdClassifier,
+        PrivateScaler,
+    ],
+)
+@pytest.mark.parametrize("way", ["fit", "plan"])
+def test_a_fit_without_weights_of_records_says_who_takes_them(kind, way):
+    needed = [p for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+    made = kind(*(AdaptiveMarginClassifier() for _ in needed))
+    with pytest.raises(TypeError, match=rf"{way} takes no sample_weight: docs/guide/weights"):
+        getattr(made, way)(*small_table(), sample_weight=np.ones(300))
+
+
 def test_ids_of_several_parts_are_people():
     X, y = small_table()
     model = AdaptiveMarginClassifier(classes=[0, 1])

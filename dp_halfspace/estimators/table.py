@@ -21,8 +21,10 @@ from dp_halfspace._params import explains_absence, explains_foreign_parameters, 
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
+    SIGNIFICANT,
     CalibrationPlan,
     affordable_calibration,
+    evidence_of_ranking,
     line,
     uncounted_curve,
 )
@@ -493,6 +495,8 @@ class PrivateTableClassifier(PrivateClassifier):
         frame = _with_rows(X) if table is None else read_frame(table.sample)
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
+        if not encoding.widths:
+            raise ValueError("every column of X is dropped by the schema: keep at least one")
         unstated = unstated_kinds(encoding.columns)
         if unstated:
             warn_caller(unstated)
@@ -541,7 +545,8 @@ class PrivateTableClassifier(PrivateClassifier):
         """Say what a fit released of the rarer class, and if the model is one column."""
         column = self._column_that_ranks if _LIMIT in dict(record.public) else None
         if column is None:
-            return super()._describe_rarer(fitted, data, record)
+            share, warning = super()._describe_rarer(fitted, data, record)
+            return share, warning or self._describe_evidence(fitted, data, share)
         assert fitted.error_share is not None
         share = min(fitted.error_share, dict(record.public)[_LIMIT])
         outlook = self._outlook(data, share)
@@ -551,6 +556,15 @@ class PrivateTableClassifier(PrivateClassifier):
             "is the other one, and every row has nearly the same probability. Of this ranking"
         )
         return share, outlook.after_counts(found) if outlook else ""
+
+    def _describe_evidence(self, fitted: Fitted, data: TrainingData, share: float | None) -> str:
+        """Warn if the released counts of scores do not show that the model ranks records."""
+        seen, outlook = self.calibration_.counts, self._outlook(data, share)
+        if seen is None or outlook is None:
+            return ""
+        generated = _scores_of_generated_rows(self.encoding_, self.model_)
+        found = evidence_of_ranking(seen, generated, data.n_privacy_units, fitted.rarity)
+        return outlook.without_evidence() if found < SIGNIFICANT else ""
 
     @property
     def _column_that_ranks(self) -> str | None:

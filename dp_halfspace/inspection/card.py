@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.algorithms.engine.operating_point import OperatingPoint
-from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
+from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
@@ -199,7 +199,7 @@ def _expectation(model: Any) -> str:
         f"{unit}, columns and classes and the budget alone; no row was read.</p>"
     )
     warning = getattr(model, "_rarity_warning", "")
-    if getattr(model, "_rarer_share", None) is None or not warning:
+    if not re.match(BY_COUNTS, warning):
         return text
     return (
         f'{text}\n<p class="claim">{escape(printable(warning))}.</p>\n<p>Computed from noisy '

@@ -251,6 +251,19 @@ def test_a_text_does_not_turn_all_labels_of_a_list_into_texts():
     assert class_indices(["0", "1"], ["0", "1"])[0].tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("kind", [str, object, "string"])
+@pytest.mark.parametrize("labels", [["0", "1"], ["no", "yes"]])
+def test_texts_for_public_numbers_are_named(kind, labels):
+    column = pd.Series(labels).astype(kind)
+    for public in ([0, 1], [0.0, 1.0], [False, True]):
+        with pytest.raises(ValueError, match="y contains strings, and the public labels are num"):
+            class_indices(column, public)
+    with pytest.raises(ValueError, match=r"classes$"):
+        class_indices(column, ["2", "3"])
+    with pytest.raises(ValueError, match=r"classes$"):
+        class_indices([0, 2], [0, 1])
+
+
 # -- rows and ids --------------------------------------------------------------------------
 
 

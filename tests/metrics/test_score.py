@@ -611,6 +611,7 @@ def test_three_classes():
         ({"model": object()}, "no attribute classes_"),
         ({"model": Scores(), "metric": "brier"}, "needs a model with predict_proba"),
         ({"y": np.full(500, 7)}, "not among the public labels"),
+        ({"y": Y.astype(str)}, "y contains strings, and the public labels are numbers"),
         ({"y": Y[:-1]}, "X and y must have the same number of rows"),
         ({"X": np.ma.masked_array(X)}, "X is a masked array"),
         *(
