@@ -451,7 +451,9 @@ def test_a_label_that_cannot_be_looked_up_is_another_label():
 
 @pytest.mark.parametrize("length", [2, 4])
 def test_owners_of_more_or_fewer_rows_are_refused_without_a_number(length):
-    with pytest.raises(ValueError, match=r"^groups and X must have the same number of rows\.") as caught:
+    with pytest.raises(
+        ValueError, match=r"^groups and X must have the same number of rows\."
+    ) as caught:
         validation.sort_by_person(list(range(length)), NUMBERS[:3])
     assert caught.value.__context__ is None
 

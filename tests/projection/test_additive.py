@@ -78,7 +78,9 @@ def test_whether_angles_are_reduced_does_not_depend_on_the_rows():
     """Reduced angles have other bits, so another record would move those of a row."""
     drawn = draw_additive(2, 3, 40, np.random.default_rng(1))
     turns = np.abs(drawn.fourier.frequencies).sum(axis=0).max() / (math.sqrt(2.0) * 3000.0)
-    fast = replace(drawn, fourier=replace(drawn.fourier, frequencies=drawn.fourier.frequencies / turns))
+    fast = replace(
+        drawn, fourier=replace(drawn.fourier, frequencies=drawn.fourier.frequencies / turns)
+    )
     written = []
     for other in (0.0, 4.0):
         rows = np.array([[1.0, 0.9], [other, other]], dtype=np.float32)
