@@ -5686,4 +5686,132 @@ MUTANTS = [
             "test_lists_of_categories_are_multiplied_as_the_numbers_are",
         ),
     ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        *(
+            (function, old, new, "test_every_rounding_has_its_share_of_the_stated_error")
+            for function, old, new in (
+                ("PLD._on_lattice", "self.error + terms * _ULP", "self.error"),
+                ("randomised_response_pld", "error=2.0**-48", "error=0.0"),
+                ("bounded_range_pld", "error=error", "error=0.0"),
+                ("envelope", "0.0, _NEGLECTED)", "0.0, 0.0)"),
+                ("_upper_part", "error=2.0**-36", "error=0.0"),
+                ("_convolution", "(min(len(a), len(b)) + 4) * _ULP", "0.0"),
+            )
+        ),
+    ),
+    *of(
+        "privacy/profiles.py",
+        "tests/privacy/test_profiles.py",
+        ("log_gdp_upper", "+ LOG_SLACK", "", "test_both_slacks_are_needed"),
+        (
+            "log_gdp_upper",
+            "epsilon - abs(epsilon) * EPSILON_SLACK",
+            "epsilon",
+            "test_both_slacks_are_needed",
+        ),
+        (
+            "_largest_mu",
+            "while log_gdp_upper(mu, epsilon) > log_delta:",
+            "while False:",
+            "test_roots_are_checked_before_they_are_used",
+        ),
+        (
+            "gdp_epsilon",
+            "step_up(root(upper, 0.0, high, log_delta), upper, log_delta)",
+            "root(upper, 0.0, high, log_delta)",
+            "test_roots_are_checked_before_they_are_used",
+        ),
+    ),
+    *of(
+        "optim/pairs.py",
+        "tests/optim/objectives/test_pairs.py",
+        (
+            "PairwiseObjective.gradient_lipschitz",
+            "2.0 * self.rows.row_bound",
+            "self.rows.row_bound",
+            "test_opposite_classes_attain_the_largest_curvature",
+        ),
+    ),
+    *of(
+        "optim/objectives.py",
+        "tests/optim/objectives/test_softmax.py",
+        (
+            "SoftmaxObjective._centre_scores",
+            "logits -= logits.max(axis=1, keepdims=True)",
+            "logits -= logits.max()",
+            "test_scores_of_each_row_are_measured_from_its_own_largest",
+        ),
+    ),
+    *of(
+        "projection/features.py",
+        "tests/projection/test_additive.py",
+        (
+            "AdditiveMap.write_single",
+            "is_far = _FARTHEST * float(np.abs(turns)",
+            "is_far = float(np.abs(curved).max()) * float(np.abs(turns)",
+            "test_whether_angles_are_reduced_does_not_depend_on_the_rows",
+        ),
+        (
+            "draw_fourier",
+            "np.clip(turns, -_LARGEST, _LARGEST)",
+            "turns",
+            "tests/projection/test_fourier.py::test_frequencies_are_finite_for_the_smallest_scale",
+        ),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_convert_features",
+            "(is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error))",
+            "(is_opaque and not _SHAPES.match(str(error)))",
+            "tests/test_common.py::test_bad_data_errors_name_the_rule_and_no_value",
+        ),
+        (
+            "_conversion_error",
+            "column = column[[not is_missing(value) for value in column]]",
+            "pass",
+            "test_a_missing_cell_does_not_change_why_a_text_is_refused",
+        ),
+        (
+            "_look_up",
+            "except Exception:",
+            "except TypeError:",
+            "test_a_label_that_cannot_be_looked_up_is_another_label",
+        ),
+        (
+            "_owners",
+            "len(values) != n_rows",
+            "len(values) < n_rows",
+            "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
+        ),
+        (
+            "sort_by_person",
+            "np.empty_like(X)",
+            "np.empty(X.shape, dtype=X.dtype)",
+            "test_rows_sorted_by_person_keep_the_memory_order_in_which_norms_are_summed",
+        ),
+    ),
+    *of(
+        "data/encoding.py",
+        "tests/data/test_encoding.py",
+        (
+            "Encoding.to_coded_rows",
+            'with np.errstate(all="ignore"):',
+            "if True:",
+            "test_a_number_beyond_float64_is_read_silently",
+        ),
+    ),
+    *of(
+        "_budget.py",
+        "tests/test_ledger.py",
+        (
+            "_is_handle",
+            '("__reduce__", "__reduce_ex__")',
+            '("__reduce__", "__reduce_ex__", "__getstate__")',
+            "test_a_pickle_has_no_copy_of_the_stated_state_of_an_account",
+        ),
+    ),
 ]

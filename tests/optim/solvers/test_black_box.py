@@ -114,7 +114,6 @@ BAD = {
     "shape": wrong(np.zeros(5)),
     "ragged": wrong([[1], [1, 2]]),
     "text": wrong("seen"),
-    "texts": wrong(np.full(4, "seen")),
     "none": wrong(None),
     "complex": wrong(np.zeros(4, dtype=complex)),
     "object": wrong(Explodes()),
