@@ -5814,4 +5814,20 @@ MUTANTS = [
             "test_a_pickle_has_no_copy_of_the_stated_state_of_an_account",
         ),
     ),
+    *of(
+        "privacy/record.py",
+        "tests/privacy/test_record.py",
+        (
+            "PrivacyRecord.__post_init__",
+            "accounting.delta(self.events, self.epsilon)",
+            "accounting.delta(tuple(set(self.events)), self.epsilon)",
+            "test_a_record_cannot_claim_more_than_its_events",
+        ),
+        (
+            "",
+            '("the label of one record", "one record", "one person")',
+            '("one record", "one record", "one person")',
+            "test_a_line_says_what_is_protected",
+        ),
+    ),
 ]
