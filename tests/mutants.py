@@ -5830,4 +5830,47 @@ MUTANTS = [
             "test_a_line_says_what_is_protected",
         ),
     ),
+    *of(
+        "ledger/ledger.py",
+        "tests/ledger/test_ledger.py",
+        (
+            "PrivacyLedger._catch_up",
+            "balance.last and (not rows or (rows[0].number, rows[0].digest) != known)",
+            "False",
+            "test_an_older_copy_of_the_file_is_noticed_by_who_has_read_more",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_parts.py",
+        *(
+            (
+                "Spending.after",
+                old,
+                new,
+                "test_spending_is_immutable_and_checks_the_rule_of_every_part",
+            )
+            for old, new in (
+                ("_check_rule(example, part)", "pass"),
+                ("own.copy() for name, own in self.parts", "own for name, own in self.parts"),
+                ("whole, example = self.whole.copy(),", "whole, example = self.whole,"),
+            )
+        ),
+    ),
+    *of(
+        "ledger/statement.py",
+        "tests/ledger/test_ledger_view.py",
+        (
+            "Statement._left",
+            "rounded_text(epsilon, up=False)",
+            "rounded_text(epsilon)",
+            "test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap",
+        ),
+        (
+            "Statement._page_rows",
+            "self.cap.spent(entry.record.events, self.cap.delta)",
+            "entry.record.epsilon",
+            "test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap",
+        ),
+    ),
 ]

@@ -327,6 +327,20 @@ def test_changed_entries_are_noticed(path, tampering):
             action()
 
 
+@pytest.mark.parametrize("n_kept", [1, 2])
+def test_an_older_copy_of_the_file_is_noticed_by_who_has_read_more(path, n_kept):
+    """It is whole, so only the entries that were read before tell that others are gone."""
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    for number in range(1, 4):
+        ledger.charge(pure(0.1))
+        if number == n_kept:
+            older = path.read_bytes()
+    path.write_bytes(older)
+    for action in (ledger.spent, ledger.remaining, lambda: ledger.charge(pure(0.1))):
+        with pytest.raises(ValueError, match="has lost entries, or was replaced"):
+            action()
+
+
 def test_another_file_of_the_same_name_is_another_ledger(path):
     ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
     open_ledger(path).charge(pure(0.3))

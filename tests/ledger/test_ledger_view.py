@@ -238,6 +238,17 @@ def test_the_page_for_an_auditor_holds_the_books_and_no_more(ledger, tmp_path):
 # -- closing --------------------------------------------------------------------------------
 
 
+def test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap():
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    spent = gaussian(0.3, 1e-9)
+    ledger.charge(spent)
+    pure_left, gaussian_left = (float(text) for _, text in ledger._statement()._left())
+    assert 0.999999 * ledger.remaining(0.0) <= pure_left <= ledger.remaining(0.0)
+    assert 0.99999 * ledger.remaining() <= gaussian_left <= ledger.remaining()
+    (row,) = ledger._statement()._page_rows()
+    assert f"<td>{rounded_text(spent.epsilon_at(1e-6))}</td>" in row
+
+
 def test_a_closed_handle_refuses_and_the_account_lives_on(ledger):
     model = AdaptiveMarginClassifier(epsilon=0.1, delta=1e-7, classes=[0, 1], ledger=ledger)
     with contextlib.suppress(KeyError), ledger as same:
