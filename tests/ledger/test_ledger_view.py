@@ -246,7 +246,8 @@ def test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap():
     assert 0.999999 * ledger.remaining(0.0) <= pure_left <= ledger.remaining(0.0)
     assert 0.99999 * ledger.remaining() <= gaussian_left <= ledger.remaining()
     (row,) = ledger._statement()._page_rows()
-    assert f"<td>{rounded_text(spent.epsilon_at(1e-6))}</td>" in row
+    # The cost of the entry, and that of all entries so far.
+    assert row.count(f"<td>{rounded_text(spent.epsilon_at(1e-6))}</td>") == 2
 
 
 def test_a_closed_handle_refuses_and_the_account_lives_on(ledger):
