@@ -5873,4 +5873,46 @@ MUTANTS = [
             "test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap",
         ),
     ),
+    *of(
+        "ledger/store.py",
+        "tests/ledger/test_ledger.py",
+        (
+            "digest_of",
+            "[previous, row.number, row.time, row.record]",
+            "[row.number, row.time, row.record]",
+            "test_a_changed_entry_with_a_digest_of_its_own_is_noticed",
+        ),
+        (
+            "FileStore.create",
+            'os.rename if os.name == "nt" else os.link',
+            "os.replace",
+            "test_a_file_that_appears_meanwhile_is_not_replaced",
+        ),
+    ),
+    *of(
+        "rows/rows.py",
+        "tests/rows/test_rows.py",
+        (
+            "Rows._sum_blocks",
+            "n if self.people is None else len(self.people)",
+            "n",
+            "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
+        ),
+        (
+            "inverse_lengths",
+            "lengths > 2.0**-100",
+            "lengths > 0.0",
+            "tests/rows/test_normalised_rows.py::test_rows_too_short_to_be_divided_by_their_length_become_zero",
+        ),
+    ),
+    *of(
+        "rows/single_rows.py",
+        "tests/rows/test_single_rows.py",
+        (
+            "factors_of",
+            "1.0 - 2.0**-21",
+            "1.0",
+            "test_factors_leave_room_for_their_own_roundings",
+        ),
+    ),
 ]
