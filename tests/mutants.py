@@ -5915,4 +5915,40 @@ MUTANTS = [
             "test_factors_leave_room_for_their_own_roundings",
         ),
     ),
+    *of(
+        "estimators/base.py",
+        "tests/estimators/test_base.py",
+        (
+            "PrivateLinearClassifier._facts",
+            "label_weights(weights, data.classes)",
+            "np.maximum(1.0, label_weights(weights, data.classes))",
+            "test_weights_of_classes_are_those_that_are_stated",
+        ),
+        (
+            "PrivateLinearClassifier._margins",
+            "math.isinf(self.data_norm_)",
+            "True",
+            "test_rows_beyond_the_stated_norm_are_scored_as_they_were_fitted",
+        ),
+    ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_prior.py",
+        (
+            "PriorPlan.run",
+            "X = in_column_scales(X, fitted.scales)",
+            "pass",
+            "test_a_fit_in_learnt_scales_is_compared_in_these_scales",
+        ),
+    ),
+    *of(
+        "rows/chunked_rows.py",
+        "tests/rows/test_single_features.py",
+        (
+            "ChunkedRows.take_groups",
+            "matrix = self._matrix.each(sample_groups, stride)",
+            "matrix = self._matrix",
+            "test_a_moment_of_chunks_reads_the_same_groups",
+        ),
+    ),
 ]
