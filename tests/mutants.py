@@ -5951,4 +5951,30 @@ MUTANTS = [
             "test_a_moment_of_chunks_reads_the_same_groups",
         ),
     ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_ranked_by_a_column.py",
+        (
+            "ColumnRankingFit.run",
+            "self.noisy > 0.5 * n_samples",
+            "data.class_indices.sum() > 0.5 * n_samples",
+            "test_the_noisy_count_says_which_class_is_the_commoner",
+        ),
+        (
+            "ColumnRankingFit.run",
+            "share_of(rarer, n_samples, (rate, rate))",
+            "min(data.class_indices.mean(), 1.0 - data.class_indices.mean())",
+            "test_the_noisy_count_says_which_class_is_the_commoner",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_search.py",
+        (
+            "score_sensitivity",
+            "UP + n_samples * 2.0**-51",
+            "UP",
+            "test_the_sensitivity_of_a_score_covers_the_roundings_of_its_sum",
+        ),
+    ),
 ]
