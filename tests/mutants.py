@@ -5967,14 +5967,4 @@ MUTANTS = [
             "test_the_noisy_count_says_which_class_is_the_commoner",
         ),
     ),
-    *of(
-        "model_selection/_search_plan.py",
-        "tests/model_selection/test_search.py",
-        (
-            "score_sensitivity",
-            "UP + n_samples * 2.0**-51",
-            "UP",
-            "test_the_sensitivity_of_a_score_covers_the_roundings_of_its_sum",
-        ),
-    ),
 ]
