@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._sklearn_compat import (
-    HasMethods,
-    Interval,
-    Options,
-    StrOptions,
-    calls_of_sklearn,
-)
+from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import BudgetError, warn_caller
 
 if TYPE_CHECKING:
@@ -156,11 +150,10 @@ class SharedLedger(BaseEstimator):
 def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
     """Warn that the budget is too small for column scales; decided from public numbers alone."""
     warn_caller(
-        f"epsilon={epsilon:g} is too small to learn the scales of {n_columns} columns "
-        f"from {n_samples} records, so the columns are not scaled: if their scales "
-        "differ, the model may be no better than the majority class. State public "
-        "scales (a range of each column, or data_norm), use fewer columns or a larger "
-        "epsilon"
+        f"epsilon={epsilon:g} is too small to learn the scales of {n_columns} columns from "
+        f"{n_samples} records, so the columns are not scaled: if their scales differ, the model "
+        "may be no better than the majority class. State public scales (a range of each column, or "
+        "data_norm), use fewer columns or a larger epsilon"
     )
 
 
@@ -170,16 +163,14 @@ def warn_of_weak_budget(record: PrivacyRecord) -> None:
     unit = "person" if record.adjacency == "replace-one-person" else "record"
     if _WEAK_EPSILON <= epsilon < math.inf:
         warn_caller(
-            f"epsilon={epsilon:g} is a weak guarantee: one {unit} may change the odds "
-            f"of every conclusion by a factor of up to exp({epsilon:g}). Choose "
-            f"epsilon below {_WEAK_EPSILON:g}; summary() of privacy_ states what an "
-            "attacker can gain"
+            f"epsilon={epsilon:g} is a weak guarantee: one {unit} may change the odds of every "
+            f"conclusion by a factor of up to exp({epsilon:g}). Choose epsilon below "
+            f"{_WEAK_EPSILON:g}; summary() of privacy_ states what an attacker can gain"
         )
     if delta > 1.0 / n:
         warn_caller(
-            f"delta={delta:g} is more than 1/n for {n} {unit}s: such a delta permits "
-            "publishing one of them in full. Choose a delta far below 1/n, or "
-            '"auto"'
+            f"delta={delta:g} is more than 1/n for {n} {unit}s: such a delta permits publishing "
+            'one of them in full. Choose a delta far below 1/n, or "auto"'
         )
 
 

@@ -83,15 +83,8 @@ def drop_output() -> Iterator[None]:
 # Libraries whose values convert to numbers and strings without a warning.
 _SILENT = frozenset(
     (
-        "builtins",
-        "numpy",
-        "decimal",
-        "fractions",
-        "datetime",
-        "pandas",
-        "pyarrow",
-        "uuid",
-        "zoneinfo",
+        *("builtins", "datetime", "decimal", "fractions", "uuid", "zoneinfo"),
+        *("numpy", "pandas", "pyarrow"),
     )
 )
 

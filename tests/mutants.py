@@ -3147,8 +3147,8 @@ MUTANTS = [
         "tests/test_chunks.py",
         (
             "",
-            "_NOTHING = 5e-324",
-            "_NOTHING = 1e-2",
+            "NO_RIDGE = 5e-324",
+            "NO_RIDGE = 1e-2",
             "test_minimisers_are_certified_in_chunks",
         ),
     ),

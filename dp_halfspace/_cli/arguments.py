@@ -369,9 +369,9 @@ the public facts, the spent budget, and the effects of the columns. No row is re
     "schema": _Command(
         _add_schema,
         "write a template of a schema for the columns of a file",
-        """Write a template of a schema: names and kinds of the columns of a table, never a
-value. The kinds are found in the private cells, so the template is for the curator of the data,
-who corrects it by the meaning of the columns before it is used.""",
+        """Write a template of a schema: names and types of the columns of a table, never a
+value. The types are inferred from the private cells, so the template is for the curator of the
+data, who corrects it by the meaning of the columns before it is used.""",
         f"{_MODULE} schema patients.csv --target outcome --out schema.json",
     ),
     "predict": _Command(

@@ -39,14 +39,9 @@ from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, looks_like_key, word_of
-from dp_halfspace.exceptions import (
-    BudgetError,
-    CertificateError,
-    PrivacyWarning,
-    install_hint,
-)
+from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import outlook, plan_accuracy
-from dp_halfspace.inspection.card import CardTexts, card_page, outlook_for
+from dp_halfspace.inspection.card import model_card, outlook_for
 from dp_halfspace.metrics import METRICS, PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
@@ -71,25 +66,26 @@ def _is_dropped(rule: Any) -> bool:
 
 
 def describe_columns(model: Any) -> str:
-    """List the columns of a fitted model: their kind, its origin, and how they are used."""
+    """List the columns of a fitted model: their type, its source, and how they are used."""
     encoding: Encoding = model.encoding_
-    learnt = model._columns_in_learnt_scales
-    rows = [("column", "holds", "by", "used as")]
+    estimated = model._columns_in_learnt_scales
+    rows = [("column", "type", "source", "used as")]
     for column in encoding.columns:
-        holds = Column.describe(column).removesuffix(f", {column.source}")
-        origin = "stated" if column.is_stated else column.source
-        rows.append((column.name, holds, origin, _use_of(column, encoding, learnt)))
+        known = Column.describe(column).removesuffix(f", {column.source}")
+        source = "stated" if column.is_stated else column.source
+        rows.append((column.name, known, source, _use_of(column, encoding, estimated)))
     return "\n".join(align_columns(rows, 4)) + "\n\n"
 
 
-def _use_of(column: Column, encoding: Encoding, learnt: frozenset[str]) -> str:
-    """Return how a column is used."""
+def _use_of(column: Column, encoding: Encoding, estimated: frozenset[str]) -> str:
+    """Return how a column is used; `estimated` are the names of columns with estimated scales."""
     if column.kind == "drop":
         return "left out"
     if column.is_number:
+        scaled = "on an estimated scale" if column.name in estimated else ""
         if column.has_range:
-            return "clipped to its range" + (", in learnt scales" if column.name in learnt else "")
-        return "in learnt scales" if column.name in learnt else "unchanged"
+            return "clipped to its range" + (f", {scaled}" if scaled else "")
+        return scaled or "unchanged"
     if column.kind == "categories":
         size = len(column.categories)
         return "one column with two values" if size == 2 else f"{size} columns of 0 and 1"
@@ -156,7 +152,7 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 def schema(options: Any, out: TextIO, err: TextIO) -> None:
-    """Write the names and kinds of columns, and no values, as a draft of a schema."""
+    """Write the names and types of columns, and no values, as a draft of a schema."""
     roles = [options.target] if options.target else []
     cells = read_cells(options, roles)
     columns = declared_columns(replace(cells, frame=cells.frame.drop(columns=roles)), {})
@@ -169,10 +165,10 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         write_out(out, f"Written: {printable(options.out)}, {len(columns)} columns\n")
     _note(
         err,
-        "these kinds were found in the private cells. Check them, correct them by the "
+        "these types were inferred from the private cells. Check them, correct them by the "
         "meaning of the columns, and add public facts: a number may become [0, 120], "
         'a text ["I", "II", "III"], and a column that is not a feature '
-        '"drop". A cell of another kind than its column is treated as missing.',
+        '"drop". A cell of another type than its column is treated as missing.',
     )
 
 
@@ -197,8 +193,8 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(f"the model is in {options.save}"):
         if options.card is not None:
-            about = model, options.table.name, options.groups, ledger, _card_texts(options)
-            write_whole(options.card, lambda path: _write_text(path, card_page(*about)))
+            about = model, options, options.table.name, ledger
+            write_whole(options.card, lambda path: _write_text(path, _card_of(*about)))
             paths += f"Card:      {printable(options.card)}\n"
             _note_missing_pictures(err)
         guarantee = _describe_guarantee(model.privacy_, options.groups)
@@ -219,8 +215,8 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
         except (ValueError, BudgetError) as error:
             raise UserError(f"--ledger: {error}") from error
     title = options.model.name if options.title is None else options.title
-    about = model, title, options.groups, ledger, _card_texts(options)
-    write_whole(options.out, lambda path: _write_text(path, card_page(*about)))
+    about = model, options, title, ledger
+    write_whole(options.out, lambda path: _write_text(path, _card_of(*about)))
     _note_missing_pictures(err)
     write_out(out, f"Card:      {printable(options.out)}\n")
 
@@ -283,7 +279,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
         parts.append(frame if groups is not None else model.decision_function(frame))
     records = parts[0]
     if groups is None:
-        model, records = _of_scores(model), np.concatenate(parts)
+        model, records = copy(model), np.concatenate(parts)
+        model.__class__ = _OfScores
     ledger = _open_ledger(options)
     booking = _Booking(ledger, options.ledger, private_score.__name__)
     with booking.state_on_failure("the scores were not shown in full"):
@@ -366,10 +363,11 @@ def _describe_outlook(model: Any) -> str:
     return f"Expect:    {found}{poor}\n"
 
 
-def _card_texts(options: Any) -> CardTexts:
-    """Return the statements of the user on a card."""
+def _card_of(model: Any, options: Any, title: str, ledger: PrivacyLedger | None) -> str:
+    """Return the card of a model, with the statements of the user."""
     names = ("purpose", "population", "limits", "contact")
-    return CardTexts(**{name: getattr(options, name) for name in names})
+    texts = {name: getattr(options, name) for name in names}
+    return model_card(model, title=title, groups=options.groups, ledger=ledger, **texts)
 
 
 def _describe_ledger(ledger: PrivacyLedger | None) -> str:
@@ -559,13 +557,6 @@ class _OfScores(PrivateTableClassifier):
     def decision_function(self, X: Any) -> Any:
         """Return the scores."""
         return X
-
-
-def _of_scores(model: Any) -> Any:
-    """Return an object that predicts from scores as the model predicts from rows."""
-    changed = copy(model)
-    changed.__class__ = _OfScores
-    return changed
 
 
 def _check_ledger(options: Any) -> None:

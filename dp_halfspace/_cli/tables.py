@@ -520,7 +520,7 @@ def _kind_of_texts(texts: Any, decimal: str | None) -> str:
     cells = [(canonical(text, decimal), k) for text, k in zip(found, counts, strict=True)]
     there = [(value, k) for value, k in cells if value is not None and k]
     enough = NEARLY_ALL * sum(k for _, k in there)
-    plain = sum(k for value, k in there if _is_plain_number(value))
+    plain = sum(k for value, k in there if type(value) in (int, float))
     limits = sum(k for value, k in there if isinstance(value, str) and _is_limit(value, decimal))
     if plain + limits >= enough and plain >= limits:
         return "number"
@@ -528,10 +528,6 @@ def _kind_of_texts(texts: Any, decimal: str | None) -> str:
         return "boolean"
     dates = sum(k for value, k in there if isinstance(value, Moment))
     return "date" if dates >= enough else "text"
-
-
-def _is_plain_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_limit(text: str, decimal: str | None) -> bool:
@@ -607,7 +603,7 @@ class TrainingTable:
 
 
 def read_training_table(options: Any) -> TrainingTable:
-    """Return a table with its labels, the kinds of its columns and its label set."""
+    """Return a table with its labels, the types of its columns and its label set."""
     target, groups = options.target, getattr(options, "groups", None)
     if target is None:
         raise UserError(f"--target must name the label column of {options.table}")
@@ -649,7 +645,7 @@ def read_training_table(options: Any) -> TrainingTable:
     if found:
         notes.append(
             f"{len(found)} of {len(columns)} columns are not in a --schema: their "
-            "kinds (number, date, boolean or text) are inferred from the file and "
+            "types (number, date, boolean or text) are inferred from the file and "
             "declared public."
         )
     if classes is None:

@@ -26,12 +26,7 @@ from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    Permit,
-)
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
 

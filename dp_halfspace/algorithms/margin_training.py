@@ -71,13 +71,7 @@ def _plan_against_adversary(problem: Problem, attack: Adversary, mu: float) -> L
     scaled = replace(attack, radius=attack.radius / math.hypot(1.0, constant_column or 0.0))
     if problem.tail_fraction is not None:
         defaults = replace(defaults, tail_fraction=problem.tail_fraction)
-    plan = plan_descent(
-        defaults,
-        **problem.sizes(),
-        n_outputs=1,
-        mu=mu * DOWN,
-        attack=scaled,
-    )
+    plan = plan_descent(defaults, **problem.sizes(), n_outputs=1, mu=mu * DOWN, attack=scaled)
     steps = GradientPlan(plan, (plan.event,), adversary=scaled)
     return linear_plan(
         problem,

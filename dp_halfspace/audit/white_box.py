@@ -44,9 +44,7 @@ from dp_halfspace.audit.mechanism_checks import (
     utilities,
 )
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
-from dp_halfspace.privacy.exponential import (
-    CountedChoice,
-)
+from dp_halfspace.privacy.exponential import CountedChoice
 from dp_halfspace.privacy.interception import Answer, intercept_releases
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
@@ -72,13 +70,7 @@ class Distortion(NamedTuple):
 HONEST = Distortion(1.0, 1.0)
 # Kinds of answers in successive histories: two real ones, one for each data set, then adversarial
 # ones.
-_DISTORTIONS = (
-    HONEST,
-    HONEST,
-    Distortion(1.0, 30.0),
-    Distortion(-30.0, 1.0),
-    Distortion(0.0, 0.0),
-)
+_DISTORTIONS = (HONEST, HONEST, Distortion(1.0, 30.0), Distortion(-30.0, 1.0), Distortion(0.0, 0.0))
 # Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
 # Accepted relative difference between two methods of composition.
@@ -454,9 +446,7 @@ class History:
         return answer.copy()
 
     def _answer_second(
-        self,
-        shifts: dict[int, NDArray[np.float64]],
-        last: int | None = None,
+        self, shifts: dict[int, NDArray[np.float64]], last: int | None = None
     ) -> Answer:
         """Return a function that answers the second data set like the first one, with given shifts.
 
@@ -513,10 +503,7 @@ class History:
         return dict(zip(numbers, parts, strict=True))
 
     def _gap(
-        self,
-        x: NDArray[np.float64],
-        solved: dict[int, NDArray[np.float64]],
-        numbers: Sequence[int],
+        self, x: NDArray[np.float64], solved: dict[int, NDArray[np.float64]], numbers: Sequence[int]
     ) -> NDArray[np.float64]:
         """Return the differences of the two minimisers divided by the size of the first one."""
         last = numbers[-1] + 1

@@ -43,9 +43,8 @@ def checked_chunks(
     found = list(given.each(_inspect_chunk, sample.dtype, sample.shape[1], allow_missing).values())
     if None in found:
         raise ValueError(
-            "X contains a chunk that is not a table of real numbers with the columns "
-            "of the others: encode text and categories as numbers, and convert sparse "
-            "chunks to dense ones"
+            "X contains a chunk that is not a table of real numbers with the columns of the "
+            "others: encode text and categories as numbers, and convert sparse chunks to dense ones"
         )
     counts = tuple(size for size, _, _ in found)
     if not sum(counts):

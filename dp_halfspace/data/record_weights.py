@@ -14,11 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._silence import may_print_or_warn
 from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.validation import (
-    TrainingData,
-    is_missing,
-    refuse_foreign_arrays,
-)
+from dp_halfspace.data.validation import TrainingData, is_missing, refuse_foreign_arrays
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

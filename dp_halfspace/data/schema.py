@@ -166,19 +166,17 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     listed = [column.name for column in unstated if column.source == _BY_CATEGORIES]
     if listed:
         origin += (
-            f". The categories of the dtype of {', '.join(map(repr, listed[:5]))} may "
-            "have been found by a reader, so they are treated as private and the "
-            "column is read as text: list them in the schema if they are public, "
-            f"schema={{{listed[0]!r}: ['A', 'B']}}"
+            f". The categories of the dtype of {', '.join(map(repr, listed[:5]))} may have been "
+            "found by a reader, so they are treated as private and the column is read as text: "
+            f"list them in the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
         )
     keys = [column.name for column in unstated if looks_like_key(column.name)]
     hint = ""
     if keys:
         are = "is a feature" if len(keys) == 1 else "are features"
         hint = (
-            f". Judging by the name, {', '.join(map(repr, keys[:5]))} may identify "
-            f"rows or persons, and {are} unless the schema says 'drop'; "
-            "fit(groups=...) protects persons"
+            f". Judging by the name, {', '.join(map(repr, keys[:5]))} may identify rows or "
+            f"persons, and {are} unless the schema says 'drop'; fit(groups=...) protects persons"
         )
     return (
         f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}{more}):"

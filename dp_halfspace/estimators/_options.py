@@ -42,12 +42,7 @@ def checked_tilt(tilt: float) -> float:
 
 
 def planned_attack(
-    radius: float,
-    norm: Literal[2, "inf"],
-    smoothing: float,
-    *,
-    loss: Loss,
-    facts: PublicFacts,
+    radius: float, norm: Literal[2, "inf"], smoothing: float, *, loss: Loss, facts: PublicFacts
 ) -> Adversary | None:
     """Return the adversary of a fit, or None without one.
 
@@ -100,12 +95,7 @@ _PER_SQUARE = 4.0
 
 
 def warn_of_projection(
-    kind: str | None,
-    n_drawn: int | None,
-    *,
-    n_columns: int,
-    n_samples: int,
-    margin: float | None,
+    kind: str | None, n_drawn: int | None, *, n_columns: int, n_samples: int, margin: float | None
 ) -> None:
     """Warn if a requested projection is not applied, or destroys a known margin.
 

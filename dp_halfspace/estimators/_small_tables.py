@@ -20,10 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from dp_halfspace._params import NUMBER_RANGE
 from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.column_scales import in_column_scales
-from dp_halfspace.algorithms.engine.defaults import (
-    pays_for_stages,
-    small_table_rule,
-)
+from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
 from dp_halfspace.algorithms.fit_plan import (
     FitPlan,
     Fitted,

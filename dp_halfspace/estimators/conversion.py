@@ -191,10 +191,9 @@ def _without_steps(estimator: Any, data_norm: float | None) -> tuple[list[KeptPa
             continue
         if kind not in _OWN_STEPS:
             raise ValueError(
-                f"step {name!r} ({kind}) has no counterpart: convert only the last "
-                "step, and keep this step if inspection.check_pipeline reports "
-                "nothing about it, or use PrivateTableClassifier for columns of "
-                "strings"
+                f"step {name!r} ({kind}) has no counterpart: convert only the last step, and keep "
+                "this step if inspection.check_pipeline reports nothing about it, or use "
+                "PrivateTableClassifier for columns of strings"
             )
         if data_norm is not None:
             reason = "rows are scaled down to data_norm; leave it out to learn the column scales"

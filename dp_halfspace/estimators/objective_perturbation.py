@@ -90,11 +90,6 @@ class _ObjectiveFit(WrappedPlan):
         )
 
 
-def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
-    """Return whether scores are log odds, which requires the rows of the logistic model."""
-    return estimator.loss == "logistic" and estimator.rows == "clipped"
-
-
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
@@ -334,7 +329,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     @available_if(
         explains_absence(
-            _has_probabilities, "predict_proba needs loss='logistic' and rows='clipped'"
+            # Scores are log odds for the rows of the logistic model alone.
+            lambda self: self.loss == "logistic" and self.rows == "clipped",
+            "predict_proba needs loss='logistic' and rows='clipped'",
         )
     )
     @by_chunks

@@ -46,11 +46,6 @@ _NORM_GUESS = 4.0
 _LONGEST = 4.0
 
 
-def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
-    """Return whether scores are log odds."""
-    return estimator.loss == "logistic"
-
-
 @dataclass(frozen=True, slots=True)
 class _OutputFit(WrappedPlan):
     """One noisy minimiser of the risk of rows that are scaled down to a public norm.
@@ -440,7 +435,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             **robust,
         )
 
-    @available_if(explains_absence(_is_logistic, "predict_proba needs loss='logistic'"))
+    @available_if(
+        explains_absence(
+            lambda self: self.loss == "logistic", "predict_proba needs loss='logistic'"
+        )
+    )
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.

@@ -190,9 +190,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         """Fix the public numbers of a fit."""
         if facts.n_classes != 2:
             raise ValueError(
-                "Only binary classification is supported: a halfspace has two sides. "
-                "For more classes with pure DP use "
-                "ObjectivePerturbationClassifier(delta=0)"
+                "Only binary classification is supported: a halfspace has two sides. For more "
+                "classes with pure DP use ObjectivePerturbationClassifier(delta=0)"
             )
         problem = Problem(
             n_samples=facts.n_privacy_units,

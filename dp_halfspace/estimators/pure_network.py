@@ -270,10 +270,9 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         strength = n_samples * budget.epsilon
         if strength < smallest_budget():
             raise ValueError(
-                f"n_samples * epsilon = {strength:.3g} is too small: a choice among "
-                f"networks needs at least {smallest_budget():.3g}, and about 1000 to "
-                "learn more than a linear boundary. Use PureHalfspaceClassifier, more "
-                "records or a larger epsilon"
+                f"n_samples * epsilon = {strength:.3g} is too small: a choice among networks needs "
+                f"at least {smallest_budget():.3g}, and about 1000 to learn more than a linear "
+                "boundary. Use PureHalfspaceClassifier, more records or a larger epsilon"
             )
         shape = NetworkShape(
             facts.n_features if linear_map is None else linear_map.n_components,
@@ -283,17 +282,15 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         shown = ", ".join(map(str, shape.widths))
         if shape.size > _MOST_PARAMETERS:
             raise ValueError(
-                f"n_hidden={shown} units of {shape.n_inputs} inputs have {shape.size} "
-                f"parameters: a cover has over 10^{int(shape.size * math.log10(3.0))} "
-                f"networks, and more than {_MOST_PARAMETERS} parameters cannot be "
-                "searched. Lower n_hidden or n_components, or use "
-                "PrivateKernelClassifier"
+                f"n_hidden={shown} units of {shape.n_inputs} inputs have {shape.size} parameters: "
+                f"a cover has over 10^{int(shape.size * math.log10(3.0))} networks, and more than "
+                f"{_MOST_PARAMETERS} parameters cannot be searched. Lower n_hidden or "
+                "n_components, or use PrivateKernelClassifier"
             )
         if network_sensitivity(n_samples, shape) > _MOST_SENSITIVITY:
             raise ValueError(
-                f"n_hidden has {len(shape.widths)} hidden layers: with {n_samples} "
-                "records their rounding errors could exceed the influence of a "
-                "record. Use fewer layers"
+                f"n_hidden has {len(shape.widths)} hidden layers: with {n_samples} records their "
+                "rounding errors could exceed the influence of a record. Use fewer layers"
             )
         return shape
 

@@ -41,12 +41,8 @@ if TYPE_CHECKING:
     )
     from dp_halfspace.theory.margin_bound import margin_risk_bound as margin_risk_bound
     from dp_halfspace.theory.pure_bounds import ErrorLowerBound as ErrorLowerBound
-    from dp_halfspace.theory.pure_bounds import (
-        margin_sample_complexity as margin_sample_complexity,
-    )
-    from dp_halfspace.theory.pure_bounds import (
-        pure_error_lower_bound as pure_error_lower_bound,
-    )
+    from dp_halfspace.theory.pure_bounds import margin_sample_complexity as margin_sample_complexity
+    from dp_halfspace.theory.pure_bounds import pure_error_lower_bound as pure_error_lower_bound
     from dp_halfspace.theory.pure_bounds import pure_lower_bound as pure_lower_bound
     from dp_halfspace.theory.pure_bounds import pure_risk_bound as pure_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound

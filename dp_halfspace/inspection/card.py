@@ -13,7 +13,6 @@ import os
 import platform
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -51,16 +50,6 @@ _NOT_MEASURED = (
     "on a private score. Compare any accuracy with the share of the majority class, which is "
     "the accuracy of a model that ignores all columns.</p>"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardTexts:
-    """Statements of the author of a card; empty texts are left out."""
-
-    purpose: str = ""
-    population: str = ""
-    limits: str = ""
-    contact: str = ""
 
 
 def model_card(
@@ -125,25 +114,14 @@ def model_card(
     >>> "Triage on arrival" in model_card(model, purpose="Triage on arrival.")
     True
     """
-    texts = CardTexts(purpose=purpose, population=population, limits=limits, contact=contact)
-    text = card_page(model, title, groups, ledger, texts, n_noise_fits=n_noise_fits)
-    return write_text(text, path)
-
-
-def card_page(
-    model: Any,
-    title: str | None,
-    groups: str | None,
-    ledger: PrivacyLedger | None,
-    texts: CardTexts | None = None,
-    *,
-    n_noise_fits: int = NOISE_FITS,
-) -> str:
-    """Return the card of a fitted model; `groups` is the column of persons, if there is one."""
+    stated = {"Purpose": purpose, "Population": population, "Limits": limits, "Contact": contact}
+    about = [(name, " ".join(text.split())) for name, text in stated.items() if text.strip()]
     inner, uncovered = private_part(model)
     sections = {
-        "About": _about(texts or CardTexts()),
-        "What is promised": _promise(inner, groups) + _paragraphs(uncovered),
+        "About": table(*about) if about else "",
+        "What is promised": "\n".join(
+            [_promise(inner, groups), *(f"<p>{escape(printable(text))}</p>" for text in uncovered)]
+        ),
         "What to expect": _expectation(inner) + _operating_point(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
@@ -154,7 +132,8 @@ def card_page(
     }
     part = getattr(inner, "learnt_part", "model")
     heading = type(inner).__name__ if title is None else f"Private {part} of {title}"
-    return page(heading, {name: text for name, text in sections.items() if text})
+    text = page(heading, {name: text for name, text in sections.items() if text})
+    return write_text(text, path)
 
 
 def outlook_for(model: Any) -> Outlook | None:
@@ -168,23 +147,6 @@ def outlook_for(model: Any) -> Outlook | None:
     sizes, spent = (n_samples, n_features, len(model.classes_)), (record.epsilon, record.delta)
     unit = "persons" if record.adjacency == "replace-one-person" else "records"
     return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
-
-
-def _about(texts: CardTexts) -> str:
-    """Show the statements of the author."""
-    stated = (
-        ("Purpose", texts.purpose),
-        ("Population", texts.population),
-        ("Limits", texts.limits),
-        ("Contact", texts.contact),
-    )
-    rows = [(name, " ".join(text.split())) for name, text in stated if text.strip()]
-    return table(*rows) if rows else ""
-
-
-def _paragraphs(texts: Sequence[str]) -> str:
-    """Return texts as paragraphs."""
-    return "".join(f"\n<p>{escape(printable(text))}</p>" for text in texts)
 
 
 def _promise(model: Any, groups: str | None) -> str:
@@ -281,7 +243,7 @@ def _public(model: Any, groups: str | None) -> str:
         *([] if n_columns is None else [("Number of columns", n_columns)]),
         *([("Columns not used", ", ".join(map(str, dropped)))] if dropped else []),
     )
-    return text + (f"\n<p>Kinds of the columns:</p>\n{table(*columns)}" if columns else "")
+    return text + (f"\n<p>Types of the columns:</p>\n{table(*columns)}" if columns else "")
 
 
 def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
@@ -391,10 +353,9 @@ def _explained_note(display: AdditiveDisplay) -> str:
     """State how much of the variance of the scores the curves explain."""
     shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
     return (
-        "The sum of the effects of all columns has a squared correlation of "
-        f"{', '.join(shares)} with the score on simulated rows, in which columns are "
-        "independent and take all displayed values equally often; the difference to 1 "
-        "is due to interactions."
+        f"The sum of the effects of all columns has a squared correlation of {', '.join(shares)} "
+        "with the score on simulated rows, in which columns are independent and take all displayed "
+        "values equally often; the difference to 1 is due to interactions."
     )
 
 

@@ -33,9 +33,11 @@ FloatArray = NDArray[np.float64]
 # The noise in an effect is estimated by fits to simulated tables that resemble the released model.
 # Rows follow the public schema and the released scales, labels the released probabilities, so these
 # fits read no private row and use no budget. They differ from each other by their noise only, and
-# so do the effects of a column. Largest number of rows of a simulated table; for more rows, a
-# larger epsilon gives the same noise in a mean. It is also the number of simulated rows on which
-# the sum of all effects is compared with the score.
+# so do the effects of a column.
+
+# Largest number of rows of a simulated table, and number of simulated rows on which the sum of all
+# effects is compared with the score. Instead of more rows, a larger epsilon gives a mean of these
+# rows the noise that it would have with more.
 _MOST_ROWS = 4000
 # Words of a simulated column of strings.
 _N_WORDS = 1000

@@ -35,13 +35,12 @@ class Part:
         check_text("name", self.name)
         if (self.fixed_by is None) == (self.n_records is None):
             raise ValueError(
-                "state how records are assigned to parts, by exactly one of fixed_by "
-                "and n_records. fixed_by names the public fact that determines the "
-                "part and remains when the record is replaced (the site or the year "
-                "of collection). n_records is the number of all records of the data "
-                "set, if the cells of a record determine its part; every release "
-                "about a part must then read all of them, those of other parts with "
-                "weight zero"
+                "state how records are assigned to parts, by exactly one of fixed_by and "
+                "n_records. fixed_by names the public fact that determines the part and remains "
+                "when the record is replaced (the site or the year of collection). n_records is "
+                "the number of all records of the data set, if the cells of a record determine its "
+                "part; every release about a part must then read all of them, those of other parts "
+                "with weight zero"
             )
         if self.fixed_by is not None:
             check_text("fixed_by", self.fixed_by)
@@ -128,12 +127,7 @@ class LedgerEntry:
         """Return plain data for JSON; facts that are not stated are None."""
         about = ("estimator", "purpose", "responsible", "part")
         texts = {name: getattr(self, name) for name in about}
-        return {
-            "number": self.number,
-            "time": self.time,
-            **texts,
-            "record": self.record.to_dict(),
-        }
+        return {"number": self.number, "time": self.time, **texts, "record": self.record.to_dict()}
 
 
 def entry_of(number: int, time: str, record: PrivacyRecord, about: Annotation) -> LedgerEntry:

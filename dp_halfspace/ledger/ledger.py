@@ -19,14 +19,7 @@ from typing import Any, TypeAlias
 from dp_halfspace._html import align_columns
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.cap import MOST_FITS, Account, Cap, Spending
-from dp_halfspace.ledger.entries import (
-    Annotation,
-    LedgerEntry,
-    Part,
-    entry_of,
-    parse_text,
-    text_of,
-)
+from dp_halfspace.ledger.entries import Annotation, LedgerEntry, Part, entry_of, parse_text, text_of
 from dp_halfspace.ledger.statement import Statement, describe_entries
 from dp_halfspace.ledger.store import (
     LostStore,
@@ -446,9 +439,8 @@ class PrivacyLedger:
             self._balance = balance.after([row], self.handle)
         else:
             raise BudgetError(
-                "this release exceeds the remaining budget of "
-                f"epsilon={self.epsilon!r}, delta={self.delta!r} for {self.dataset!r}. "
-                "" + account.refusal(record)
+                f"this release exceeds the remaining budget of epsilon={self.epsilon!r}, "
+                f"delta={self.delta!r} for {self.dataset!r}. " + account.refusal(record)
             )
 
     def spent(self, delta: float | None = None) -> float:
@@ -632,15 +624,13 @@ class PrivacyLedger:
         """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
         if not record.events:
             raise BudgetError(
-                "the record lists no events, so nothing would be charged for any "
-                "epsilon that it claims: list the releases as events, for example "
-                "[Pure(epsilon)]"
+                "the record lists no events, so nothing would be charged for any epsilon that it "
+                "claims: list the releases as events, for example [Pure(epsilon)]"
             )
         if record.noise == "seeded":
             raise BudgetError(
-                "a ledger refuses noise from a seed, because anyone who knows the "
-                "seed can subtract it. Set random_state=None for a release, or "
-                "ledger=None for experiments"
+                "a ledger refuses noise from a seed, because anyone who knows the seed can "
+                "subtract it. Set random_state=None for a release, or ledger=None for experiments"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
             unprotected = (

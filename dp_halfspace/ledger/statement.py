@@ -88,10 +88,12 @@ class Statement:
         left = [(kind, f"epsilon {epsilon}") for kind, epsilon in self._left()]
         entries = "<p>None: the ledger is new.</p>"
         if self.entries:
+            names = (*_PAGE_HEADER, "Epsilon", "Epsilon so far")
+            head = "".join(f'<th scope="col">{name}</th>' for name in names)
             entries = (
                 f"<p>Every epsilon is {at}, that of the total budget. The claim of a "
                 "fit at its own delta is in its details.</p>\n"
-                + "\n".join(["<table>", self._page_head(), *self._page_rows(), "</table>"])
+                + "\n".join(["<table>", f"<tr>{head}</tr>", *self._page_rows(), "</table>"])
             )
         sections = {
             "What is promised": f'<p class="claim">{escape(self._promise())}</p>',
@@ -108,11 +110,6 @@ class Statement:
         }
         day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
         return page(f"Privacy ledger of {self.dataset}, {day}", sections)
-
-    def _page_head(self) -> str:
-        """Return the headings of the entries."""
-        names = (*_PAGE_HEADER, "Epsilon", "Epsilon so far")
-        return "<tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr>"
 
     def _page_rows(self) -> Iterator[str]:
         """Return one line for each entry, in words; events are details."""
@@ -177,10 +174,9 @@ class Statement:
     def _other_deltas(self) -> str:
         """Explain why other deltas have other epsilons."""
         return (
-            f"Spent and left are stated at delta {self.cap.delta:g}, that of the total "
-            "budget. The same noise has a larger epsilon at a smaller delta, so "
-            "remaining(delta) for a smaller delta may exceed the total epsilon, and "
-            "such a release charges no more than is left."
+            f"Spent and left are stated at delta {self.cap.delta:g}, that of the total budget. The "
+            "same noise has a larger epsilon at a smaller delta, so remaining(delta) for a smaller "
+            "delta may exceed the total epsilon, and such a release charges no more than is left."
         )
 
 

@@ -28,7 +28,7 @@ _Quadratic = tuple[float, float, float]
 TWO = 2.0
 # Addition to this limit for the tails of one Laplace variable.
 _LAPLACE = 0.185
-# That part of a normal distribution, and its one-sided quantile.
+# Probability within this limit, and the one-sided quantile of the same probability.
 _INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
 # Standard deviations that the noisy counts of the highest cells of scores, or of the records in no
@@ -182,11 +182,6 @@ def share_in_bins(released: Released) -> Estimate:
     return _recalls(replace(bins, counts=bins.counts[:2].T))
 
 
-def area_under_curve(released: Released) -> Estimate:
-    """Estimate the area under the ROC curve of scores that are rounded to cells."""
-    return _area(released.counts, released.variance)
-
-
 def average_precision(released: Released) -> Estimate:
     """Estimate the mean precision over the ranks of the second class, by cells of scores.
 
@@ -283,10 +278,13 @@ def _part(
     return _share(right, n, variance, tail)
 
 
-def _area(counts: NDArray[np.float64], variance: float) -> Estimate:
-    """Estimate the area; its variance is a quadratic polynomial in it."""
-    negative, positive = counts
-    m = counts.shape[1]
+def area_under_curve(released: Released) -> Estimate:
+    """Estimate the area under the ROC curve of scores that are rounded to cells.
+
+    Its variance is a quadratic polynomial in it.
+    """
+    (negative, positive), variance = released.counts, released.variance
+    m = len(negative)
     above = np.tri(m, m, -1) + 0.5 * np.eye(m)  # positive cell, negative cell
     n, p = negative.sum(), positive.sum()
     if min(n, p) <= 0.0:

@@ -6,7 +6,7 @@ All counts of a metric are released at once, and every result is a function of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
@@ -404,7 +404,7 @@ class _Job:
             borders = cells_between(self._quartiles(values, data, permit))
         cells = Cells(len(data.classes), borders, data.people, data.n_groups)
         if data.group is None:
-            exact = sum_over_chunks(_count_values, values, data.codes, metric.tally, cells)
+            exact = sum_over_chunks(metric.tally, values, data.codes, cells)
         else:
             exact = count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
@@ -473,10 +473,6 @@ def _groups_of(
     hidden = data.people is not None
     codes = group_codes(by, by_values, X, len(data.codes), hides_rows=hidden)
     return codes if data.order is None else codes[data.order]
-
-
-def _count_values(values: Any, codes: Any, tally: Callable[..., Any], cells: Cells) -> Any:
-    return tally(values, codes, cells)
 
 
 def _jobs(

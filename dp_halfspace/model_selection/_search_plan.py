@@ -110,8 +110,7 @@ def check_around(estimator: Any) -> None:
     if names != [f"{prefix}epsilon"]:
         raise ValueError(
             "a search has one budget, and the estimator takes several: "
-            f"{', '.join(sorted(names))}; use data_norm=None instead of a "
-            "PrivateScaler"
+            f"{', '.join(sorted(names))}; use data_norm=None instead of a PrivateScaler"
         )
 
 
@@ -197,9 +196,8 @@ def plan_search(
         # At the budget of a run the table is a small one, which is fitted by a selection.
         if selection != "auto":
             raise ValueError(
-                "selection='random_stopping' gives each run a budget at which a small "
-                "table is fitted by one selection: use selection='exponential', or "
-                "solver='noisy_gd'"
+                "selection='random_stopping' gives each run a budget at which a small table is "
+                "fitted by one selection: use selection='exponential', or solver='noisy_gd'"
             )
         return search.exponential()
     return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](
@@ -421,9 +419,8 @@ Array: TypeAlias = NDArray[Any]
 # would have their own standard streams.
 _QUIET = {"verbose": False, "n_jobs": 1}
 _FAILED = (
-    "a step before the model, or the scoring, failed. Its message is not shown, "
-    "because it may quote records. Fit the steps separately, where only people who "
-    "may see the records can read it"
+    "a step before the model, or the scoring, failed. Its message is not shown, because it may "
+    "quote records. Fit the steps separately, where only people who may see the records can read it"
 )
 
 

@@ -70,7 +70,7 @@ class _Plan:
 
     @property
     def takes(self) -> float:
-        """Records, of each class with `by_class`, with fewer of which sets contain all classes."""
+        """Number of records, with `by_class` of each class, up to which sets hold all classes."""
         return (self.few + self.lacking / self.few_rate) / self.coverage - 1.0
 
     @property

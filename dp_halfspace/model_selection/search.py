@@ -33,11 +33,7 @@ from dp_halfspace.model_selection._search_plan import (
     run_candidates,
     silence,
 )
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    Permit,
-    authorise,
-)
+from dp_halfspace.privacy.mechanisms import GaussianNoise, Permit, authorise
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import best_run
 from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator

@@ -97,13 +97,8 @@ class _Plan:
         return np.asarray(excess)
 
     @property
-    def is_of_scores(self) -> bool:
-        """Whether most candidates may be beyond all scores, whose scale is unknown."""
-        return self.borders is _PLACES
-
-    @property
     def takes(self) -> float:
-        """The target takes more positive records than this, or records for a false positive rate.
+        """Number that the positive records, or for a false positive rate all records, must exceed.
 
         The excess of a candidate over the target is at most ``1 - value`` for each positive
         record, or ``value`` for each negative one, and the slack is subtracted from it.
@@ -324,7 +319,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         there = f"there are {data.n} {data.unit}"
         if data.n <= plan.takes:
             self._warn(plan, data.unit, there, "would be")
-        elif plan.count is None and plan.is_of_scores and data.n <= _AMPLE * plan.takes:
+        # If the scale of scores is unknown, most candidates may be beyond all scores.
+        elif plan.count is None and plan.borders is _PLACES and data.n <= _AMPLE * plan.takes:
             self._warn(plan, data.unit, there, "may be")
 
     def _warn_of_release(self, plan: _Plan, data: HeldOut) -> None:

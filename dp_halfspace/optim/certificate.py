@@ -84,9 +84,8 @@ def gradient_error(
     """
     if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
         raise CertificateError(
-            "the bounds on the norms of a row and of the coefficients exceed the "
-            "range of float64: use a data_norm, an intercept_scaling and class "
-            "weights nearer to 1, or a larger alpha"
+            "the bounds on the norms of a row and of the coefficients exceed the range of float64: "
+            "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
         )
     n_blocks = -(-n_samples // block_rows)
     if compensated:

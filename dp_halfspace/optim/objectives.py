@@ -131,7 +131,7 @@ def spread(n: int, n_rows: int) -> NDArray[np.intp] | None:
 
 # Ridge of the objective of one chunk. It is positive, as objectives require, but has no effect:
 # ridge and linear term are added once, to the sum over all chunks.
-_NOTHING = 5e-324
+NO_RIDGE = 5e-324
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def chunked_objective(
     ridge: float,
     linear: FloatArray | None,
 ) -> ChunkedObjective:
-    """Sum ``make(rows, classes)`` over chunks, with `ridge` on the scale of the sum."""
+    """Sum ``make(rows, classes)`` over chunks; `ridge` and `linear` are those of the sum."""
     gap, lipschitz = rows.total(_call_objective, classes, make, _bound_chunk).tolist()
     bounds = gap + depth(linear, ridge), lipschitz + ridge
     return ChunkedObjective(rows, classes, make, ridge, linear, size, *bounds)
@@ -200,7 +200,7 @@ def chunked_objective(
 
 def _call_objective(rows: Rows, classes: Any, make: Any, what: Any, *arguments: Any) -> Any:
     """Call a method of the objective of a chunk, or a function with this objective."""
-    part = make(rows, classes, ridge=_NOTHING, linear=None)
+    part = make(rows, classes)
     return getattr(part, what)(*arguments) if isinstance(what, str) else what(part, *arguments)
 
 

@@ -28,6 +28,7 @@ from dp_halfspace.exceptions import BudgetError, CertificateError
 from dp_halfspace.optim.certificate import EPS, Tolerance, gradient_error, solver_tolerance
 from dp_halfspace.optim.losses import Loss, softmax_diameter
 from dp_halfspace.optim.objectives import (
+    NO_RIDGE,
     RUN,
     Adversary,
     MarginObjective,
@@ -338,7 +339,7 @@ def minimisers(
             if not isinstance(classes, Chunks):
                 return risk.objective(design, classes, task)
             size, scaled = risk.n_blocks * risk.n_columns, risk.total(ridge)
-            make = partial(_objective_of_chunk, risk, task)
+            make = partial(risk.objective, task=task._replace(ridge=NO_RIDGE, linear=None))
             return chunked_objective(
                 make, design, classes, size=size, ridge=scaled, linear=task.linear
             )
@@ -352,13 +353,6 @@ def minimisers(
         )
         solutions.append(found.reshape(risk.n_blocks, risk.n_columns))
     return np.vstack(solutions)
-
-
-def _objective_of_chunk(
-    risk: Risk, task: Task, rows: Design, classes: Any, *, ridge: float, linear: FloatArray | None
-) -> Objective:
-    """Return the objective of a chunk, with ridge and linear term of its own."""
-    return risk.objective(rows, classes, task._replace(ridge=ridge, linear=linear))
 
 
 # Number of rounds that improve the bound on the radius with an adversary.

@@ -160,23 +160,15 @@ def _invert_hessian(
     return None if failed else lambda v: np.asarray(dpotrs(factor, v)[0])
 
 
-def _subsample_rows(objective: Objective) -> int:
-    """Return how many rows to use for the Hessian of a subsample.
-
-    A Hessian of ``4 n / size`` rows costs about as much as a few gradients of all rows, and saves
-    more of them.
-    """
-    size = objective.size
-    affordable = min(objective.n_records // 8, 4 * objective.n_records // size)
-    return max(_MIN_SUBSAMPLE, 8 * size, affordable)
-
-
 def preconditioned_start(objective: Objective) -> tuple[FloatArray, MatrixProduct] | None:
     """Return a rough minimiser of a subsample, and the inverse of the Hessian there.
 
     Return None if there are too few rows for a subsample, or if the Hessian has no inverse.
     """
-    part = objective.subsample(_subsample_rows(objective))
+    n, size = objective.n_records, objective.size
+    # A Hessian of 4 n / size rows costs about as much as a few gradients of all rows, and saves
+    # more of them.
+    part = objective.subsample(max(_MIN_SUBSAMPLE, 8 * size, min(n // 8, 4 * n // size)))
     if part is None:
         return None
     zero = point_at(part, np.zeros(part.size))

@@ -248,17 +248,14 @@ class _Composition:
         return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE)
 
 
-def _costs(event: Discretised) -> bool:
-    """Return whether an event has any loss."""
-    return largest_loss(event) > 0.0
-
-
 def _compose(events: Iterable[Event]) -> _Composition | None:
     """Compose events; None if one of them has no guarantee."""
     counts = count_events(events)
     if counts is None:
         return None
-    discretised = tuple((e, n) for e, n in counts if isinstance(e, Discretised) and _costs(e))
+    discretised = tuple(
+        (e, n) for e, n in counts if isinstance(e, Discretised) and largest_loss(e) > 0.0
+    )
     sums = tuple((e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised))
     terms = gaussian_terms(counts, _MAX_TERMS)
     losses = [Fraction(loss) * n for e, n in counts if math.isfinite(loss := largest_loss(e))]

@@ -224,11 +224,7 @@ def check_scale(scale: float, name: str) -> float:
 
 
 def rounded_gaussian(
-    value: ArrayLike,
-    sigma: float,
-    *,
-    source: ByteSource = OS_RANDOMNESS,
-    grid_bits: int = 20,
+    value: ArrayLike, sigma: float, *, source: ByteSource = OS_RANDOMNESS, grid_bits: int = 20
 ) -> NDArray[np.float64]:
     r"""Release a value with exactly rounded Gaussian noise.
 
@@ -428,11 +424,7 @@ _MANTISSA_BITS = 1024
 
 
 def l2_laplace(
-    value: ArrayLike,
-    scale: float,
-    *,
-    source: ByteSource = OS_RANDOMNESS,
-    grid_bits: int = 20,
+    value: ArrayLike, scale: float, *, source: ByteSource = OS_RANDOMNESS, grid_bits: int = 20
 ) -> NDArray[np.float64]:
     r"""Release a vector with noise of density proportional to ``exp(-||z||_2 / scale)``.
 

@@ -164,9 +164,8 @@ def noise_source(random_state: int | None) -> ByteSource:
         return OS_RANDOMNESS
     source = SeededBytes(_check_seed(random_state), "noise")
     warnings.warn(
-        "random_state is an int, so the noise is reproducible: the privacy guarantee "
-        "does not hold against anyone who knows the seed. Use random_state=None for a "
-        "real release.",
+        "random_state is an int, so the noise is reproducible: the privacy guarantee does not hold "
+        "against anyone who knows the seed. Use random_state=None for a real release.",
         PrivacyWarning,
         stacklevel=2,
     )

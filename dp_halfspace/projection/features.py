@@ -185,14 +185,6 @@ class FourierMap:
         return out
 
 
-def checked_scales(length_scales: FloatArray) -> FloatArray:
-    """Return length scales of frequencies, or raise ValueError if one is not positive."""
-    scales = np.asarray(length_scales, dtype=np.float64)
-    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
-        raise ValueError("length_scales must be a non-empty list of positive numbers")
-    return scales
-
-
 def draw_fourier(
     spectrum: Spectrum,
     n_features: int,
@@ -238,7 +230,9 @@ def draw_fourier(
     True
     """
     n_features = checked_size("n_features", n_features)
-    scales = checked_scales(length_scales)
+    scales = np.asarray(length_scales, dtype=np.float64)
+    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
+        raise ValueError("length_scales must be a non-empty list of positive numbers")
     turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
     return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
 

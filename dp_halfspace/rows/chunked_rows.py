@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.rows.blocks import FloatArray, ThinMap
 from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState, rescale_state
-from dp_halfspace.rows.single_rows import SingleRows, feature_block_size, sample_groups
+from dp_halfspace.rows.single_rows import feature_block_size, sample_groups
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
@@ -91,7 +91,7 @@ class ChunkedRows:
 
     def normalise_images(self, transform: FloatArray, **how: Any) -> ChunkedRows:
         """Return the rows divided by the norm of their image; see `SingleRows`."""
-        rows = self._each(partial(_normalise_images, **how), transform)
+        rows = self._each(methodcaller("normalise_images", transform, **how))
         template = self._template.normalise_images(transform, **how)
         return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
 
@@ -142,24 +142,16 @@ def _make_state(
     return function(matrix, *arguments, **options).state
 
 
-def _normalise_images(rows: SingleRows, transform: Any, **how: Any) -> SingleRows:
-    return rows.normalise_images(transform, **how)
-
-
 def chunked_features(
     X: Chunks, data_norm: float, feature_map: FeatureMap, *, memory: int, **how: Any
 ) -> Chunks:
     """Return the features of rows in chunks; they are kept in memory if all fit."""
     n_samples, size = X.shape[0], feature_map.n_components
-    made = partial(_make_features, how=how)
     is_kept = 4 * n_samples * size <= memory
-    features = X.each(made, data_norm, feature_map, 4 * n_samples * size if is_kept else 0)
-    nothing = made(np.empty((0, X.n_columns)), data_norm, feature_map, 0)
+    made: Callable[..., Features] = partial(
+        clipped_features, memory=memory if is_kept else 0, **how
+    )
+    features = X.each(made, data_norm, feature_map)
+    nothing = made(np.empty((0, X.n_columns)), data_norm, feature_map)
     features = replace(features, n_columns=size, sample=nothing)
     return features.kept() if is_kept else features
-
-
-def _make_features(
-    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, *, how: dict[str, Any]
-) -> Features:
-    return clipped_features(X, data_norm, feature_map, memory=memory, **how)

@@ -158,10 +158,7 @@ class Rows:
         return type(self)(X, *state, row_bound=self._bound)
 
     def apply_to_classes(
-        self,
-        make: Callable[[Any, FloatArray], Made],
-        class_indices: NDArray[Any],
-        weights: Weights,
+        self, make: Callable[[Any, FloatArray], Made], class_indices: NDArray[Any], weights: Weights
     ) -> Made:
         """Return ``make(class_indices, weights)`` for the classes of the rows.
 

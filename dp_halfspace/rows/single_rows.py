@@ -103,10 +103,7 @@ class SingleRows:
         return replace(self, _matrix=X, _scale=state[0])
 
     def apply_to_classes(
-        self,
-        make: Callable[[Any, FloatArray], Any],
-        class_indices: NDArray[Any],
-        weights: Weights,
+        self, make: Callable[[Any, FloatArray], Any], class_indices: NDArray[Any], weights: Weights
     ) -> Any:
         """Return ``make(class_indices, weights of the rows)``; see `Rows.apply_to_classes`."""
         return make(class_indices, weights[class_indices].astype(np.float32))

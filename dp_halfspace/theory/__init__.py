@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from dp_halfspace.theory.bounds import (
         strongly_convex_excess_risk as strongly_convex_excess_risk,
     )
-    from dp_halfspace.theory.margin_bound import (
-        last_iterate_risk_bound as last_iterate_risk_bound,
-    )
+    from dp_halfspace.theory.margin_bound import last_iterate_risk_bound as last_iterate_risk_bound
     from dp_halfspace.theory.margin_bound import margin_risk_bound as margin_risk_bound
     from dp_halfspace.theory.margin_bound import (
         random_stopping_risk_bound as random_stopping_risk_bound,
@@ -36,21 +34,15 @@ if TYPE_CHECKING:
     from dp_halfspace.theory.margin_guarantees import (
         margin_score_sensitivity as margin_score_sensitivity,
     )
-    from dp_halfspace.theory.margin_guarantees import (
-        margin_selection_cost as margin_selection_cost,
-    )
+    from dp_halfspace.theory.margin_guarantees import margin_selection_cost as margin_selection_cost
     from dp_halfspace.theory.margin_guarantees import network_risk_bound as network_risk_bound
     from dp_halfspace.theory.margin_guarantees import phased_risk_bound as phased_risk_bound
     from dp_halfspace.theory.margin_guarantees import (
         selected_margin_risk_bound as selected_margin_risk_bound,
     )
     from dp_halfspace.theory.pure_bounds import ErrorLowerBound as ErrorLowerBound
-    from dp_halfspace.theory.pure_bounds import (
-        margin_sample_complexity as margin_sample_complexity,
-    )
-    from dp_halfspace.theory.pure_bounds import (
-        pure_error_lower_bound as pure_error_lower_bound,
-    )
+    from dp_halfspace.theory.pure_bounds import margin_sample_complexity as margin_sample_complexity
+    from dp_halfspace.theory.pure_bounds import pure_error_lower_bound as pure_error_lower_bound
     from dp_halfspace.theory.pure_bounds import pure_lower_bound as pure_lower_bound
     from dp_halfspace.theory.pure_bounds import pure_risk_bound as pure_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound

@@ -10,7 +10,7 @@ from sklearn.linear_model import RidgeClassifier
 
 import dp_halfspace
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.inspection.card import card_page
+from dp_halfspace.inspection.card import model_card
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class MetaEstimator(FakeClassifier):
 @pytest.fixture(autouse=True)
 def few_noise_fits(monkeypatch):
     """How many fits show the noise on a card is tested with the cards themselves."""
-    monkeypatch.setitem(card_page.__kwdefaults__, "n_noise_fits", 2)
+    monkeypatch.setitem(model_card.__kwdefaults__, "n_noise_fits", 2)
 
 
 @pytest.fixture

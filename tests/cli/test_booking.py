@@ -120,7 +120,7 @@ def test_a_defect_after_the_charge(folder, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("fault", "status"), [(full, 2), (interrupted, 130)])
 def test_a_card_that_fails_leaves_the_model(folder, capsys, monkeypatch, fault, status):
-    monkeypatch.setattr(commands, "card_page", fault)
+    monkeypatch.setattr(commands, "model_card", fault)
     assert main([*FIT, *LEDGER, "--card", "c.html"]) == status
     assert last_line(capsys).endswith("; the model is in m.joblib")
     assert Path("m.joblib").exists()

@@ -46,7 +46,7 @@ def test_every_column_is_listed(table, capsys):
     assert found["patient_id"] == "drop stated left out"
     assert found["age"].startswith("number in [0, 120] stated clipped to its range")
     assert found["stage"] == "3 categories stated 3 columns of 0 and 1"
-    assert found["dose"] == "number stated in learnt scales"
+    assert found["dose"] == "number stated on an estimated scale"
     assert found["ok"] == "boolean stated one column with two values"
     assert found["city"] == "text stated the hash of the whole text, in 30 columns"
     assert found["report"] == "words in 8 columns stated counts of hashed words in 8 columns"

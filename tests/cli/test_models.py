@@ -13,7 +13,7 @@ import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli import commands, main
-from dp_halfspace.inspection.card import card_page
+from dp_halfspace.inspection.card import model_card
 
 SECRET = "98765"
 SCHEMA = {
@@ -167,7 +167,7 @@ def test_an_interrupt_is_one_sentence(patients, tmp_path, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "card_page", interrupted)
+    monkeypatch.setattr(commands, "model_card", interrupted)
     assert main([*FIT, *SAVE, "--card", "c.html"]) == 130
     line = capsys.readouterr().err.splitlines()[-1]
     assert line == "dp_halfspace: interrupted; the model is in model.joblib"
@@ -244,7 +244,7 @@ def test_a_card_says_that_a_selection_spends_no_delta(tmp_path):
     schema = {"0": [-4, 4], "1": [-4, 4]}
     for features, is_said in (("auto", True), ("linear", False)):
         model = PrivateTableClassifier(classes=[0, 1], schema=schema, features=features)
-        card = card_page(model.fit(X, y), "ward", None, None)
+        card = model_card(model.fit(X, y), title="ward")
         assert ("nothing is spent: the guarantee of this fit is pure" in card) == is_said
 
 

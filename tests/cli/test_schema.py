@@ -28,7 +28,7 @@ def test_a_template_has_names_and_kinds_and_no_value(folder, capsys):
     assert main(["schema", "own.csv", "--target", "outcome"]) == 0
     printed, errors = capsys.readouterr()
     assert json.loads(printed) == {"columns": KINDS}
-    assert "found in the private cells" in errors
+    assert "inferred from the private cells" in errors
     for value in ("Rome", "dead", "0012", "61"):
         assert value not in printed + errors
 

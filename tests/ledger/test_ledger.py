@@ -451,7 +451,7 @@ def assert_a_fork_can_charge(ledger, patience=30):
     def slow_charge():
         with ledger._store.transaction(writes=True):
             inside.set()
-            time.sleep(0.5)
+            time.sleep(0.2)
 
     thread = threading.Thread(target=slow_charge)
     thread.start()
@@ -488,7 +488,7 @@ def test_a_fork_during_a_charge_does_not_hang(path, monkeypatch):
     ledger = PrivacyLedger(path.with_name("other.db"), epsilon=1.0, delta=0.0)
     monkeypatch.setattr(store_module.FileStore, "transaction", locked)
     with pytest.raises(AssertionError):
-        assert_a_fork_can_charge(ledger, patience=3)
+        assert_a_fork_can_charge(ledger, patience=1.5)
 
 
 # -- exports ------------------------------------------------------------------------------

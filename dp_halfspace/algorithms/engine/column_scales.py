@@ -433,11 +433,7 @@ class ColumnScalesPlan:
         for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
-                cells,
-                self.n_samples,
-                distribution,
-                (center[j] - low) / length,
-                scale[j] / length,
+                cells, self.n_samples, distribution, (center[j] - low) / length, scale[j] / length
             )
             center[j], scale[j] = low + place * length, width * length
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dp_halfspace.algorithms.engine.defaults import (
-    MOST_CLASSES,
-    small_table_rule,
-)
+from dp_halfspace.algorithms.engine.defaults import MOST_CLASSES, small_table_rule
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 # A fit warns if it expects less than this share of the improvement over the majority class.
@@ -167,14 +164,17 @@ class Outlook:
     least_share: float | None = None
 
     def __str__(self) -> str:
-        rows, epsilon = _round_to_two_digits(self.n_samples_wanted), f"{self.epsilon_wanted:.2g}"
+        # Two significant digits, since the curves are no more exact.
+        rows = round(self.n_samples_wanted, 2 - len(str(self.n_samples_wanted)))
         text = (
             f"{self._sizes}: expect about {self.improvement:.0%} of the improvement "
             "over the majority class that a linear model without privacy would have, if classes "
             "are of about equal size"
         )
         if self.improvement < GOOD:
-            text += f" (for {GOOD:.0%}: about {rows} {self.unit}, or epsilon={epsilon})"
+            text += (
+                f" (for {GOOD:.0%}: about {rows} {self.unit}, or epsilon={self.epsilon_wanted:.2g})"
+            )
         if self.rare_improvement is None:
             return f"{text}, and less for a rare class"
         text += (
@@ -184,8 +184,8 @@ class Outlook:
         text += _NO_BETTER * self.cannot_rank_rare
         if self.least_share is not None and self.rare_share < self.least_share < 0.5:
             text += (
-                f". The rarer class must have about {100 * self.least_share:.2g}% of the "
-                f"{self.unit} for more"
+                ". The ranking of the rarer class is expected to be better than chance if the "
+                f"class has about {100 * self.least_share:.2g}% of the {self.unit} or more"
             )
         if self.column_limit:
             text += (
@@ -210,12 +210,6 @@ class Outlook:
             f"epsilon={self.epsilon:g} for {self.n_samples} {self.unit}, {self.n_features} columns "
             f"and {self.n_classes} classes"
         )
-
-
-def _round_to_two_digits(number: int) -> int:
-    """Round to two significant digits, since the curves are no more exact."""
-    digits = max(0, len(str(number)) - 2)
-    return round(number, -digits)
 
 
 def outlook_of(

@@ -32,12 +32,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     scaled_rows,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, noise_deviation, rows_over
-from dp_halfspace.algorithms.fit_plan import (
-    FitPlan,
-    Fitted,
-    for_rows_as_given,
-    relative_weights,
-)
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, for_rows_as_given, relative_weights
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
@@ -266,10 +261,7 @@ class LinearPlan(FitPlan):
         return Fitted(
             *for_rows_as_given(released, *back),
             data_norm=norm if self.problem.clips else math.inf,
-            attributes={
-                "margin_": asked_margin(self, released),
-                "projection_": self.linear_map,
-            },
+            attributes={"margin_": asked_margin(self, released), "projection_": self.linear_map},
         )
 
 

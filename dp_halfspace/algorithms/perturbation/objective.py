@@ -326,9 +326,8 @@ def _calibrate_term(
 
     if accounting.delta(events(0.0, 0.0), epsilon) > _MOST_OF_DELTA * delta:
         raise BudgetError(
-            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small for this "
-            "regulariser: the other releases use all of it. Use a larger epsilon or a "
-            "larger regulariser"
+            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small for this regulariser: "
+            "the other releases use all of it. Use a larger epsilon or a larger regulariser"
         )
     output = _OUTPUT_MU * ceiling
     # With many vertices and a tiny epsilon, the noise of the output has to be larger.

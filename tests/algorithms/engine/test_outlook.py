@@ -375,4 +375,4 @@ def test_the_least_share_is_the_first_that_is_ranked(kind, n, delta):
             above = outlook_of(*sizes, kind=replace(kind, share=1.01 * least + 1e-9))
             assert not above.cannot_rank_rare
     text = str(outlook_of(1000, 12, 2, 0.3, 1e-6, kind=Table(12)))
-    assert re.search(r"The rarer class must have about 2\d% of the records for more", text)
+    assert re.search(r"better than chance if the class has about 2\d% of the records or more", text)
