@@ -128,14 +128,14 @@ def test_what_is_said_of_a_model_that_is_one_column(capsys):
     assert "expect about 74% of the area" in said
     assert "no better than chance" in said
     assert dict(model.privacy_.public)["private_column_scales"]
-    assert "learnt scales" not in describe_columns(model)
+    assert "estimated scale" not in describe_columns(model)
     page = model_card(model, n_noise_fits=0)
     assert "scale estimated" not in page
     assert "is one column, &#x27;c&#x27;, selected" in page
     assert "If a noisy count finds at most 8% of the records in the rarer class" in page
     assert check_units(model, X.assign(a=1e6 * X["a"])) == ()
     steps, _ = fitted_by(2000.0, X, y, schema=dict.fromkeys("abcd", "number"))
-    assert "learnt scales" in describe_columns(steps)
+    assert "estimated scale" in describe_columns(steps)
     assert "scale estimated" in model_card(steps, n_noise_fits=0)
     assert "one column, " not in steps._rarity_warning
 
