@@ -2052,12 +2052,6 @@ MUTANTS = [
             "test_callbacks_do_not_count_runs",
         ),
         (
-            "call_silently",
-            "isinstance(error, MemoryError) or is_own(error)",
-            "True",
-            "test_errors_of_steps_do_not_quote_records",
-        ),
-        (
             "seed_steps",
             'candidate.set_params(**{name: int.from_bytes(source.read(4), "little")})',
             "pass",
@@ -2069,7 +2063,7 @@ MUTANTS = [
         "tests/model_selection/test_silent_runs.py",
         (
             "_train_and_score",
-            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y))",
+            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)",
             "score_of(scoring, model.fit(X, y), X, y)",
             "test_a_run_drops_what_is_said_by_itself",
         ),
@@ -2085,7 +2079,7 @@ MUTANTS = [
         "tests/model_selection/test_silent_runs.py",
         (
             "_before_model",
-            "call_silently(lambda: steps.fit(X, y))",
+            "call_silently(lambda: steps.fit(X, y), _FAILED)",
             "steps.fit(X, y)",
             "test_plans_do_not_say_what_steps_say_of_records",
         ),
@@ -3039,6 +3033,18 @@ MUTANTS = [
         "tests/test_chunks.py",
         (
             "_call_guarded",
+            ", IGNORED_WARNINGS",
+            "",
+            "test_what_a_foreign_task_warns_of_is_dropped",
+        ),
+        (
+            "_compute_parts",
+            "with IGNORED_WARNINGS",
+            "if True",
+            "test_what_a_foreign_task_warns_of_is_dropped",
+        ),
+        (
+            "_call_guarded",
             'all="ignore"',
             "",
             "tests/test_floating_point_flags.py::test_what_is_computed_of_chunks_raises_no_flag",
@@ -3156,7 +3162,7 @@ MUTANTS = [
         "metrics/_held_out.py",
         "tests/metrics/test_score.py",
         (
-            "HeldOut.outcomes",
+            "HeldOut._outcomes",
             "without_ledger_and_seed(model)",
             "model",
             "tests/test_chunks.py::test_no_seed_and_no_account_travels_with_a_model",
@@ -3391,12 +3397,6 @@ MUTANTS = [
             "2.0 * positive[-1:]",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
         ),
-        (
-            "_Plan.excess",
-            "positive - tau * positive[-1]",
-            "positive - tau * positive[-1] + positive",
-            "test_no_record_moves_a_release_by_more_than_is_charged_for",
-        ),
     ),
     *of(
         "model_selection/conformal.py",
@@ -3443,8 +3443,58 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_prefit.py",
+        "algorithms/engine/operating_point.py",
+        "tests/algorithms/engine/test_operating_point.py",
+        (
+            "plan_threshold",
+            "ExponentialChoice(1.0, part)",
+            "ExponentialChoice(0.5, part)",
+            "test_a_record_moves_utilities_by_one_at_most",
+        ),
+        (
+            "plan_threshold",
+            "mu_beside(part, budget.epsilon, budget.delta)",
+            "budget.mu",
+            "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
+        ),
+        (
+            "_counts_above",
+            "people.weights_for(COUNT_GRID)",
+            "np.ones(people.counts.sum())",
+            "test_a_person_or_a_weighted_record_moves_them_by_no_more",
+        ),
+        (
+            "_counts_above",
+            "np.floor(record_weights * _WEIGHT_GRID) / _WEIGHT_GRID",
+            "record_weights",
+            "test_sums_of_weights_and_their_factors_are_exact",
+        ),
+    ),
+    *of(
+        "algorithms/engine/operating_point.py",
+        "tests/algorithms/test_functions_of_releases.py",
+        (
+            "ThresholdPlan.run",
+            "self._warning(counted,",
+            "self._warning(above[1, -1],",
+            "test_a_threshold_follows_from_the_choice",
+        ),
+        (
+            "ThresholdPlan.run",
+            "max(among, 1.0)",
+            "max(above[1, -1], 1.0)",
+            "test_a_threshold_follows_from_the_choice",
+        ),
+    ),
+    *of(
+        "algorithms/crossing.py",
         "tests/model_selection/test_threshold.py",
+        (
+            "excess_of",
+            "positive - value * positive[-1]",
+            "positive - value * positive[-1] + positive",
+            "test_no_record_moves_a_release_by_more_than_is_charged_for",
+        ),
         (
             "crossing_utilities",
             "-before, out",
@@ -3971,6 +4021,54 @@ MUTANTS = [
         ),
     ),
     *of(
+        "data/validation.py",
+        "tests/test_inputs.py",
+        (
+            "check_features",
+            '_computed("X", X)',
+            "X",
+            "test_what_a_lazy_array_says_is_not_shown",
+        ),
+        (
+            "_check_labels",
+            '_computed("y", y)',
+            "y",
+            "test_what_a_lazy_array_says_is_not_shown",
+        ),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/metrics/test_score.py",
+        (
+            "call_silently",
+            "isinstance(error, MemoryError) or is_own(error) or is_about_shapes",
+            "True",
+            "test_an_error_of_a_model_does_not_quote_a_record",
+        ),
+        (
+            "call_silently",
+            "and not _QUOTES_DATA.search(str(error))",
+            "",
+            "test_an_error_about_shapes_that_quotes_a_record_is_not_shown",
+        ),
+        (
+            "call_silently",
+            "with drop_output():",
+            "if True:",
+            "test_what_a_model_says_of_a_record_is_dropped",
+        ),
+    ),
+    *of(
+        "metrics/_held_out.py",
+        "tests/metrics/test_score.py",
+        (
+            "HeldOut.outcomes",
+            "call_silently(lambda: self._outcomes(outcome, model), _FAILED)",
+            "self._outcomes(outcome, model)",
+            "test_what_a_model_says_of_a_record_is_dropped",
+        ),
+    ),
+    *of(
         "data/encoding.py",
         "tests/data/test_encoding.py",
         (
@@ -3978,6 +4076,12 @@ MUTANTS = [
             "math.sqrt(rows[i] @ rows[i])",
             "math.sqrt((rows * rows).sum())",
             "test_words_of_a_row_depend_on_its_own_cell",
+        ),
+        (
+            "_place_of_word",
+            "def _place_of_word",
+            "@functools.lru_cache\ndef _place_of_word",
+            "test_no_cell_stays_in_a_cache",
         ),
         (
             "Encoding._encode_columns",
@@ -4011,6 +4115,12 @@ MUTANTS = [
     *of(
         "data/frame.py",
         "tests/data/test_encoding.py",
+        (
+            "_as_known_table",
+            'call_silently(convert, UNREADABLE.format("X"))',
+            "convert()",
+            "test_what_the_library_of_a_table_says_is_not_shown",
+        ),
         (
             "Stored.numbers",
             "np.clip(numbers, -LARGEST, LARGEST)",
@@ -4056,6 +4166,12 @@ MUTANTS = [
             "abs(key) >= _FIRST_ROUNDED",
             "False",
             "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+        (
+            "_name_of",
+            "str | bytes | Number",
+            "str | Number",
+            "test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column",
         ),
         (
             "_name_of",
@@ -4153,6 +4269,18 @@ MUTANTS = [
     *of(
         "_cli/tables.py",
         "tests/cli/test_tables.py",
+        (
+            "_read_excel",
+            "with IGNORED_WARNINGS",
+            "if True",
+            "test_a_date_of_an_excel_file_that_does_not_exist_is_missing_without_a_word",
+        ),
+        (
+            "fields",
+            "csv.field_size_limit(_MOST_CHARACTERS)",
+            "csv.field_size_limit(max(csv.field_size_limit(), len(text)))",
+            "test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be",
+        ),
         (
             "fields",
             "skipinitialspace=is_blank, strict=True",

@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import signal
+import warnings
 from functools import partial
 from itertools import pairwise
 
@@ -575,6 +576,27 @@ def test_of_foreign_errors_only_the_type_is_said(name, where):
     assert "secret" not in found
     assert own.get(name, "ValueError, whose message") in found
     assert "chunk 0: " in found or where == "dask" or name == "odd labels"
+
+
+def wary(rows):
+    """A reader that warns of a cell, as readers of files do of one that is of another type."""
+    if (rows == X[7, 0]).any():
+        warnings.warn("secret", stacklevel=2)
+    return rows
+
+
+@pytest.mark.parametrize("where", ["here", "dask"])
+def test_what_a_foreign_task_warns_of_is_dropped(where):
+    model = AdaptiveMarginClassifier(data_norm=6000, classes=[0, 1])
+    rows = LocalChunks.read_by([lambda: wary(X)], np.ones((2, 5)))
+    if where == "dask":
+        da = pytest.importorskip("dask.array")
+        rows = da.from_array(X, chunks=(N, 5)).map_blocks(wary, dtype=float, meta=np.ones((2, 5)))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(rows, TWO)
+        private_score(model, rows, TWO)
+    assert "secret" not in [str(each.message) for each in seen]
 
 
 def test_what_this_library_raises_of_a_chunk_is_said():

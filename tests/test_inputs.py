@@ -12,7 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import dp_halfspace
-from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning, PrivateSearchCV
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    OutputPerturbationClassifier,
+    PrivacyWarning,
+    PrivateSearchCV,
+    PrivateTableClassifier,
+)
 from dp_halfspace.data import validation
 from dp_halfspace.data.chunked_data import checked_chunks
 from dp_halfspace.data.chunks import LocalChunks
@@ -420,3 +426,39 @@ def test_every_block_of_rows_is_searched_for_infinity(place):
     X[place] = np.inf
     with pytest.raises(ValueError, match="NaN or infinity in column 0"):
         validation._check_finite(X, None, allow_missing=False)
+
+
+class LazyArray:
+    """An array of another library, which is computed where it is read and speaks of an entry."""
+
+    def __init__(self, array, fails):
+        self.array, self.fails = array, fails
+        self.shape, self.ndim, self.dtype = array.shape, array.ndim, array.dtype
+
+    def __len__(self):
+        return len(self.array)
+
+    def __array__(self, dtype=None, copy=None):
+        warnings.warn("secret", stacklevel=2)
+        if self.fails:
+            raise ValueError("secret")
+        return np.asarray(self.array, dtype=dtype)
+
+
+@pytest.mark.parametrize("lazy", ["X", "y"])
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
+def test_what_a_lazy_array_says_is_not_shown(kind, lazy):
+    rows, labels = separated(400, 2)
+
+    def fit(wrap):
+        X, y = (wrap(rows), labels) if lazy == "X" else (rows, wrap(labels))
+        return kind(classes=[0, 1], random_state=0).fit(X, y)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model, expected = fit(lambda array: LazyArray(array, fails=False)), fit(np.asarray)
+        with pytest.raises(ValueError, match=f"{lazy} could not be read") as error:
+            fit(lambda array: LazyArray(array, fails=True))
+    assert "secret" not in [str(each.message) for each in seen]
+    assert "secret" not in f"{error.value!r} {error.value.__context__!r}"
+    assert (model.decision_function(rows) == expected.decision_function(rows)).all()

@@ -720,7 +720,11 @@ def test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column(othe
     owners = validation._owners(column, 6)
     assert owners.tolist() == [0, 0, 1, 1, 2, 3]
     assert validation._owners(names, 6).tolist() == owners.tolist()
-    assert validation._owners(["", "NA", "na ", ("7",), 7, b"7"], 6).tolist() == [0, 1, 2, 3, 4, 5]
+    assert validation._owners(["", "NA", "na ", ("7",), 7, b"7"], 6).tolist() == [0, 1, 2, 3, 4, 4]
+    # One name in bytes turns all names of a column of Arrow into bytes.
+    in_bytes = pa.array([*names[:4], other.encode(), "10"])
+    assert in_bytes.type == pa.binary()
+    assert validation._owners(in_bytes, 6).tolist() == owners.tolist()
 
 
 @pytest.mark.parametrize("other", ["9", "A9"])

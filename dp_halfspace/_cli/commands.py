@@ -34,7 +34,7 @@ from dp_halfspace._cli.tables import (
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.calibration import TARGETS
+from dp_halfspace.algorithms.engine.operating_point import TARGETS
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
@@ -461,14 +461,15 @@ def _threshold_of(options: Any) -> dict[str, float] | None:
 
 
 def _describe_threshold(model: Any) -> str:
-    """Return in one line the expected rates at a threshold, by the counts of the fit."""
+    """Return in one line what the threshold is expected to reach."""
     point = model.threshold_
     if point is None:
         return ""
     low, high = (f"{end:.2f}" for end in point.interval)
     return (
-        f"Threshold: {point.target.replace('_', ' ')} of {printable(model.classes_[1])!r} expected "
-        f"{point.estimate:.2f}, 90 % interval {low} to {high}; wanted {point.wanted:g}\n"
+        f"Threshold: {point.target.replace('_', ' ')} of {printable(model.classes_[1])!r} wanted "
+        f"{point.wanted:g} with a confidence of 95 %, expected {point.estimate:.2f}, 90 % interval "
+        f"{low} to {high}\n"
     )
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace.data.cells import Moment, canonical, limit_of, text_of, truth_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word_of
@@ -45,6 +46,8 @@ ROWS_AT_ONCE = 2**16
 # From this number on, floats do not represent all whole numbers, and two strings may have the same
 # float.
 _FIRST_ROUNDED = 2.0**53
+# Largest number of characters of a cell: what the reader of lines accepts on every system.
+_MOST_CHARACTERS = 2**31 - 1
 # A string with any other character is read by itself.
 _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 
@@ -144,8 +147,9 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     """Split one line, which must close its quotes."""
     is_blank = separator == " "
     text = line.strip() if is_blank else line.rstrip("\r\n")
-    # A quote in another line of the block must not change how long a cell may be.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    # A quote in another line of the block must not change how long a cell may be. The limit
+    # belongs to the process and is public.
+    csv.field_size_limit(_MOST_CHARACTERS)
     try:
         reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
         return [cell.strip() for cell in next(reader)]
@@ -383,7 +387,9 @@ def _read_excel(path: Path) -> Any:
     import pandas  # noqa: PLC0415 (optional dependency)
 
     try:
-        cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
+        # openpyxl warns of a cell with a date that does not exist, and quotes it.
+        with IGNORED_WARNINGS:
+            cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
         raise UserError(
             f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._silence import IGNORED_WARNINGS
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -146,9 +148,13 @@ class DaskChunks(Chunks):
 
 
 def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Compute parts by dask; the message of an error in a foreign task states its type only."""
+    """Compute parts by dask; the message of an error in a foreign task states its type only.
+
+    Warnings of such a task, for example of a reader that found other types, are dropped.
+    """
     try:
-        return tuple(compute(*parts))
+        with IGNORED_WARNINGS:
+            return tuple(compute(*parts))
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         kind = type(error).__name__
     # The exception is raised outside the handler, so that the error is not its context.
@@ -173,7 +179,7 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         return failures[0]
     try:
         # Settings of numpy belong to a thread, and schedulers have their own.
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), IGNORED_WARNINGS:
             return function(*arguments)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         if is_own(error):

@@ -196,11 +196,15 @@ def _hashed_rows(choices: int) -> FloatArray:
 def _count_words(cells: Stored, column: Column) -> Coded:
     """Return counts of the words of each string, in columns that depend on the word only."""
     raw, places = cells.distinct()
+    # The words are private, and a cache of the module would keep them after the fit.
+    known: dict[str, int] = {}
     rows = np.zeros((len(raw), column.n_columns))
     for i, cell in enumerate(raw):
         text = text_of(canonical(cell, column.decimal)) or ""
         for word in _WORD.findall(text.lower()):
-            rows[i, _place_of_word(word, column.n_columns)] += 1.0
+            if word not in known:
+                known[word] = _place_of_word(word, column.n_columns)
+            rows[i, known[word]] += 1.0
         # For a string of any length, the norm is at most that of a category.
         rows[i] /= max(1.0, math.sqrt(rows[i] @ rows[i]))
     return _code(rows, places)
@@ -211,7 +215,6 @@ def _code(table: FloatArray, places: NDArray[Any]) -> Coded:
     return table, np.where(places < 0, places + len(table), places).astype(np.int32)
 
 
-@functools.lru_cache(maxsize=2**14)
 def _place_of_word(word: str, n_columns: int) -> int:
     """Return the column of a word by a public hash."""
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()

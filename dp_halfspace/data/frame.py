@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from scipy import sparse
 
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
 from dp_halfspace.data.validation import (
+    UNREADABLE,
+    call_silently,
     check_two_dimensional,
     is_arrow_table,
+    is_foreign_array,
     refuse_foreign_arrays,
     with_readable_texts,
 )
@@ -145,22 +149,30 @@ def read_frame(X: Any) -> Frame:
 
 
 def _as_known_table(X: Any) -> Any:
-    """Return `X` as a table of pandas or Arrow, or unchanged if it does not convert to one."""
-    if hasattr(X, "iloc") or hasattr(X, "column_names"):
-        return X
+    """Return `X` as a table of pandas or Arrow, or unchanged if it does not convert to one.
+
+    The conversion may run a lazy query, which may warn of a cell or quote it in an error.
+    """
+    is_known = hasattr(X, "iloc") or hasattr(X, "column_names")
+    convert = None if is_known else _conversion_of(X)
+    return X if convert is None else call_silently(convert, UNREADABLE.format("X"))
+
+
+def _conversion_of(X: Any) -> Callable[[], Any] | None:
+    """Return a function that converts a table of another library, if it has one."""
     if hasattr(X, "to_arrow"):
-        return X.to_arrow()
+        return X.to_arrow  # type: ignore[no-any-return]
     if hasattr(X, "__arrow_c_stream__"):
         import pyarrow  # noqa: PLC0415 (optional dependency)
 
-        return pyarrow.table(X)
+        return partial(pyarrow.table, X)
     if hasattr(X, "to_pandas"):
-        return X.to_pandas()
+        return X.to_pandas  # type: ignore[no-any-return]
     if hasattr(X, "__dataframe__"):
         from pandas.api import interchange  # noqa: PLC0415 (optional dependency)
 
-        return interchange.from_dataframe(X)
-    return X
+        return partial(interchange.from_dataframe, X)
+    return partial(np.asarray, X) if is_foreign_array(X) else None
 
 
 # Types of polars that Arrow does not support; from objects it would read the addresses.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Number
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._silence import may_print_or_warn
-from dp_halfspace.data.chunks import Chunks
+from dp_halfspace._silence import drop_output, may_print_or_warn
+from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import PrivacyWarning
 
@@ -47,6 +47,10 @@ _NUMBERS_FOR_TEXTS = (
 )
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
+)
+UNREADABLE = (
+    "{} could not be read. The message of its library is not shown, because it may quote a value. "
+    "Convert it to an array, or to a table of pandas, polars or Arrow, first"
 )
 _RULE = "with a rule that does not depend on the private data"
 LABEL_SET = (
@@ -115,6 +119,7 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
     refuse_foreign_arrays("y", y)
+    y = y if isinstance(y, np.ndarray) else _computed("y", y)
     array = array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
         # The message of a library would show the shape, in which the number of rows may be private.
@@ -161,6 +166,40 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)  # noqa: PLR0124 - NaT and every other NaN
     except Exception:  # noqa: BLE001 - how an object fails to compare is private
         return type(value).__name__ == "NAType"
+
+
+Result = TypeVar("Result")
+
+
+def call_silently(call: Callable[[], Result], failed: str) -> Result:
+    """Return the result of a call of foreign code for records, and drop its output.
+
+    Errors of this package show no values of records, and those about shapes are passed on. Others
+    may quote records, and the message `failed` replaces them.
+    """
+    try:
+        with drop_output():
+            return call()
+    except Exception as error:
+        is_about_shapes = _SHAPES.match(str(error)) and not _QUOTES_DATA.search(str(error))
+        if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
+            raise
+    # The error is raised outside the handler, so that it does not contain the original one.
+    raise ValueError(failed)
+
+
+def is_foreign_array(values: Any) -> bool:
+    """Return whether an object is not an array or a table, and numpy would ask it for an array."""
+    kind = type(values)
+    is_table = any(hasattr(kind, name) for name in ("iloc", "columns", "column_names"))
+    return hasattr(kind, "__array__") and not (is_table or issubclass(kind, np.ndarray))
+
+
+def _computed(name: str, values: Any) -> Any:
+    """Return the array of an object of another library, which may compute it only now."""
+    if not is_foreign_array(values):
+        return values
+    return call_silently(lambda: np.asarray(values), UNREADABLE.format(name))
 
 
 def is_arrow_scalar(value: Any) -> bool:
@@ -218,6 +257,8 @@ def check_features(
     refuse_foreign_arrays("X", X)
     # Most inputs are an array of numbers, which need not be read cell by cell.
     is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
+    if not is_array_of_numbers:
+        X = _computed("X", X)
     if not is_array_of_numbers and is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
@@ -644,9 +685,10 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
 
 
 def _name_of(owner: Any) -> Any:
-    """Return the same name for all ways to write a person: 7, 7.0, "7" and "007".
+    """Return the same name for all ways to write a person: 7, 7.0, "7", "007" and b"7".
 
-    One name with a letter turns a column of numbers into strings, with their leading zeros.
+    One name with a letter turns a column of numbers into strings, with their leading zeros, and one
+    that is bytes turns a column of strings into bytes.
     """
     from dp_halfspace.data.cells import category_of  # noqa: PLC0415 (for persons alone)
 
@@ -654,7 +696,7 @@ def _name_of(owner: Any) -> Any:
         return type(owner)(map(_name_of, owner)) if type(owner) in (tuple, frozenset) else owner
     if is_arrow_scalar(owner):
         return _name_of_scalar(owner)
-    is_cell = isinstance(owner, str | Number | date | np.generic)
+    is_cell = isinstance(owner, str | bytes | Number | date | np.generic)
     text = category_of(owner) if is_cell else None
     # Numbers with too many digits to be written would all have the same name, so they are compared
     # as numbers.

@@ -23,6 +23,7 @@ from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
 from dp_halfspace.data.frame import as_cells, read_column, read_frame
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
+    call_silently,
     check_lengths,
     class_indices,
     is_chunked,
@@ -33,6 +34,11 @@ from dp_halfspace.data.validation import (
 from dp_halfspace.metrics._intervals import OUT_OF_NOISE, TWO, WIDE, Released
 from dp_halfspace.metrics._table import METRICS
 from dp_halfspace.privacy.record import PrivacyRecord
+
+_FAILED = (
+    "the model failed for these records. Its message is not shown, because it may quote them. Call "
+    "its methods where only people who may see the records can read the message"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,13 @@ class HeldOut:
         return "records" if self.people is None else "persons"
 
     def outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
-        """Return the model output for each record, computed independently, next to the record."""
+        """Return the model output for each record, computed independently, next to the record.
+
+        What the model says of the records is private: a warning may be about a single one.
+        """
+        return call_silently(lambda: self._outcomes(outcome, model), _FAILED)
+
+    def _outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
         if isinstance(self.X, Chunks):
             model = without_ledger_and_seed(model)
             # Columns are checked before any chunk is sent to a worker.

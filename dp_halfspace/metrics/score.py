@@ -290,8 +290,9 @@ def private_score(
     adjacency, of a record or, with `groups`, of a person with any number of records. Public: their
     number, or that of people, ``model.classes_``, `thresholds` and every other argument. Private:
     everything else, class counts included. The model must be public or itself private, and must
-    predict each record independently of the others, as all models of this package do. Exceptions
-    that the model raises are not covered. If the held-out records belong to the same data set as
+    predict each record independently of the others, as all models of this package do. Its output,
+    warnings and error messages are dropped, because they may be about a single record; that it
+    failed is not covered. If the held-out records belong to the same data set as
     those of the fit, charge both to the same ledger. Source: this project,
     ``docs/proofs/metrics.md``; no paper.
 

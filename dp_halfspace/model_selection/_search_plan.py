@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -24,10 +24,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace._pipelines import check_pipeline, library_of
 from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
-from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import without_callbacks
-from dp_halfspace.data.chunks import is_own
-from dp_halfspace.data.validation import class_indices
+from dp_halfspace.data.validation import call_silently, class_indices
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
@@ -148,7 +146,7 @@ def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
 def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Return the data that the steps pass to the model, without output, as in a run."""
     try:
-        call_silently(lambda: steps.fit(X, y))
+        call_silently(lambda: steps.fit(X, y), _FAILED)
     except _Reached as stop:
         return stop.data
     raise RuntimeError("a fit did not reach its model")
@@ -410,7 +408,6 @@ def _gaussian_cost(events: Sequence[Event]) -> float | None:
     return math.sqrt(total)
 
 
-Result = TypeVar("Result")
 Scoring: TypeAlias = str | Callable[..., ArrayLike]
 Run: TypeAlias = tuple[Any, float]
 Array: TypeAlias = NDArray[Any]
@@ -446,21 +443,6 @@ def _is_private(kind: type) -> bool:
     """Return whether a class is a classifier of this package, and not a subclass of one."""
     is_classifier = issubclass(kind, SharedLedger) and issubclass(kind, ClassifierMixin)
     return is_classifier and library_of(kind) == "dp_halfspace"
-
-
-def call_silently(call: Callable[[], Result]) -> Result:
-    """Return the result of a call, and drop its output.
-
-    Errors of this package show no values of records. Other errors may quote them, and are replaced.
-    """
-    try:
-        with drop_output():
-            return call()
-    except Exception as error:
-        if isinstance(error, MemoryError) or is_own(error):
-            raise
-    # The error is raised outside the handler, so that it does not contain the original one.
-    raise ValueError(_FAILED)
 
 
 def silence(candidate: Any) -> Any:
@@ -648,7 +630,7 @@ def _train_and_score(
     if seed is not None:
         model.set_params(**{f"{prefix}random_state": int.from_bytes(own.read(4), "little")})
     seed_steps(model, prefix, own)
-    score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y))
+    score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
         score = float(draw_release(np.array([score]), noise, source)[0])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
+from dp_halfspace.data import encoding as encoding_module
 from dp_halfspace.data.cells import canonical, text_of
 from dp_halfspace.data.encoding import CodedRows, Encoding, write_scaled
 from dp_halfspace.data.frame import read_column, read_frame
@@ -302,6 +305,50 @@ def test_words_become_counts_in_columns():
     assert _words_of(["a b"], 1).tolist() == [[1.0]]
     # The public hash is the same on all machines and in all versions.
     assert np.flatnonzero(_words_of(["pain"])[0]).tolist() == [3]
+
+
+class Lazy:
+    """A table of another library, whose query speaks of a cell."""
+
+    def __init__(self, fails):
+        self.fails = fails
+
+    def to_pandas(self):
+        warnings.warn("secret", stacklevel=2)
+        if self.fails:
+            raise KeyError("secret")
+        return pd.DataFrame({"a": [1.0, 2.0]})
+
+
+def test_what_the_library_of_a_table_says_is_not_shown():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_frame(Lazy(fails=False)).names == ("a",)
+        with pytest.raises(ValueError, match="X could not be read") as seen:
+            read_frame(Lazy(fails=True))
+    assert "secret" not in f"{seen.value!r} {seen.value.__context__!r} {seen.value.__cause__!r}"
+
+
+def sizes_of_caches():
+    """What every cached function of the package holds."""
+    modules = [m for name, m in sys.modules.items() if name.startswith("dp_halfspace")]
+    kept = [(m, name) for m in modules for name in vars(m) if hasattr(vars(m)[name], "cache_info")]
+    return {(m.__name__, name): vars(m)[name].cache_info().currsize for m, name in kept}
+
+
+def sizes_after(cells):
+    rules = {"a": {"kind": "date", "format": "%d%m%Y"}, "b": "words", "c": "text", "d": ["x", "y"]}
+    frame = pd.DataFrame(dict.fromkeys(rules, cells))
+    encoding_of(frame, rules).to_coded_rows(read_frame(frame))
+    return sizes_of_caches()
+
+
+def test_no_cell_stays_in_a_cache(monkeypatch):
+    """A cache of a module outlives the table, and its size would count private words."""
+    assert sizes_after(["x"]) == sizes_after(["y", "two words", "31122020", "many other words"])
+    remembered = lru_cache(encoding_module._place_of_word)
+    monkeypatch.setattr(encoding_module, "_place_of_word", remembered)
+    assert sizes_after(["x"]) != sizes_after(["y", "two words"])
 
 
 def test_words_of_a_row_depend_on_its_own_cell():

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import re
+import sys
 import warnings
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     auc,
     average_precision_score,
@@ -23,10 +26,17 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
+from sklearn.utils import check_array
 
 import dp_halfspace
 from benchmarks import score_coverage
-from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning
+from dp_halfspace import (
+    BudgetError,
+    PrivacyLedger,
+    PrivacyWarning,
+    PrivateConformalClassifier,
+    PrivateThresholdClassifier,
+)
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.metrics import (
     METRICS,
@@ -240,6 +250,75 @@ def test_a_record_is_scored_by_itself(estimator):
                 for z in (rows, others_i)
             )
             assert first == second
+
+
+class Talkative(Known):
+    """A model of somebody else, which speaks of a cell that it does not know."""
+
+    n_features_in_ = 1
+
+    def __init__(self, fails=False):
+        self.fails = fails
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        odd = np.asarray(X).ravel()[np.asarray(X).ravel() > 1e6]
+        if len(odd):
+            warnings.warn(f"found {odd}", stacklevel=2)
+            print("found", odd, file=sys.stderr)
+            logging.getLogger("models").warning("found %s", odd)
+            if self.fails:
+                raise KeyError(f"found {odd}")
+        return super().predict_proba(np.minimum(X, 1e6))
+
+
+RELEASES = {
+    "score": lambda model, X, **more: private_score(model, X, Y, **more),
+    "threshold": lambda model, X, **more: PrivateThresholdClassifier(model, value=0.5, **more).fit(
+        X, Y
+    ),
+    "sets": lambda model, X, **more: PrivateConformalClassifier(model, **more).fit(X, Y),
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_model_says_of_a_record_is_dropped(release, capsys, caplog):
+    """A warning of an unknown category, say, would be about a single record."""
+    odd = X.copy()
+    odd[7] = 8.125e6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (X, odd):
+            RELEASES[release](Talkative(), rows)
+    assert (capsys.readouterr(), caplog.records) == (("", ""), [])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_error_of_a_model_does_not_quote_a_record(release):
+    odd, book = X.copy(), PrivacyLedger(epsilon=9, delta=1e-3)
+    odd[7] = 8.125e6
+    with pytest.raises(ValueError, match="the model failed for these records") as seen:
+        RELEASES[release](Talkative(fails=True), odd, ledger=book)
+    assert (seen.value.__context__, seen.value.__cause__, book.entries()) == (None, None, [])
+
+
+def test_an_error_of_a_model_about_shapes_is_shown():
+    model = LogisticRegression().fit(np.column_stack([X, X]), Y)
+    with pytest.raises(ValueError, match="X has 1 features, but LogisticRegression is expecting 2"):
+        private_score(model, X, Y)
+
+
+def test_an_error_about_shapes_that_quotes_a_record_is_not_shown():
+    """As scikit-learn does for a single row of the wrong shape."""
+
+    class Flat(Known):
+        def predict(self, X):
+            return check_array(X[7])
+
+    with pytest.raises(ValueError, match="the model failed for these records"):
+        private_score(Flat(), X, Y)
 
 
 def exact(metric, model=None):
