@@ -466,7 +466,7 @@ def small_table(n=300, d=3):
     return X, (X[:, 0] > 0).astype(int)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("ignore:X is sparse")
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.float32, sparse.csr_array])
 @pytest.mark.parametrize("name", [name for name in CASES if hasattr(CASES[name], "classes")])
@@ -487,7 +487,6 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
     assert clone(model).plan(form(X), y, groups=range(len(y))) == grouped.privacy_
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "model",
     [

@@ -317,7 +317,6 @@ def test_a_record_leaves_the_scores_of_the_others_alone():
     assert first[0] != second[0]
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "column",
     [np.nan, 0.0, 1e300, -1e300, "", None, True, pd.Timestamp("1970-01-01"), pd.NaT, 1e-320],

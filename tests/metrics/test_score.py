@@ -232,7 +232,6 @@ def test_a_missing_factor_is_seen(monkeypatch, delta):
     assert seen > 1.4 * charged
 
 
-@pytest.mark.sampled(3)
 @one_of_each
 def test_a_record_is_scored_by_itself(estimator):
     """Outcomes of one record keep their bits while all others are replaced."""
