@@ -41,6 +41,7 @@ PRINTING: dict[str, tuple[str, ...]] = {
     "default_path": (),
     "frictions": ("--only", "10", "11", "--fits", "1"),
     "thresholds": ("--sizes", "2000", "--fits", "1"),
+    "held_out": ("thresholds", "--runs", "1"),
 }
 # Not in a quick run: pictures, hours of fits, or an environment of another library.
 SLOW_STORING = (

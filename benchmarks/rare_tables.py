@@ -15,6 +15,7 @@ import argparse
 import math
 import os
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,19 @@ TABLES: dict[str, tuple[str, str | None, float | None]] = {
 }
 
 
-def rows_of(name: str) -> tuple[pd.DataFrame, Any]:
-    """Return all rows, and whether they are of the rare class."""
-    file, label, share = TABLES[name]
+@cache
+def shared_rows(file: str, label: str | None = None) -> tuple[pd.DataFrame, Any]:
+    """Return the rows of a shared table, and whether they are of a class, or the rarest one."""
     folder = Path(os.environ["DP_HALFSPACE_DATA"]) / "tables"
     frame = pd.read_csv(folder / f"{file}.csv.bz2")
     labels = frame.pop("target").astype(str)
-    rare = (labels == (label or labels.value_counts().index[-1])).to_numpy()
+    return frame, (labels == (label or labels.value_counts().index[-1])).to_numpy()
+
+
+def rows_of(name: str) -> tuple[pd.DataFrame, Any]:
+    """Return all rows, and whether they are of the rare class."""
+    file, label, share = TABLES[name]
+    frame, rare = shared_rows(file, label)
     if share is not None:
         found = np.flatnonzero(rare)
         n_kept = round(share / (1.0 - share) * (len(rare) - len(found)))

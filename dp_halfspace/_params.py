@@ -174,6 +174,11 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
                     f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
                     f"else by name ({named}){unsupported}"
                 )
+            if unsupported and "sample_weight" in kwargs:
+                raise TypeError(
+                    f"{type(estimator).__name__}.{fit.__name__} takes no sample_weight: "
+                    "docs/guide/weights.md lists the estimators that weigh records"
+                )
             # The ranges are part of the guarantee, so the setting of scikit-learn that skips the
             # validation of parameters does not skip this one.
             constraints = estimator._parameter_constraints

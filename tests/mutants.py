@@ -3397,12 +3397,6 @@ MUTANTS = [
             "2.0 * positive[-1:]",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
         ),
-        (
-            "_Plan.excess",
-            "positive - tau * positive[-1]",
-            "positive - tau * positive[-1] + positive",
-            "test_no_record_moves_a_release_by_more_than_is_charged_for",
-        ),
     ),
     *of(
         "model_selection/conformal.py",
@@ -3449,8 +3443,58 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_prefit.py",
+        "algorithms/engine/operating_point.py",
+        "tests/algorithms/engine/test_operating_point.py",
+        (
+            "plan_threshold",
+            "ExponentialChoice(1.0, part)",
+            "ExponentialChoice(0.5, part)",
+            "test_a_record_moves_utilities_by_one_at_most",
+        ),
+        (
+            "plan_threshold",
+            "mu_beside(part, budget.epsilon, budget.delta)",
+            "budget.mu",
+            "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
+        ),
+        (
+            "_counts_above",
+            "people.weights_for(COUNT_GRID)",
+            "np.ones(people.counts.sum())",
+            "test_a_person_or_a_weighted_record_moves_them_by_no_more",
+        ),
+        (
+            "_counts_above",
+            "np.floor(record_weights * _WEIGHT_GRID) / _WEIGHT_GRID",
+            "record_weights",
+            "test_sums_of_weights_and_their_factors_are_exact",
+        ),
+    ),
+    *of(
+        "algorithms/engine/operating_point.py",
+        "tests/algorithms/test_functions_of_releases.py",
+        (
+            "ThresholdPlan.run",
+            "self._warning(counted,",
+            "self._warning(above[1, -1],",
+            "test_a_threshold_follows_from_the_choice",
+        ),
+        (
+            "ThresholdPlan.run",
+            "max(among, 1.0)",
+            "max(above[1, -1], 1.0)",
+            "test_a_threshold_follows_from_the_choice",
+        ),
+    ),
+    *of(
+        "algorithms/crossing.py",
         "tests/model_selection/test_threshold.py",
+        (
+            "excess_of",
+            "positive - value * positive[-1]",
+            "positive - value * positive[-1] + positive",
+            "test_no_record_moves_a_release_by_more_than_is_charged_for",
+        ),
         (
             "crossing_utilities",
             "-before, out",
@@ -5241,6 +5285,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/table.py",
+        "tests/algorithms/engine/test_outlook.py",
+        (
+            "PrivateTableClassifier._describe_evidence",
+            "data.n_privacy_units, fitted.rarity",
+            "int(data.class_indices.sum()), fitted.rarity",
+            "test_evidence_follows_what_was_released_alone",
+        ),
+    ),
+    *of(
         "data/validation.py",
         "tests/data/test_odd_cells.py",
         (
@@ -5784,6 +5838,287 @@ MUTANTS = [
             "table.take(places, axis=0), factor",
             "table.take(places, axis=0), 1.0",
             "test_lists_of_categories_are_multiplied_as_the_numbers_are",
+        ),
+    ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        *(
+            (function, old, new, "test_every_rounding_has_its_share_of_the_stated_error")
+            for function, old, new in (
+                ("PLD._on_lattice", "self.error + terms * _ULP", "self.error"),
+                ("randomised_response_pld", "error=2.0**-48", "error=0.0"),
+                ("bounded_range_pld", "error=error", "error=0.0"),
+                ("envelope", "0.0, _NEGLECTED)", "0.0, 0.0)"),
+                ("_upper_part", "error=2.0**-36", "error=0.0"),
+                ("_convolution", "(min(len(a), len(b)) + 4) * _ULP", "0.0"),
+            )
+        ),
+    ),
+    *of(
+        "privacy/profiles.py",
+        "tests/privacy/test_profiles.py",
+        ("log_gdp_upper", "+ LOG_SLACK", "", "test_both_slacks_are_needed"),
+        (
+            "log_gdp_upper",
+            "epsilon - abs(epsilon) * EPSILON_SLACK",
+            "epsilon",
+            "test_both_slacks_are_needed",
+        ),
+        (
+            "_largest_mu",
+            "while log_gdp_upper(mu, epsilon) > log_delta:",
+            "while False:",
+            "test_roots_are_checked_before_they_are_used",
+        ),
+        (
+            "gdp_epsilon",
+            "step_up(root(upper, 0.0, high, log_delta), upper, log_delta)",
+            "root(upper, 0.0, high, log_delta)",
+            "test_roots_are_checked_before_they_are_used",
+        ),
+    ),
+    *of(
+        "optim/pairs.py",
+        "tests/optim/objectives/test_pairs.py",
+        (
+            "PairwiseObjective.gradient_lipschitz",
+            "2.0 * self.rows.row_bound",
+            "self.rows.row_bound",
+            "test_opposite_classes_attain_the_largest_curvature",
+        ),
+    ),
+    *of(
+        "optim/objectives.py",
+        "tests/optim/objectives/test_softmax.py",
+        (
+            "SoftmaxObjective._centre_scores",
+            "logits -= logits.max(axis=1, keepdims=True)",
+            "logits -= logits.max()",
+            "test_scores_of_each_row_are_measured_from_its_own_largest",
+        ),
+    ),
+    *of(
+        "projection/features.py",
+        "tests/projection/test_additive.py",
+        (
+            "AdditiveMap.write_single",
+            "is_far = _FARTHEST * float(np.abs(turns)",
+            "is_far = float(np.abs(curved).max()) * float(np.abs(turns)",
+            "test_whether_angles_are_reduced_does_not_depend_on_the_rows",
+        ),
+        (
+            "draw_fourier",
+            "np.clip(turns, -_LARGEST, _LARGEST)",
+            "turns",
+            "tests/projection/test_fourier.py::test_frequencies_are_finite_for_the_smallest_scale",
+        ),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_convert_features",
+            "(is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error))",
+            "(is_opaque and not _SHAPES.match(str(error)))",
+            "tests/test_common.py::test_bad_data_errors_name_the_rule_and_no_value",
+        ),
+        (
+            "_conversion_error",
+            "column = column[[not is_missing(value) for value in column]]",
+            "pass",
+            "test_a_missing_cell_does_not_change_why_a_text_is_refused",
+        ),
+        (
+            "_look_up",
+            "except Exception:",
+            "except TypeError:",
+            "test_a_label_that_cannot_be_looked_up_is_another_label",
+        ),
+        (
+            "_owners",
+            "len(values) != n_rows",
+            "len(values) < n_rows",
+            "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
+        ),
+        (
+            "sort_by_person",
+            "np.empty_like(X)",
+            "np.empty(X.shape, dtype=X.dtype)",
+            "test_rows_sorted_by_person_keep_the_memory_order_in_which_norms_are_summed",
+        ),
+    ),
+    *of(
+        "data/encoding.py",
+        "tests/data/test_encoding.py",
+        (
+            "Encoding.to_coded_rows",
+            'with np.errstate(all="ignore"):',
+            "if True:",
+            "test_a_number_beyond_float64_is_read_silently",
+        ),
+    ),
+    *of(
+        "_budget.py",
+        "tests/test_ledger.py",
+        (
+            "_is_handle",
+            '("__reduce__", "__reduce_ex__")',
+            '("__reduce__", "__reduce_ex__", "__getstate__")',
+            "test_a_pickle_has_no_copy_of_the_stated_state_of_an_account",
+        ),
+    ),
+    *of(
+        "privacy/record.py",
+        "tests/privacy/test_record.py",
+        (
+            "PrivacyRecord.__post_init__",
+            "accounting.delta(self.events, self.epsilon)",
+            "accounting.delta(tuple(set(self.events)), self.epsilon)",
+            "test_a_record_cannot_claim_more_than_its_events",
+        ),
+        (
+            "",
+            '("the label of one record", "one record", "one person")',
+            '("one record", "one record", "one person")',
+            "test_a_line_says_what_is_protected",
+        ),
+    ),
+    *of(
+        "ledger/ledger.py",
+        "tests/ledger/test_ledger.py",
+        (
+            "PrivacyLedger._catch_up",
+            "balance.last and (not rows or (rows[0].number, rows[0].digest) != known)",
+            "False",
+            "test_an_older_copy_of_the_file_is_noticed_by_who_has_read_more",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_parts.py",
+        *(
+            (
+                "Spending.after",
+                old,
+                new,
+                "test_spending_is_immutable_and_checks_the_rule_of_every_part",
+            )
+            for old, new in (
+                ("_check_rule(example, part)", "pass"),
+                ("own.copy() for name, own in self.parts", "own for name, own in self.parts"),
+                ("whole, example = self.whole.copy(),", "whole, example = self.whole,"),
+            )
+        ),
+    ),
+    *of(
+        "ledger/statement.py",
+        "tests/ledger/test_ledger_view.py",
+        (
+            "Statement._left",
+            "rounded_text(epsilon, up=False)",
+            "rounded_text(epsilon)",
+            "test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap",
+        ),
+        (
+            "Statement._page_rows",
+            "self.cap.spent(entry.record.events, self.cap.delta)",
+            "entry.record.epsilon",
+            "test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap",
+        ),
+    ),
+    *of(
+        "ledger/store.py",
+        "tests/ledger/test_ledger.py",
+        (
+            "digest_of",
+            "[previous, row.number, row.time, row.record]",
+            "[row.number, row.time, row.record]",
+            "test_a_changed_entry_with_a_digest_of_its_own_is_noticed",
+        ),
+        (
+            "FileStore.create",
+            'os.rename if os.name == "nt" else os.link',
+            "os.replace",
+            "test_a_file_that_appears_meanwhile_is_not_replaced",
+        ),
+    ),
+    *of(
+        "rows/rows.py",
+        "tests/rows/test_rows.py",
+        (
+            "Rows._sum_blocks",
+            "n if self.people is None else len(self.people)",
+            "n",
+            "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
+        ),
+        (
+            "inverse_lengths",
+            "lengths > 2.0**-100",
+            "lengths > 0.0",
+            "tests/rows/test_normalised_rows.py::test_rows_too_short_to_be_divided_by_their_length_become_zero",
+        ),
+    ),
+    *of(
+        "rows/single_rows.py",
+        "tests/rows/test_single_rows.py",
+        (
+            "factors_of",
+            "1.0 - 2.0**-21",
+            "1.0",
+            "test_factors_leave_room_for_their_own_roundings",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
+        "tests/estimators/test_base.py",
+        (
+            "PrivateLinearClassifier._facts",
+            "label_weights(weights, data.classes)",
+            "np.maximum(1.0, label_weights(weights, data.classes))",
+            "test_weights_of_classes_are_those_that_are_stated",
+        ),
+        (
+            "PrivateLinearClassifier._margins",
+            "math.isinf(self.data_norm_)",
+            "True",
+            "test_rows_beyond_the_stated_norm_are_scored_as_they_were_fitted",
+        ),
+    ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_prior.py",
+        (
+            "PriorPlan.run",
+            "X = in_column_scales(X, fitted.scales)",
+            "pass",
+            "test_a_fit_in_learnt_scales_is_compared_in_these_scales",
+        ),
+    ),
+    *of(
+        "rows/chunked_rows.py",
+        "tests/rows/test_single_features.py",
+        (
+            "ChunkedRows.take_groups",
+            "matrix = self._matrix.each(sample_groups, stride)",
+            "matrix = self._matrix",
+            "test_a_moment_of_chunks_reads_the_same_groups",
+        ),
+    ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_ranked_by_a_column.py",
+        (
+            "ColumnRankingFit.run",
+            "self.noisy > 0.5 * n_samples",
+            "data.class_indices.sum() > 0.5 * n_samples",
+            "test_the_noisy_count_says_which_class_is_the_commoner",
+        ),
+        (
+            "ColumnRankingFit.run",
+            "share_of(rarer, n_samples, (rate, rate))",
+            "min(data.class_indices.mean(), 1.0 - data.class_indices.mean())",
+            "test_the_noisy_count_says_which_class_is_the_commoner",
         ),
     ),
 ]

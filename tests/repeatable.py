@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+from collections import Counter
 from contextlib import contextmanager
 
 import pytest
@@ -29,17 +30,42 @@ CORE = (
 )
 
 
+def _values_of(item):
+    """Return the parameters of a case with their values, the same objects in all of its cases."""
+    return frozenset((name, id(value)) for name, value in item.callspec.params.items())
+
+
+def _sample(cases, size):
+    """Return the places of an even sample, with each value of each parameter if there is room.
+
+    A case is a set of values. Evenly spaced cases of a product can have the same value of a
+    parameter all along, so cases whose values others have, too, make room for absent values.
+    """
+    step = max(1.0, len(cases) / size)
+    kept = {int(step * k) for k in range(min(size, len(cases)))}
+    while True:
+        count = Counter(value for place in kept for value in cases[place])
+        best = max(range(len(cases)), key=lambda place: len(cases[place] - count.keys()))
+        if cases[best] <= count.keys():
+            return kept
+        for place in sorted(kept):
+            if all(count[value] > 1 or value in cases[best] for value in cases[place]):
+                kept = kept - {place} | {best}
+                break
+        else:
+            return kept
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave all but an even sample of the cases of a large cross product to the slow run."""
+    """Leave all but a sample of the cases of a large cross product to the slow run."""
     cases = {}
     for item in items:
         marker = item.get_closest_marker("sampled")
         if marker is not None and not config.getoption("--all-cases"):
             cases.setdefault(item.nodeid.partition("[")[0], (marker.args[0], []))[1].append(item)
     for size, found in cases.values():
-        step = max(1.0, len(found) / size)
-        kept = {int(step * k) for k in range(size)}
+        kept = _sample([_values_of(item) for item in found], size)
         for place, item in enumerate(found):
             if place not in kept:
                 item.add_marker(pytest.mark.slow)

@@ -361,3 +361,22 @@ def test_public_names_resolve():
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = dp_halfspace.no_such_name
     assert (ROOT / "py.typed").exists()
+
+
+def changers_of_filters(sources: dict[str, str]) -> set[str]:
+    """Files whose code changes the warning filters; examples in docstrings do not count."""
+    return {
+        name
+        for name, source in sources.items()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and node.attr == "catch_warnings"
+    }
+
+
+def test_one_file_changes_the_warning_filters_that_threads_share():
+    """The others are the command, a process of its own, and an audit, which records warnings."""
+    own = {"_silence.py", "_cli/commands.py", "audit/white_box.py"}
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text() for path in MODULES}
+    assert changers_of_filters(sources) == own
+    planted = {"a.py": "import warnings\nwith warnings.catch_warnings():\n    pass\n"}
+    assert changers_of_filters(planted) == {"a.py"}

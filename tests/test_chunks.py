@@ -11,6 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
@@ -296,6 +297,12 @@ def test_errors_are_those_of_arrays(name):
 
 def whole_chunk(a):
     return LocalChunks.read_by([lambda: a], np.ones((2, *a.shape[1:])))
+
+
+def test_a_data_frame_is_not_cut_into_chunks():
+    for table in (pd.DataFrame(X), X.tolist()):
+        with pytest.raises(ValueError, match=r"array must be an ndarray .*read_parquet"):
+            in_chunks(table)
 
 
 def test_what_does_not_run_on_chunks_says_so():

@@ -254,6 +254,19 @@ def test_a_pickle_has_no_copy_of_the_account(estimator):
     assert model.ledger.records == []
 
 
+class Stated(Book):
+    """One that says what a pickle holds of it, the records included."""
+
+    def __getstate__(self):
+        return dict(vars(self))
+
+
+def test_a_pickle_has_no_copy_of_the_stated_state_of_an_account():
+    thawed = pickle.loads(pickle.dumps(sharing(EVERY[0], Stated())))
+    with pytest.raises(BudgetError, match="was not pickled"):
+        thawed.ledger.charge(None)
+
+
 def test_what_stands_for_an_account_stays_in_a_pickle(tmp_path):
     for ledger in (None, "study.db", tmp_path / "study.db", Office()):
         model = sharing(EVERY[0], ledger)

@@ -466,7 +466,7 @@ def small_table(n=300, d=3):
     return X, (X[:, 0] > 0).astype(int)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("ignore:X is sparse")
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.float32, sparse.csr_array])
 @pytest.mark.parametrize("name", [name for name in CASES if hasattr(CASES[name], "classes")])
@@ -487,7 +487,6 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
     assert clone(model).plan(form(X), y, groups=range(len(y))) == grouped.privacy_
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "model",
     [
@@ -594,6 +593,22 @@ def test_weights_of_rows_are_not_taken_for_people(name):
                 ValueError, match="sample_weight is not supported together with groups"
             ):
                 use(X, y, groups=np.arange(300) // 2, sample_weight=np.ones(300))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        dp_halfspace.PrivateConformalClassifier,
+        dp_halfspace.PrivateThresholdClassifier,
+        PrivateScaler,
+    ],
+)
+@pytest.mark.parametrize("way", ["fit", "plan"])
+def test_a_fit_without_weights_of_records_says_who_takes_them(kind, way):
+    needed = [p for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+    made = kind(*(AdaptiveMarginClassifier() for _ in needed))
+    with pytest.raises(TypeError, match=rf"{way} takes no sample_weight: docs/guide/weights"):
+        getattr(made, way)(*small_table(), sample_weight=np.ones(300))
 
 
 def test_ids_of_several_parts_are_people():

@@ -34,8 +34,8 @@ from dp_halfspace._cli.tables import (
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.calibration import TARGETS
-from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
+from dp_halfspace.algorithms.engine.operating_point import TARGETS
+from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, looks_like_key, word_of
@@ -56,8 +56,8 @@ def note_on_keys(names: Iterable[str], rules: Mapping[str, Any]) -> str:
         f"the column{'' if few else 's'} {', '.join(map(repr, keys))} may identify "
         "rows or persons, judging by the name, and will be used as "
         f"{'a feature' if few else 'features'}. Leave out columns that are not "
-        "features by --drop, and name the column of persons with several rows by "
-        "--groups."
+        'features by --drop or by "drop" in the schema, and name the column of persons with '
+        "several rows by --groups."
     )
 
 
@@ -170,6 +170,9 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         'a text ["I", "II", "III"], and a column that is not a feature '
         '"drop". A cell of another type than its column is treated as missing.',
     )
+    keys = note_on_keys(columns, {})
+    if keys:
+        _note(err, keys)
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
@@ -406,7 +409,7 @@ def _train(
     err: TextIO,
     threshold: dict[str, float] | None,
 ) -> Any:
-    """Fit within the budget, with a note on a rare class by the noisy counts of the fit."""
+    """Fit within the budget, with notes on what is expected, and on what noisy counts show."""
     model = PrivateTableClassifier(
         epsilon=options.epsilon,
         delta=options.delta,
@@ -417,7 +420,7 @@ def _train(
         threshold=threshold,
         ledger=booking,
     )
-    noted = _warnings_as_notes(err, f"{BY_COUNTS}|{WEAK_GUARANTEE}")
+    noted = _warnings_as_notes(err, f"{BEFOREHAND}|{BY_COUNTS}|{WEAK_GUARANTEE}")
     with _refusals_as_sentences(), single_blas_thread(), noted:
         try:
             model.fit(_rows_of(options, table), table.y, groups=table.groups)
@@ -461,14 +464,15 @@ def _threshold_of(options: Any) -> dict[str, float] | None:
 
 
 def _describe_threshold(model: Any) -> str:
-    """Return in one line the expected rates at a threshold, by the counts of the fit."""
+    """Return in one line what the threshold is expected to reach."""
     point = model.threshold_
     if point is None:
         return ""
     low, high = (f"{end:.2f}" for end in point.interval)
     return (
-        f"Threshold: {point.target.replace('_', ' ')} of {printable(model.classes_[1])!r} expected "
-        f"{point.estimate:.2f}, 90 % interval {low} to {high}; wanted {point.wanted:g}\n"
+        f"Threshold: {point.target.replace('_', ' ')} of {printable(model.classes_[1])!r} wanted "
+        f"{point.wanted:g} with a confidence of 95 %, expected {point.estimate:.2f}, 90 % interval "
+        f"{low} to {high}\n"
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +22,7 @@ import dp_halfspace
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.files import NUMBERS, PICTURE, REPORT, write_out
 from dp_halfspace._html import align_columns
+from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import install_hint
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
@@ -88,9 +88,8 @@ def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float 
 def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]:
     """Fit and score on every split; return a mean accuracy for each model and budget."""
     results: dict[tuple[str, float | None], dict[str, Any]] = {}
-    with single_blas_thread(), warnings.catch_warnings():
-        # The table is public, and small budgets are used on purpose.
-        warnings.simplefilter("ignore")
+    # The table is public, and small budgets are used on purpose.
+    with single_blas_thread(), IGNORED_WARNINGS:
         for repeat in range(options.repeats):
             write_out(err, f"dp_halfspace: split {repeat + 1} of {options.repeats}\n")
             rows, test, labels, truth = train_test_split(

@@ -35,8 +35,8 @@ TRUSTED = tuple(
     for name in (
         "algorithms.engine.calibration.CalibrationCurve",
         "algorithms.engine.calibration.NoisyCounts",
-        "algorithms.engine.calibration.OperatingPoint",
         "algorithms.engine.column_scales.ColumnScales",
+        "algorithms.engine.operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.table.PrivateTableClassifier",
         "estimators.table._Engine",

@@ -139,7 +139,7 @@ class PublicFacts:
             raise ValueError(
                 "rows in chunks are not supported with these parameters: "
                 "docs/scaling.md lists the estimators and parameters that support "
-                "them. Give the rows as an array, for example X.compute()"
+                "them. Give the rows as an array, from dask by X.compute()"
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(

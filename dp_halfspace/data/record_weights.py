@@ -68,7 +68,7 @@ def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> Training
         )
     if isinstance(data.X, Chunks):
         raise ValueError(
-            "sample_weight is not supported for rows in chunks: give X as an array, for example "
+            "sample_weight is not supported for rows in chunks: give X as an array, from dask by "
             "X.compute()"
         )
     return replace(data, weights=_checked(sample_weight, data.X.shape[0]))

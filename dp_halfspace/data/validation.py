@@ -45,6 +45,10 @@ _NUMBERS_FOR_TEXTS = (
     "scikit-learn replaces labels by their positions unless method='predict': state "
     "classes=[0, 1, ...] there"
 )
+_TEXTS_FOR_NUMBERS = (
+    ": y contains strings, and the public labels are numbers. Give both as one type, for example "
+    "y.astype(int)"
+)
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
@@ -372,7 +376,7 @@ def refuse_foreign_arrays(name: str, values: Any) -> None:
     if is_chunked(values):
         raise ValueError(
             f"{name} is in chunks, which is not supported here, or not together with "
-            f"an array: give it as an array, for example {name}.compute()"
+            f"an array: give it as an array, from dask by {name}.compute()"
         )
 
     rows = values if isinstance(values, list | tuple) else ()
@@ -561,9 +565,17 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
     position = {label: code for code, label in enumerate(label_set.tolist())}
     table = np.array([_look_up(label, position) for label in seen.tolist()], dtype=np.intp)
     if (table < 0).any():
-        are_texts = label_set.dtype.kind == "U" and labels.dtype.kind in "biuf"
-        raise ValueError(_OTHER_LABEL + _NUMBERS_FOR_TEXTS * are_texts)
+        raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
     return table[inverse], label_set
+
+
+def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
+    """Say that labels are numbers and the public ones are strings, or the other way round."""
+    if label_set.dtype.kind == "U":
+        return _NUMBERS_FOR_TEXTS * (labels.dtype.kind in "biuf")
+    # Types are not mixed: numbers and strings among objects have been refused.
+    is_text = labels.dtype.kind in "UT" or isinstance(labels.ravel()[0], str)
+    return _TEXTS_FOR_NUMBERS * (label_set.dtype.kind in "biuf" and is_text)
 
 
 def _look_up(label: Any, position: Mapping[Any, int]) -> int:

@@ -381,7 +381,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             raise ValueError(
                 "rows in chunks are not supported with a preconditioner: use "
                 "preconditioner=False for rows clipped to data_norm, or give the rows "
-                "as an array, for example X.compute()"
+                "as an array, from dask by X.compute()"
             )
         intercept = self._constant_column()
         constant = None if intercept is None else settings.constant_column * intercept

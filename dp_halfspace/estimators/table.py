@@ -21,11 +21,11 @@ from dp_halfspace._params import explains_absence, explains_foreign_parameters, 
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
-    TARGETS,
+    SIGNIFICANT,
     CalibrationPlan,
     affordable_calibration,
+    evidence_of_ranking,
     line,
-    operating_point,
     uncounted_curve,
 )
 from dp_halfspace.algorithms.engine.class_counts import Rarity
@@ -36,6 +36,11 @@ from dp_halfspace.algorithms.engine.column_scales import (
     in_column_scales,
 )
 from dp_halfspace.algorithms.engine.defaults import RARE_COUNT_SHARE, rare_class_limit
+from dp_halfspace.algorithms.engine.operating_point import (
+    TARGETS,
+    ThresholdPlan,
+    plan_threshold,
+)
 from dp_halfspace.algorithms.engine.outlook import Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
@@ -47,7 +52,7 @@ from dp_halfspace.data.chunked_data import (
     check_chunks,
     without_ledger_and_seed,
 )
-from dp_halfspace.data.chunks import Chunks, apply_to_chunks
+from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
 from dp_halfspace.data.encoding import CodedRows, Encoding, numbers_of, written_out
 from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.people import place_rows
@@ -170,7 +175,7 @@ class _TableFit(FitPlan):
     """Learn column scales, run the inner plan on encoded rows, and calibrate the scores.
 
     `learnt` marks the numeric columns whose scales are estimated. The inner plan is that of
-    `model`, and the record shows `parameters`. `threshold` is a target and its value.
+    `model`, and the record shows `parameters`.
     """
 
     encoding: Encoding
@@ -180,12 +185,12 @@ class _TableFit(FitPlan):
     learnt: NDArray[np.bool_]
     scales: ColumnScalesPlan | None = None
     calibration: CalibrationPlan | None = None
-    threshold: tuple[str, float] | None = None
+    threshold: ThresholdPlan | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        parts = (self.scales, self.inner, self.calibration)
+        parts = (self.scales, self.inner, self.calibration, self.threshold)
         return tuple(event for part in parts if part is not None for event in part.events)
 
     @property
@@ -198,7 +203,7 @@ class _TableFit(FitPlan):
             **self.inner.public,
             "columns": {column.name: column.describe() for column in self.encoding.columns},
             "private_column_scales": [] if self.scales is None else names[self.learnt],
-            "threshold": None if self.threshold is None else dict([self.threshold]),
+            "threshold": {self.threshold.target: self.threshold.wanted} if self.threshold else None,
             "calibrated": counts or self.calibration is not None,
         }
 
@@ -230,14 +235,16 @@ class _TableFit(FitPlan):
             # All scores of a selected column are far from zero.
             is_ranked = isinstance(self.inner, ColumnRankingFit)
             curve = line(odds / (1.0 + _SURER) if is_ranked else odds)
+        threshold = None
         if self.calibration is not None:
             # A pure DP fit does not count classes, and its class weights are public.
             stated = model._facts(rows).class_weights
             centre = 0.0
             if fitted.rarity is not None and len(data.classes) == 2:
                 centre = _centre_of_scores(generated, fitted.rarity)
+            scores = kept(_scores_of_all(model, rows, self.inner.is_single))
             curve = self.calibration.run(
-                _scores_of_all(model, rows, self.inner.is_single),
+                scores,
                 data.class_indices,
                 relative_weights(fitted.population or stated),
                 permit,
@@ -246,8 +253,17 @@ class _TableFit(FitPlan):
                 record_weights=data.weights,
                 centre=centre,
             )
-        # 4. Choose the threshold from the same counts: post-processing.
-        threshold = None if self.threshold is None else operating_point(curve, *self.threshold)
+            # 4. Choose the threshold for a target.
+            if self.threshold is not None:
+                threshold = self.threshold.run(
+                    curve,
+                    scores,
+                    data.class_indices,
+                    permit,
+                    rarity=fitted.rarity,
+                    people=data.people,
+                    record_weights=data.weights,
+                )
         attributes = {
             "encoding_": self.encoding,
             "column_scales_": scales,
@@ -381,10 +397,11 @@ class PrivateTableClassifier(PrivateClassifier):
     threshold : dict or None, default=None
         A target for the decision threshold of `predict` with two classes: ``{"recall": .9}``,
         ``{"precision": .5}`` or ``{"false_positive_rate": .1}`` (also ``"fpr"``), where the value
-        is a PUBLIC number in (0, 1) and the second label is the positive one. The threshold is
-        computed from the counts that calibrate the scores and uses no additional budget, so it
-        needs ``probability=True`` and a table that is not small. None predicts the more probable
-        label.
+        is a PUBLIC number in (0, 1) and the second label is the positive one. New rows meet the
+        target with a confidence of 95 %. The choice takes 0.3 of epsilon, at most ``30 / sqrt(n)``;
+        it needs ``probability=True`` and a table that is not small. With too few rows all are
+        predicted positive (for a recall) or none, and a `PrivacyWarning` says so. None predicts the
+        more probable label.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. Probabilities of two classes are those of a
         population with these weights. ``"balanced"`` weights classes inversely to their sizes,
@@ -416,7 +433,7 @@ class PrivateTableClassifier(PrivateClassifier):
         a correct prediction, by a noisy count of errors.
     threshold_ : OperatingPoint or None
         Released threshold on `decision_function`, the expected value of the target metric, and a 90
-        % interval for that value; None if no target was given.
+        % interval that begins or ends at the target; None if no target was given.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
@@ -478,6 +495,8 @@ class PrivateTableClassifier(PrivateClassifier):
         frame = _with_rows(X) if table is None else read_frame(table.sample)
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
+        if not encoding.widths:
+            raise ValueError("every column of X is dropped by the schema: keep at least one")
         unstated = unstated_kinds(encoding.columns)
         if unstated:
             warn_caller(unstated)
@@ -526,7 +545,8 @@ class PrivateTableClassifier(PrivateClassifier):
         """Say what a fit released of the rarer class, and if the model is one column."""
         column = self._column_that_ranks if _LIMIT in dict(record.public) else None
         if column is None:
-            return super()._describe_rarer(fitted, data, record)
+            share, warning = super()._describe_rarer(fitted, data, record)
+            return share, warning or self._describe_evidence(fitted, data, share)
         assert fitted.error_share is not None
         share = min(fitted.error_share, dict(record.public)[_LIMIT])
         outlook = self._outlook(data, share)
@@ -536,6 +556,15 @@ class PrivateTableClassifier(PrivateClassifier):
             "is the other one, and every row has nearly the same probability. Of this ranking"
         )
         return share, outlook.after_counts(found) if outlook else ""
+
+    def _describe_evidence(self, fitted: Fitted, data: TrainingData, share: float | None) -> str:
+        """Warn if the released counts of scores do not show that the model ranks records."""
+        seen, outlook = self.calibration_.counts, self._outlook(data, share)
+        if seen is None or outlook is None:
+            return ""
+        generated = _scores_of_generated_rows(self.encoding_, self.model_)
+        found = evidence_of_ranking(seen, generated, data.n_privacy_units, fitted.rarity)
+        return outlook.without_evidence() if found < SIGNIFICANT else ""
 
     @property
     def _column_that_ranks(self) -> str | None:
@@ -578,7 +607,7 @@ class PrivateTableClassifier(PrivateClassifier):
                 "more rows, a larger epsilon, or threshold=None; PrivateThresholdClassifier "
                 "chooses a threshold from other records"
             )
-        return replace(plan, threshold=threshold)
+        return plan
 
     def _checked_threshold(self, data: _EncodedTable) -> tuple[str, float] | None:
         """Return the target of the threshold, if there is one, or refuse an impossible one."""
@@ -656,6 +685,9 @@ class PrivateTableClassifier(PrivateClassifier):
         """Divide the budget between calibration, column scales and model."""
         n_samples, numbers = data.n_privacy_units, data.encoding.numbers
         calibration, scales, left = None, None, budget
+        target, threshold = self._checked_threshold(data), None
+        if target is not None:
+            threshold, left = plan_threshold(target, data.n_privacy_units, left)
         if self.probability:
             calibration, left = affordable_calibration(n_samples, left)
         learnt = _learnt_columns(numbers, n_samples, left)
@@ -681,7 +713,9 @@ class PrivateTableClassifier(PrivateClassifier):
         plan_fit = model._plan_balanced if facts.balances_classes else model._plan
         inner = plan_fit(facts, left)
         parameters = model._public_parameters(data)
-        plan = _TableFit(data.encoding, model, inner, parameters, learnt, scales, calibration)
+        plan = _TableFit(
+            data.encoding, model, inner, parameters, learnt, scales, calibration, threshold
+        )
         facts.refuse_unsupported(plan.takes)
         return plan
 
@@ -695,6 +729,8 @@ class PrivateTableClassifier(PrivateClassifier):
             self.feature_names_in_ = np.array(names, dtype=object)
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
+        if self.threshold_ is not None and self.threshold_.warning:
+            warn_caller(self.threshold_.warning)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -744,7 +780,7 @@ class PrivateTableClassifier(PrivateClassifier):
         if self.threshold_ is None:
             return super().predict(X)
         scores = self.decision_function(X)
-        return np.asarray(self.classes_[(scores > self.threshold_.log_odds).astype(np.intp)])
+        return np.asarray(self.classes_[(scores >= self.threshold_.log_odds).astype(np.intp)])
 
     def with_monotone(self, monotone: Mapping[str, str]) -> Self:
         """Return a copy whose score rises, or falls, with single columns; it costs nothing.

@@ -7,7 +7,6 @@ accuracy, and the estimator is run on them with its real noise. Nothing private 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,10 @@ from sklearn.utils import check_X_y
 
 from dp_halfspace._html import align_columns
 from dp_halfspace._params import checked_size, require, resolved_delta
+from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace.algorithms.engine.defaults import small_table_rule
 from dp_halfspace.algorithms.engine.outlook import LARGEST_EPSILON, Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
-from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.accuracy_display import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
@@ -417,9 +416,8 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     budget = {"epsilon": epsilon, "delta": delta, "classes": classes}
     seed = None if seeds is None else int(seeds.integers(2**31))
     fit = clone(model).set_params(**budget, ledger=None, verbose=0, random_state=seed)
-    with warnings.catch_warnings():
-        # Seeds are allowed here: nothing private is released.
-        warnings.simplefilter("ignore", PrivacyWarning)
+    # Seeds are allowed here: nothing private is released.
+    with IGNORED_WARNINGS:
         fit.fit(table.X, table.y)
         codes = np.searchsorted(classes, table.y_test)
         area = _area(fit.decision_function(table.X_test), codes, len(classes))

@@ -25,8 +25,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
-from dp_halfspace.algorithms.engine.calibration import OperatingPoint
-from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
+from dp_halfspace.algorithms.engine.operating_point import OperatingPoint
+from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
@@ -199,7 +199,7 @@ def _expectation(model: Any) -> str:
         f"{unit}, columns and classes and the budget alone; no row was read.</p>"
     )
     warning = getattr(model, "_rarity_warning", "")
-    if getattr(model, "_rarer_share", None) is None or not warning:
+    if not re.match(BY_COUNTS, warning):
         return text
     return (
         f'{text}\n<p class="claim">{escape(printable(warning))}.</p>\n<p>Computed from noisy '
@@ -214,11 +214,19 @@ def _operating_point(model: Any) -> str:
         return ""
     name, label = point.target.replace("_", " "), escape(printable(model.classes_[1]))
     low, high = point.interval
-    return (
-        f"\n<p>The label {label} is predicted if its log odds are above "
-        f"{point.log_odds:.2f}. The target was a {name} of {point.wanted:g}; by the "
-        f"released counts it is {point.estimate:.2f}, from {low:.2f} to {high:.2f} "
-        "with a confidence of 90 %.</p>"
+    if math.isinf(point.log_odds):
+        rule = (
+            f"{'No' if point.log_odds > 0 else 'Every'} row is predicted to have the label {label}"
+        )
+    else:
+        rule = f"The label {label} is predicted if its log odds are at least {point.log_odds:.2f}"
+    text = (
+        f"\n<p>{rule}. The target was a {name} of {point.wanted:g}, with a confidence of 95 %; "
+        f"{point.estimate:.2f} is expected, from {low:.2f} to {high:.2f} with a confidence of "
+        "90 %.</p>"
+    )
+    return text + (
+        f'\n<p class="claim">{escape(printable(point.warning))}.</p>' if point.warning else ""
     )
 
 

@@ -6,7 +6,6 @@ A display holds numbers; matplotlib is imported only when it is asked to draw.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import plain_label
 from dp_halfspace._params import resolved_delta
+from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import column_names, single_blas_thread
 from dp_halfspace.data.schema import Column
-from dp_halfspace.exceptions import BudgetError, PrivacyWarning
+from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.inspection.accuracy_display import COLORS, panel_axes
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
@@ -55,9 +55,8 @@ def noise_deviations(
     if n_fits == 0 or not known or not hasattr(model.model_, "feature_map_"):
         return None
     found = []
-    with warnings.catch_warnings(), single_blas_thread():
-        # Warnings of fits to simulated tables do not concern the model.
-        warnings.simplefilter("ignore", PrivacyWarning)
+    # Warnings of fits to simulated tables do not concern the model.
+    with IGNORED_WARNINGS, single_blas_thread():
         X, y, terms = _simulated_table(model)
         # These fits release nothing private, so nothing is charged or announced.
         own = {"ledger": None, "verbose": 0}
@@ -571,7 +570,7 @@ def _short_number(value: float, place: int | None = None) -> str:
 
 def _scores(model: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
     """Return scores of shape (n, n_scores)."""
-    with warnings.catch_warnings():
-        # The columns of these rows are in the order of the fit, and have no names.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    # The columns of these rows are in the order of the fit; there is a warning that they have no
+    # names.
+    with IGNORED_WARNINGS:
         return np.asarray(model.decision_function(rows)).reshape(len(rows), -1)

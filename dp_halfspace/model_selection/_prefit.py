@@ -28,11 +28,11 @@ from dp_halfspace._budget import (
     warn_of_weak_budget,
 )
 from dp_halfspace._params import fit_context
+from dp_halfspace.algorithms.crossing import rounded_up
 from dp_halfspace.algorithms.fit_plan import PublicPlan
 from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.exponential import ParallelChoice
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit, authorise
+from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -265,9 +265,6 @@ def events_of(*mechanisms: Any) -> tuple[Event, ...]:
     return tuple(mechanism.event for mechanism in mechanisms)
 
 
-# Targets and slacks are multiples of one over this, so that everything computed from counts is
-# exact.
-COUNT_GRID = 2**12
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
 _STEP = 0.1
 # Up to this rate the weights of two candidates that meet the target are used; beyond, slacks are
@@ -275,40 +272,6 @@ _STEP = 0.1
 _LARGEST_RATE_OF_TWO = 1.25
 # Smallest number of records that a target must leave out, in units of the mean slack.
 _LEAST_MISSED = 1.25
-
-
-def rounded_up(number: float) -> float:
-    """Return the next multiple of the unit, which is at least one unit."""
-    return math.ceil(number * COUNT_GRID) / COUNT_GRID
-
-
-def rounded_down(number: float) -> float:
-    """Return the largest multiple of the unit that is not larger."""
-    return math.floor(number * COUNT_GRID) / COUNT_GRID
-
-
-def crossing_utilities(
-    excess: NDArray[np.float64], *, steepness: float = 1.0
-) -> NDArray[np.float64]:
-    """Return utilities that are nonnegative for the first candidate with an excess of zero.
-
-    The utility of a candidate is the minimum of its own excess and of the deficits of all
-    candidates before it, times the `steepness`. With a steepness of one it changes by no more than
-    the excesses do. Candidates are along the last axis, the preferred ones first.
-    """
-    before = steepness * np.maximum.accumulate(excess, axis=-1)[..., :-1]
-    utilities = excess.copy()
-    np.minimum(utilities[..., 1:], -before, out=utilities[..., 1:])
-    return utilities
-
-
-def chosen_places(
-    released: NDArray[np.float64], mechanism: ExponentialChoice | ParallelChoice | NoNoise
-) -> NDArray[np.intp]:
-    """Return the numbers of the chosen candidates; without noise those of the best."""
-    if isinstance(mechanism, NoNoise):
-        return np.atleast_1d(released.argmax(axis=-1))
-    return released.astype(np.intp)
 
 
 @dataclass(frozen=True, slots=True)

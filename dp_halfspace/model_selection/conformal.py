@@ -16,6 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET
 from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval
+from dp_halfspace.algorithms.crossing import (
+    COUNT_GRID,
+    chosen_places,
+    crossing_utilities,
+    rounded_up,
+)
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
@@ -27,14 +33,10 @@ from dp_halfspace.metrics._tallies import (
     probabilities_of_all,
 )
 from dp_halfspace.model_selection._prefit import (
-    COUNT_GRID,
     MeanSlack,
     PrefitClassifier,
-    chosen_places,
-    crossing_utilities,
     events_of,
     n_rows,
-    rounded_up,
 )
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import ParallelChoice

@@ -17,20 +17,25 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET
 from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
+from dp_halfspace.algorithms.crossing import (
+    COUNT_GRID,
+    candidates,
+    chosen_places,
+    crossing_utilities,
+    excess_of,
+    most_and_variance,
+    rounded_up,
+    safe_target,
+)
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import Cells, checked_borders, count_scores, scores_of
 from dp_halfspace.model_selection._prefit import (
-    COUNT_GRID,
     PrefitClassifier,
     Slack,
-    chosen_places,
-    crossing_utilities,
     events_of,
     n_rows,
-    rounded_down,
-    rounded_up,
 )
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -75,26 +80,8 @@ class _Plan:
 
     @property
     def thresholds(self) -> NDArray[np.float64]:
-        """The candidates, preferred ones first: high thresholds for a recall, else low ones."""
-        ends = np.concatenate([[math.inf], self.borders[::-1], [-math.inf]])
-        return ends if self.target == "recall" else ends[::-1]
-
-    def excess(
-        self, positive: NDArray[np.float64], negative: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the excess of every candidate over the target, in the order of `thresholds`.
-
-        The arguments are the numbers of positives and negatives above each candidate, from the
-        highest one down.
-        """
-        tau = self.value
-        if self.target == "recall":
-            excess = positive - tau * positive[-1]
-        elif self.target == "precision":
-            excess = (positive - tau * (positive + negative))[::-1]
-        else:
-            excess = (tau * negative[-1] - negative)[::-1]
-        return np.asarray(excess)
+        """The candidates, preferred ones first."""
+        return candidates(self.target, self.borders)
 
     @property
     def takes(self) -> float:
@@ -103,8 +90,8 @@ class _Plan:
         The excess of a candidate over the target is at most ``1 - value`` for each positive
         record, or ``value`` for each negative one, and the slack is subtracted from it.
         """
-        each = self.value if self.target == "fpr" else 1.0 - self.value
-        return self.slack / max(each, 1.0 / COUNT_GRID)
+        most, _ = most_and_variance(self.target, self.value)
+        return self.slack / max(most, 1.0 / COUNT_GRID)
 
     def slack_for(self, count: float | None, n: int) -> float:
         """Return the slack by which the target is raised, from public numbers and the noisy count.
@@ -112,15 +99,12 @@ class _Plan:
         It covers the noise of the choice for any held-out records, and the sampling error of fresh
         records together with the standard deviation of the choice.
         """
-        tau = self.value
         # There are at most n negatives.
-        spread = tau * (1.0 - tau) * n
+        counted = float(n)
         if self.count is not None:
             noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
-            positives = min(max((count or 0.0) + noise, 1.0), float(n))
-            # If the precision is met, at most the number of positives over tau are predicted
-            # positive.
-            spread = (1.0 - tau) * positives * (1.0 if self.target == "precision" else tau)
+            counted = min(max((count or 0.0) + noise, 1.0), counted)
+        spread = most_and_variance(self.target, self.value)[1] * counted
         usual = math.sqrt(spread + self.variance)
         return max(self.slack, rounded_up(self.deviations * usual))
 
@@ -282,8 +266,7 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         # In addition to the borders there are the candidates "all are positive" and "none is".
         rule = Slack(len(borders) + 2, epsilon / 2.0)
         slack, variance = rule.for_failure(miss), rule.usual_variance
-        safe = rounded_down if target == "fpr" else rounded_up
-        value = min(safe(float(self.value)), 1.0)
+        value = safe_target(target, float(self.value))
         return _Plan(target, value, borders, count, choice, slack, variance, -float(ndtri(miss)))
 
     def _release(self, plan: _Plan, data: HeldOut, values: Any, permit: Permit) -> None:
@@ -307,7 +290,8 @@ class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
         count = None
         if plan.count is not None:
             count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
-        excess = plan.excess(positive, negative) - plan.slack_for(count, data.n)
+        excess = excess_of(plan.target, plan.value, positive, negative)
+        excess -= plan.slack_for(count, data.n)
         # The last candidate meets every target: no record, or every record, is positive.
         excess[-1] = data.n
         released = permit.release(crossing_utilities(excess), plan.choice)

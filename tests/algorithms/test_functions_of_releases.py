@@ -10,11 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine.calibration import CalibrationPlan
+from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, NoisyCounts, line
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts, rarity_of
 from dp_halfspace.algorithms.engine.column_scales import plan_column_scales
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_gradient
+from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
@@ -96,6 +97,24 @@ def test_curves_of_probabilities(n_classes, is_rare):
         return plan.run(scores, codes, *given, rarity=rarity, centre=centre)
 
     assert_follows(run, *zip(SCORES[n_classes], CODES[n_classes], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"), [("recall", 0.5), ("precision", 0.2), ("false_positive_rate", 0.5)]
+)
+def test_a_threshold_follows_from_the_choice(target, wanted):
+    """Its words, estimate and interval, too."""
+    exact = np.array([[5.0, 20.0, 15.0], [1.0, 6.0, 13.0]])
+    counts = NoisyCounts(np.array([-9.0, -1.0, 1.0, 9.0]), exact, 2.0, np.ones(2))
+    curve = replace(line(1.0), counts=counts)
+    plan, _ = plan_threshold((target, wanted), N, Budget.of(9.0, 1e-5))
+
+    def run(scores, codes):
+        return plan.run(curve, scores, codes, permit_for(*plan.events))
+
+    first, second = zip(SCORES[2], CODES[2], strict=True)
+    assert run(*second).warning == ""
+    assert assert_follows(run, second, first) == 1
 
 
 @pytest.mark.parametrize("owners", [(None, None), OWNERS], ids=["records", "people"])

@@ -134,7 +134,7 @@ def attacked(estimator, attack, n=400):
     return max(release.ratio for release in result.releases) / most, result.findings
 
 
-@pytest.mark.sampled(17)
+@pytest.mark.sampled(5)
 @every_path
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_values_stay_within_their_sensitivity(path, attack):

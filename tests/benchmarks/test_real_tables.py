@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks import __main__ as everything
@@ -18,6 +19,7 @@ from benchmarks import (
     real_tables,
     tables_raw,
 )
+from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.privacy import gdp_mu
 
 
@@ -188,3 +190,19 @@ def test_a_scaler_of_ranges_puts_a_missing_value_in_the_middle():
         [1],
     ]
     assert tables_raw.RESULTS.name == "tables_raw.json"
+
+
+def test_the_way_to_boosting_is_measured_on_all_columns_of_a_table(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    x, kind = rng.uniform(-1, 1, 600), rng.choice(["a", "b"], 600)
+    frame = pd.DataFrame({"x": x, "kind": kind, "target": (np.abs(x) > 0.5) ^ (kind == "a")})
+    (tmp_path / "tables").mkdir()
+    frame.to_csv(tmp_path / "tables" / "made.csv.bz2", index=False)
+    columns = {"columns": {"x": [-1, 1], "kind": ["a", "b"]}}
+    (tmp_path / "tables" / "schema.json").write_text(json.dumps({"made": columns}))
+    monkeypatch.setenv("DP_HALFSPACE_DATA", str(tmp_path))
+    with pytest.warns(PrivacyWarning):
+        tables_raw.print_way(["made"], 2)
+    shown = capsys.readouterr().out
+    assert shown.startswith("| made | 0.")
+    assert "ratio of the means" in shown

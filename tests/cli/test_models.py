@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections import Counter
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -270,13 +271,25 @@ def test_a_card_of_a_saved_model(patients, tmp_path, capsys):
     assert "are the same file" in error(capsys, *same)
 
 
+def test_little_is_expected_is_noted_before_anything_is_spent(patients, capsys):
+    patients.iloc[:100].to_csv("patients.csv", index=False)
+    poor = ["--epsilon", "0.2", *STATED, *SAVE, "--ledger", "l.db", "--cap"]
+    for cap, code in (("0.1", 2), ("5", 0)):
+        Path("l.db").unlink(missing_ok=True)
+        assert main([*FIT, *poor, cap, "1e-3"]) == code
+        assert PrivacyLedger("l.db").spent() == pytest.approx(0.0 if code else 0.2, abs=0.01)
+        notes = [line for line in capsys.readouterr().err.splitlines() if "expect about" in line]
+        assert len(notes) == 1
+        assert notes[0].startswith("dp_halfspace: note: epsilon=0.2 for 100 records")
+
+
 @pytest.mark.parametrize("n_rare", [8, 150])
 def test_what_a_fit_has_counted_of_a_rare_class_is_noted(patients, capsys, n_rare):
     few = patients.iloc[:300].assign(outcome=np.where(np.arange(300) < n_rare, "yes", "no"))
     few.to_csv("patients.csv", index=False)
     main([*FIT, *STATED, *SAVE])
     notes = capsys.readouterr().err
-    assert ("by noisy counts" in notes) == (n_rare == 8)
+    assert ("are in the rarer class, expect" in notes) == (n_rare == 8)
     assert "PrivacyWarning" not in notes
 
 
@@ -332,13 +345,13 @@ def test_a_rare_label_is_predicted_where_a_threshold_or_weights_say_so(ward, cap
         assert main([*given, *more]) == 0
         out, err = capsys.readouterr()
         assert ("which is hardly ever predicted" in err) == (name == "plain")
-        assert ("Threshold: recall of 'yes' expected 0." in out) == (name == "threshold")
+        assert ("Threshold: recall of 'yes' wanted 0.8" in out) == (name == "threshold")
         assert main(["predict", f"{name}.joblib", "ward.csv", "--out", "p.csv"]) == 0
         capsys.readouterr()
         positive = ward["died"] == "yes"
         found[name] = (pandas.read_csv("p.csv")["prediction"] == "yes")[positive].mean()
     assert found["plain"] < 0.3
-    assert found["threshold"] > 0.6
+    assert found["threshold"] > 0.8
     assert found["balanced"] > 0.4
 
 

@@ -103,7 +103,7 @@ def test_predictions_are_never_written_over_what_they_are_made_from(folder, caps
         assert_refused(folder, capsys, arguments, f"--out and {option}")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "name", ["l.db", "soft-l.db", "hard-l.db", "below/../l.db", "l.db-journal", "soft-l.db-wal"]
 )

@@ -41,6 +41,16 @@ def test_a_template_is_a_schema(folder, capsys):
     assert "are not in a --schema" not in capsys.readouterr().err
 
 
+def test_a_key_is_noted_by_its_name(folder, capsys):
+    rows = ["patient_id,age,outcome", *(f"{k},{20 + k},{k % 2}" for k in range(9))]
+    (folder / "own.csv").write_text("\n".join(rows) + "\n")
+    assert main(["schema", "own.csv", "--target", "outcome"]) == 0
+    printed, errors = capsys.readouterr()
+    assert json.loads(printed)["columns"]["patient_id"] == "number"
+    assert "the column 'patient_id' may identify rows or persons" in errors
+    assert '"drop" in the schema' in errors
+
+
 def template(folder, capsys, *cells):
     """Kind of a column of these cells in the template, and all that is said beside it."""
     (folder / "own.csv").write_text(

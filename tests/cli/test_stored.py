@@ -51,7 +51,7 @@ def refusal(capsys, *arguments):
     return errors
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("more", [[], ["--schema", "s.json", "--groups", "who"], ["--delta", "0"]])
 @pytest.mark.parametrize("features", ["auto", "additive", "linear"])
 def test_a_model_goes_through_skops(folder, capsys, features, more):

@@ -373,7 +373,7 @@ def encoded_beside(folder, cells, odd):
     return np.delete(found, 5, axis=0).tobytes()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("lines", [4, 100])
 def test_an_odd_cell_of_a_csv_moves_no_bit_of_another_row(tmp_path, monkeypatch, odd, lines):

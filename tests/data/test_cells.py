@@ -380,7 +380,7 @@ def file_of(odd):
     return table.to_csv(index=False), np.where(age.astype(int) > 55, "yes", "no")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize("odd", ["unknown", "", "12.5", "9999-12-31T00:00:00.000000001"])
 @pytest.mark.parametrize(

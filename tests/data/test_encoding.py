@@ -387,3 +387,13 @@ def test_lists_of_categories_are_multiplied_as_the_numbers_are():
     out = np.empty(rows.shape)
     write_scaled(rows, 0.25, out)
     assert np.array_equal(out, 0.25 * rows.dense(float))
+
+
+def test_a_number_beyond_float64_is_read_silently():
+    """A warning would show that a column holds one."""
+    column = np.array([1, np.longdouble(10) ** 400, 2], dtype=np.longdouble)
+    frame = read_frame(pd.DataFrame({"a": column}))
+    encoding = Encoding(resolved_columns(frame, {"a": [0.0, 3.0]}), True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert encoding.to_coded_rows(frame).numbers[:, 0].tolist() == [1.0, 3.0, 2.0]

@@ -251,6 +251,19 @@ def test_a_text_does_not_turn_all_labels_of_a_list_into_texts():
     assert class_indices(["0", "1"], ["0", "1"])[0].tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("kind", [str, object, "string"])
+@pytest.mark.parametrize("labels", [["0", "1"], ["no", "yes"]])
+def test_texts_for_public_numbers_are_named(kind, labels):
+    column = pd.Series(labels).astype(kind)
+    for public in ([0, 1], [0.0, 1.0], [False, True]):
+        with pytest.raises(ValueError, match="y contains strings, and the public labels are num"):
+            class_indices(column, public)
+    with pytest.raises(ValueError, match=r"classes$"):
+        class_indices(column, ["2", "3"])
+    with pytest.raises(ValueError, match=r"classes$"):
+        class_indices([0, 2], [0, 1])
+
+
 # -- rows and ids --------------------------------------------------------------------------
 
 
@@ -430,3 +443,44 @@ def test_one_foreign_whole_number_among_labels_is_refused():
         with pytest.raises(ValueError, match=r"^y contains a label that is not among"):
             class_indices(np.array([1, 3, foreign, 1]), [1, 3])
     assert class_indices(np.array([3, 1, 3]), [3, 1])[0].tolist() == [1, 0, 1]
+
+
+class Unhashable:
+    """Raises an error that quotes it where a dictionary looks for it."""
+
+    def __lt__(self, other):
+        return False
+
+    def __hash__(self):
+        raise ArithmeticError("private cell")
+
+
+def test_a_label_that_cannot_be_looked_up_is_another_label():
+    labels = np.array([Unhashable()], dtype=object)
+    with pytest.raises(ValueError, match=r"^y contains a label that is not among") as caught:
+        class_indices(labels, [0, 1])
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("length", [2, 4])
+def test_owners_of_more_or_fewer_rows_are_refused_without_a_number(length):
+    with pytest.raises(
+        ValueError, match=r"^groups and X must have the same number of rows\."
+    ) as caught:
+        validation.sort_by_person(list(range(length)), NUMBERS[:3])
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_rows_sorted_by_person_keep_the_memory_order_in_which_norms_are_summed(layout):
+    X = np.array(NUMBERS[:4], order=layout)
+    rows, _, _ = validation.sort_by_person([1, 2, 1, 2], X)
+    assert rows.flags[f"{layout}_CONTIGUOUS"]
+    assert np.array_equal(rows, X[[0, 2, 1, 3]])
+
+
+def test_a_missing_cell_does_not_change_why_a_text_is_refused():
+    for odd in (None, pd.NA, np.nan, pd.NaT):
+        column = np.array([1.0, "x", odd], dtype=object)
+        assert validation._conversion_error(column) is ValueError
+        assert validation._conversion_error(column[[0, 2]]) is None

@@ -47,3 +47,19 @@ def test_tilt_set_after_the_fit_changes_no_probability():
     model = OutputPerturbationClassifier(classes=[0, 1, 2]).fit(X, y)
     expected = model.predict_proba(X)
     np.testing.assert_array_equal(model.set_params(tilt=0.3).predict_proba(X), expected)
+
+
+def test_weights_of_classes_are_those_that_are_stated():
+    model = OutputPerturbationClassifier(classes=[0, 1], class_weight={0: 0.25, 1: 4.0})
+    facts = model._facts(model._validate(np.zeros((4, 2)), [0, 1, 0, 1], None))
+    assert facts.class_weights == (0.25, 4.0)
+
+
+def test_rows_beyond_the_stated_norm_are_scored_as_they_were_fitted():
+    X, y = np.array([[0.6, 0.8], [-0.6, -0.8]] * 20), [1, 0] * 20
+    model = OutputPerturbationClassifier(
+        epsilon=np.inf, data_norm=1.0, classes=[0, 1], loss="hinge"
+    )
+    scores = model.fit(X, y).decision_function(np.array([[0.6, 0.8], [6.0, 8.0], [0.3, 0.4]]))
+    assert scores[0] == pytest.approx(scores[1], rel=1e-12)
+    assert scores[2] != pytest.approx(scores[0], rel=1e-3)

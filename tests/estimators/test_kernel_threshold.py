@@ -99,7 +99,15 @@ def seen_scores(monkeypatch, fit):
     return np.asarray(seen[0]), found
 
 
-@pytest.mark.parametrize("how", ["float32", "float64", "chunks", "groups"])
+@pytest.mark.parametrize(("epsilon", "has_one"), [(1.0, False), (1.3, True), (1.7, True)])
+def test_columns_have_one_before_they_have_features(epsilon, has_one):
+    found = fitted(model(epsilon=epsilon, delta=1e-6), *weak(1000))
+    assert found.n_components_ == FEWEST
+    assert ("private_threshold" in public(found)) == has_one
+    assert_costs(found.privacy_.events, gdp_mu(epsilon, 1e-6))
+
+
+@pytest.mark.parametrize("how", ["columns", "float32", "float64", "chunks", "groups"])
 def test_scores_of_all_records_are_counted_and_that_of_even_odds_becomes_zero(how, monkeypatch):
     X, y = weak(700)
     given, labels, groups = X, y, {}
@@ -111,9 +119,11 @@ def test_scores_of_all_records_are_counted_and_that_of_even_odds_becomes_zero(ho
         # Few features are not made in float32.
         monkeypatch.setattr(kernel_training, "_FEW_FEATURES", 10**6)
 
+    epsilon = 1.7 if how == "columns" else 20.0
+
     def fit():
         with pytest.warns(PrivacyWarning):
-            return model(epsilon=20.0).fit(given, labels, **groups)
+            return model(epsilon=epsilon).fit(given, labels, **groups)
 
     scores, found = seen_scores(monkeypatch, fit)
     expected = scores - 7.0
@@ -151,7 +161,7 @@ def test_replay_sees_half_of_the_noise(monkeypatch):
     assert replayed().findings
 
 
-def exact_counts(tables, **options):
+def exact_counts(tables, epsilon=20.0, **options):
     """The last query of fits to several tables, the answers to all queries being the same."""
     given, found = [], []
     for rows, labels in tables:
@@ -166,17 +176,18 @@ def exact_counts(tables, **options):
 
         found.append(None)
         with intercept_releases(answer), pytest.warns(PrivacyWarning):
-            model(epsilon=20.0).fit(rows, labels, **options)
+            model(epsilon=epsilon).fit(rows, labels, **options)
     return found
 
 
+@pytest.mark.parametrize("epsilon", [4.0, 20.0])
 @pytest.mark.parametrize("rows_each", [1, 5])
-def test_another_record_or_person_moves_the_counts_by_the_root_of_two_at_most(rows_each):
+def test_another_record_or_person_moves_the_counts_by_the_root_of_two_at_most(rows_each, epsilon):
     X, y = weak(300 * rows_each)
     other, labels = X.copy(), y.copy()
     other[:rows_each], labels[:rows_each] = -X[:rows_each], 1 - y[:rows_each]
     people = np.arange(len(X)) // rows_each
-    counts, moved = exact_counts([(X, y), (other, labels)], groups=people)
+    counts, moved = exact_counts([(X, y), (other, labels)], epsilon, groups=people)
     assert 0.0 < np.linalg.norm(counts - moved) <= math.sqrt(2.0) + 1e-9
     assert counts.sum() == pytest.approx(300.0)
 
@@ -188,7 +199,7 @@ def test_records_are_counted_by_their_weights():
     assert counts.sum() == pytest.approx(weights.sum())
 
 
-def intercepts_of_neighbours():
+def intercepts_of_neighbours(epsilon=20.0):
     """Intercepts for several data sets, the releases of all being the same."""
     X, y = weak(300)
     given, found = [], []
@@ -202,12 +213,14 @@ def intercepts_of_neighbours():
             return given[-1]
 
         with intercept_releases(answer):
-            found.append(float(fitted(model(epsilon=20.0), rows, labels).intercept_[0]))
+            found.append(float(fitted(model(epsilon=epsilon), rows, labels).intercept_[0]))
     return found
 
 
-def test_the_threshold_is_a_function_of_what_was_released():
-    first, *others = intercepts_of_neighbours()
+# With few records, times mu, the features are the columns alone.
+@pytest.mark.parametrize("epsilon", [4.0, 20.0])
+def test_the_threshold_is_a_function_of_what_was_released(epsilon):
+    first, *others = intercepts_of_neighbours(epsilon)
     assert others == [first, first]
 
 

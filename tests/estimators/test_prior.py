@@ -260,6 +260,15 @@ def test_a_good_prior_is_kept_or_improved_on_and_a_bad_one_left(n, epsilon):
     assert model.score(Z, t) > 0.4
 
 
+def test_a_fit_in_learnt_scales_is_compared_in_these_scales():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 3)) * [1.0, 10.0, 0.1] + [50.0, -300.0, 2.0]
+    y = (X[:, 0] > 50.0).astype(int)
+    poor = (np.array([[1.0, 0.3, 0.0]]), np.array([41.0]))
+    model = AdaptiveMarginClassifier(epsilon=8.0, prior=poor, classes=[0, 1]).fit(X, y)
+    assert model.score(X, y) > 0.95
+
+
 def test_a_prior_that_is_kept_predicts_what_it_predicted():
     prior, Z = good(), table(500, seed=3)[0]
     exact = float("inf")

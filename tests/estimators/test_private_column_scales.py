@@ -70,7 +70,6 @@ def test_a_table_in_natural_units_is_learnt(estimator):
     assert np.isfinite(model.decision_function(np.full((1, 6), np.nan))).all()
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("estimator", "options"), AT_DELTA_0)
 def test_a_pure_budget_pays_for_units_and_model(estimator, options):
     """Every event is pure, and the epsilons add up to no more than was asked."""
@@ -89,7 +88,7 @@ def test_a_pure_budget_pays_for_units_and_model(estimator, options):
     assert model.score(Z, t) > 0.7
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("estimator", GAUSSIAN)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_one_budget_pays_for_units_and_model(estimator, epsilon):
@@ -105,7 +104,7 @@ def test_one_budget_pays_for_units_and_model(estimator, epsilon):
     assert model.privacy_.events == planned.events
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("estimator", "options"), [*((kind, {}) for kind in GAUSSIAN), *AT_DELTA_0]
 )

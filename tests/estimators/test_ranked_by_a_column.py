@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,12 @@ from dp_halfspace._cli.commands import describe_columns
 from dp_halfspace.algorithms.engine.defaults import rare_class_limit
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Table, outlook_of
 from dp_halfspace.algorithms.search import column_rankings
+from dp_halfspace.algorithms.search.small_tables import SmallModel, share_of
 from dp_halfspace.audit import replay
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import table
+from dp_halfspace.estimators._small_tables import ColumnRankingFit
 from dp_halfspace.inspection import check_units, model_card
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
 from dp_halfspace.privacy.interception import intercept_releases
@@ -124,14 +128,14 @@ def test_what_is_said_of_a_model_that_is_one_column(capsys):
     assert "expect about 74% of the area" in said
     assert "no better than chance" in said
     assert dict(model.privacy_.public)["private_column_scales"]
-    assert "learnt scales" not in describe_columns(model)
+    assert "estimated scale" not in describe_columns(model)
     page = model_card(model, n_noise_fits=0)
     assert "scale estimated" not in page
     assert "is one column, &#x27;c&#x27;, selected" in page
     assert "If a noisy count finds at most 8% of the records in the rarer class" in page
     assert check_units(model, X.assign(a=1e6 * X["a"])) == ()
     steps, _ = fitted_by(2000.0, X, y, schema=dict.fromkeys("abcd", "number"))
-    assert "learnt scales" in describe_columns(steps)
+    assert "estimated scale" in describe_columns(steps)
     assert "scale estimated" in model_card(steps, n_noise_fits=0)
     assert "one column, " not in steps._rarity_warning
 
@@ -259,3 +263,20 @@ def test_nothing_is_released_that_was_not_entered(monkeypatch):
     for share in (0.05, 0.4):
         with pytest.raises(RuntimeError, match="not charged"):
             clone(MODEL).fit(*ward(share))
+
+
+@pytest.mark.parametrize(("noisy", "commoner"), [(3.0, 0), (7.0, 1)])
+@pytest.mark.parametrize("positive", [2, 8])
+def test_the_noisy_count_says_which_class_is_the_commoner(noisy, commoner, positive):
+    """The exact count is private, also where it contradicts the noisy one."""
+    asked = []
+
+    def run(X, class_indices, commoner, permit):
+        asked.append(commoner)
+        return SmallModel(np.zeros(1), np.zeros(1), exponent=0)
+
+    plan, count = SimpleNamespace(run=run), SimpleNamespace(epsilon=1.0)
+    data = TrainingData(np.zeros((10, 1)), np.arange(10) < positive, np.arange(2), None)
+    fitted = ColumnRankingFit(None, plan, count, noisy=noisy).run(data, None)
+    assert asked == [commoner]
+    assert fitted.error_share == share_of(3.0, 10, (1.0, 1.0))

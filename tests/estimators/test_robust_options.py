@@ -120,7 +120,6 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("params", "near"), CASES, ids=named)
 def test_minimisers_of_neighbours_are_within_the_sensitivity(params, near):
     assert near < worst_ratio(**params) <= 1.0

@@ -129,13 +129,11 @@ def worst(estimator, trials=6, seed=1, n_classes=2):
     return largest
 
 
-@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_every_query_moves_by_its_sensitivity_at_most_whatever_the_weights(name):
     assert worst(CASES[name], 4) <= 1.0
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["units", "balanced", "fourier", "table", "output", "objective"])
 def test_so_does_every_query_of_three_classes(name):
     assert worst(CASES[name], 4, n_classes=3) <= 1.0
@@ -284,7 +282,6 @@ def noise_scales(estimator, X, y, w):
     return [release.mechanism for release in releases]
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_no_bit_of_a_plan_or_of_a_noise_follows_the_weights(name):
     X, y, w = table()

@@ -153,7 +153,12 @@ def test_a_threshold_stands_with_its_interval():
     page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y), n_noise_fits=0)
     point = model.threshold_
     ends = "from {:.2f} to {:.2f}".format(*point.interval)
-    for words in (f"above {point.log_odds:.2f}", "a recall of 0.8", f"{point.estimate:.2f}", ends):
+    for words in (
+        f"at least {point.log_odds:.2f}",
+        "a recall of 0.8",
+        f"{point.estimate:.2f}",
+        ends,
+    ):
         assert words in page
 
 

@@ -327,6 +327,42 @@ def test_changed_entries_are_noticed(path, tampering):
             action()
 
 
+def test_a_changed_entry_with_a_digest_of_its_own_is_noticed(path):
+    """Each digest covers all entries before it, so that of the next one does not fit."""
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    for _ in range(2):
+        ledger.charge(pure(0.3))
+    with ledger._store.transaction(writes=False) as transaction:
+        row = transaction.rows(0)[0]
+    row = row._replace(record=row.record.replace("0.3", "0.1"))
+    digest = store_module.digest_of(ledger._store.first_digest, row)
+    execute(path, f"UPDATE entries SET record = '{row.record}', digest = '{digest}' WHERE number=1")
+    for action in (ledger.entries, lambda: PrivacyLedger(path).spent()):
+        with pytest.raises(ValueError, match="damaged"):
+            action()
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(path):
+    PrivacyLedger(path, epsilon=1.0, delta=0.0).charge(pure(0.3))
+    terms = {**PrivacyLedger(path)._store.terms, "id": "other", "epsilon": 9.0}
+    assert store_module.FileStore.create(path, terms).terms["epsilon"] == 1.0
+    assert PrivacyLedger(path).spent() == 0.3
+
+
+@pytest.mark.parametrize("n_kept", [1, 2])
+def test_an_older_copy_of_the_file_is_noticed_by_who_has_read_more(path, n_kept):
+    """It is whole, so only the entries that were read before tell that others are gone."""
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    for number in range(1, 4):
+        ledger.charge(pure(0.1))
+        if number == n_kept:
+            older = path.read_bytes()
+    path.write_bytes(older)
+    for action in (ledger.spent, ledger.remaining, lambda: ledger.charge(pure(0.1))):
+        with pytest.raises(ValueError, match="has lost entries, or was replaced"):
+            action()
+
+
 def test_another_file_of_the_same_name_is_another_ledger(path):
     ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
     open_ledger(path).charge(pure(0.3))

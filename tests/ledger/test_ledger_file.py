@@ -127,7 +127,7 @@ def test_flip_test_sees_terms_without_a_digest(path, monkeypatch):
         assert_every_flip_is_seen_or_harmless(path, 0, number_of)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("n_entries", [0, 2])
 @pytest.mark.parametrize(
     "change",

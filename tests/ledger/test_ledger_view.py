@@ -66,7 +66,6 @@ RECORDS = {
 }
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", RECORDS)
 def test_as_many_fit_as_planned_and_not_one_more(kind):
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
@@ -237,6 +236,18 @@ def test_the_page_for_an_auditor_holds_the_books_and_no_more(ledger, tmp_path):
 
 
 # -- closing --------------------------------------------------------------------------------
+
+
+def test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap():
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    spent = gaussian(0.3, 1e-9)
+    ledger.charge(spent)
+    pure_left, gaussian_left = (float(text) for _, text in ledger._statement()._left())
+    assert 0.999999 * ledger.remaining(0.0) <= pure_left <= ledger.remaining(0.0)
+    assert 0.99999 * ledger.remaining() <= gaussian_left <= ledger.remaining()
+    (row,) = ledger._statement()._page_rows()
+    # The cost of the entry, and that of all entries so far.
+    assert row.count(f"<td>{rounded_text(spent.epsilon_at(1e-6))}</td>") == 2
 
 
 def test_a_closed_handle_refuses_and_the_account_lives_on(ledger):

@@ -374,3 +374,14 @@ def test_an_entry_of_seeded_noise_voids_its_part_only():
     cases = [set(case) for case in spending.cases()]
     assert cases == [{Pure(math.inf), Pure(0.1)}]
     assert spending.cases(Part("B", "site")) == [[Pure(0.1)]]
+
+
+def test_spending_is_immutable_and_checks_the_rule_of_every_part():
+    """What a handle has read stays as it was if a charge is interrupted or refused."""
+    event, north = Pure(0.1), Part("north", fixed_by="site")
+    first = Spending().after([([event], north), ([event], None)])
+    second = first.after([([event], north), ([event], None)])
+    assert first.whole[event] == first.parts["north"][event] == 1
+    assert second.whole[event] == second.parts["north"][event] == 2
+    with pytest.raises(BudgetError, match="All parts of a ledger follow one rule"):
+        first.after([([event], Part("south", fixed_by="year"))])

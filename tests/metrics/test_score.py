@@ -232,7 +232,6 @@ def test_a_missing_factor_is_seen(monkeypatch, delta):
     assert seen > 1.4 * charged
 
 
-@pytest.mark.sampled(3)
 @one_of_each
 def test_a_record_is_scored_by_itself(estimator):
     """Outcomes of one record keep their bits while all others are replaced."""
@@ -611,6 +610,7 @@ def test_three_classes():
         ({"model": object()}, "no attribute classes_"),
         ({"model": Scores(), "metric": "brier"}, "needs a model with predict_proba"),
         ({"y": np.full(500, 7)}, "not among the public labels"),
+        ({"y": Y.astype(str)}, "y contains strings, and the public labels are numbers"),
         ({"y": Y[:-1]}, "X and y must have the same number of rows"),
         ({"X": np.ma.masked_array(X)}, "X is a masked array"),
         *(

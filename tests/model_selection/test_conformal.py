@@ -22,6 +22,7 @@ from dp_halfspace import (
     PrivacyWarning,
     PrivateConformalClassifier,
 )
+from dp_halfspace.algorithms.crossing import COUNT_GRID
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
@@ -434,4 +435,4 @@ def test_refusals_cost_nothing(arguments, message):
 def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_people):
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
     PrivateConformalClassifier(Several()).fit(X, Y, groups=np.arange(1500))
-    assert factors_of_people == [16 * _prefit.COUNT_GRID]
+    assert factors_of_people == [16 * COUNT_GRID]

@@ -26,11 +26,13 @@ from dp_halfspace import (
     PrivacyWarning,
     PrivateThresholdClassifier,
 )
+from dp_halfspace.algorithms import crossing
+from dp_halfspace.algorithms.crossing import crossing_utilities, excess_of
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.model_selection import _prefit, threshold
-from dp_halfspace.model_selection._prefit import Slack, crossing_utilities
+from dp_halfspace.model_selection._prefit import Slack
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -89,7 +91,7 @@ def utilities_of(labels, scores, target, slack):
     cells = np.searchsorted(GRID, scores, side="right")
     table = np.array([np.bincount(cells[labels == k], minlength=5) for k in (0, 1)], dtype=float)
     above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
-    excess = plan.excess(above[1], above[0]) - slack
+    excess = excess_of(plan.target, plan.value, above[1], above[0]) - slack
     excess[-1] = len(labels)
     return crossing_utilities(excess)
 
@@ -228,10 +230,10 @@ def test_slacks_are_those_of_the_proof():
 def test_shares_and_slacks_are_exact_multiples():
     """Sums of counts times shares have no rounding that two neighbours could show."""
     for number in (0.9, 0.05, 1.0 / 3.0):
-        up, down = _prefit.rounded_up(number), _prefit.rounded_down(number)
+        up, down = crossing.rounded_up(number), crossing.rounded_down(number)
         assert down <= number <= up
-        assert (up * _prefit.COUNT_GRID).is_integer()
-        assert up - down == 1.0 / _prefit.COUNT_GRID
+        assert (up * crossing.COUNT_GRID).is_integer()
+        assert up - down == 1.0 / crossing.COUNT_GRID
     for rate in (0.013, 0.37, 1.0, 5.1):
         mean = _prefit.MeanSlack(rate)
         slacks = [
@@ -240,7 +242,7 @@ def test_shares_and_slacks_are_exact_multiples():
             mean.for_failure(1e-3, 1.5),
             Slack(7, rate).for_failure(0.03),
         ]
-        assert all((slack * _prefit.COUNT_GRID).is_integer() for slack in slacks)
+        assert all((slack * crossing.COUNT_GRID).is_integer() for slack in slacks)
 
 
 @pytest.mark.parametrize("target", ["recall", "precision", "fpr"])
@@ -259,7 +261,7 @@ def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
     }[target]
     usual = 1.6448536 * math.sqrt(spread + 2.0 / (plan.choice.epsilon / 2.0) ** 2)
     raised = plan.slack_for(None if target == "fpr" else counted, n)
-    assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / _prefit.COUNT_GRID)
+    assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / crossing.COUNT_GRID)
 
 
 def test_first_crossing_is_the_best():
@@ -548,4 +550,4 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
 def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_people):
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
     PrivateThresholdClassifier(Rare()).fit(X, Y, groups=np.arange(3000))
-    assert factors_of_people == [_prefit.COUNT_GRID]
+    assert factors_of_people == [crossing.COUNT_GRID]

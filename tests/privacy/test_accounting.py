@@ -74,7 +74,7 @@ def exact_beside_exponential(mu, epsilon0, value):
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("event", "exact", "tightness"),
     [(Pure, exact_beside_pure, 1e-8), (Exponential, exact_beside_exponential, 1e-6)],
@@ -752,7 +752,6 @@ def test_repeated_is_repetition(event, count, small_delta, others):
     assert folded == epsilon([*others, Repeated(Repeated(event, 1), count)], small_delta)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "make",
     [

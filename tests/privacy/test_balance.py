@@ -127,8 +127,8 @@ def by_path(tmp_path):
 
 KINDS = {"memory": in_memory, "path": by_path}
 ACTIONS = {
-    "read": lambda handle: handle.spent(),
     "charge": lambda handle: handle.charge(pure(0.1)),
+    "read": lambda handle: handle.spent(),
     "refused": lambda handle: handle.charge(pure(0.2)),
 }
 

@@ -173,7 +173,7 @@ def test_selections_from_small_mechanisms_stay_below(distribution):
             assert divergence(*best[::-1], at).max() <= bound + 1e-14
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.5])
 def test_gaussian_runs_cost_what_they_did(distribution, mu):

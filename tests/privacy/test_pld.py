@@ -607,3 +607,15 @@ def test_single_events_stay_exact():
     assert gdp_mu(1.0, 1e-6) * (1 - 1e-9) <= calibrate(
         lambda mu: [glm(mu)], 1.0, 1e-6, lower=0.0, upper=1.0
     )
+
+
+def test_every_rounding_has_its_share_of_the_stated_error():
+    unit, chords = 2.0**-52, bounded_range_pld(1.0, 0.0)
+    assert randomised_response_pld(1.0, 0.0).error >= 4.0 * unit
+    assert chords.error >= 8.0 * unit
+    assert chords._on_lattice(1.7 * chords.step).error >= chords.error + 8.0 * unit
+    assert pld._convolution(np.ones(3), np.ones(60))[1] >= 3.0 * unit
+    terms = [(1.0, 0.1, 0.0), (0.7, 0.2, 0.5)]
+    loss = envelope(terms, ONE, 0.0, pairwise=True)
+    assert loss.error >= 2.0**-37
+    assert loss.cut > 0.0

@@ -189,3 +189,23 @@ def test_the_slope_of_the_mills_ratio_keeps_its_digits_far_out():
     far = list(1 / z[5:] ** 2)
     np.testing.assert_allclose(profiles._mills_slope(z), exact + far, rtol=1e-12)
     np.testing.assert_allclose(profiles._mills_slope(z[3:]), [*exact[3:], *far], rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon_of", [lambda mu: 0.0, lambda mu: 1e5 * mu + 0.5 * mu * mu])
+def test_both_slacks_are_needed(epsilon_of):
+    """One covers what rounding of the epsilon does not, and the other one far tails."""
+    for mu in (1e-3, 0.1, 1.0, 2.0):
+        epsilon = epsilon_of(mu)
+        with mpmath.workdps(60):
+            x = mpmath.mpf(epsilon) / mu - mpmath.mpf(mu) / 2
+            ends = (mpmath.ncdf(-x), mpmath.exp(epsilon) * mpmath.ncdf(-x - mu))
+            exact = mpmath.log(ends[0] - ends[1])
+            assert log_gdp_upper(mu, epsilon) - exact > max(1e-12, 1e-17 * x * x)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_roots_are_checked_before_they_are_used(monkeypatch, sign):
+    right = profiles.root
+    monkeypatch.setattr(profiles, "root", lambda *ends: right(*ends) + sign * 2e-10)
+    assert log_gdp_upper(profiles._largest_mu.__wrapped__(1.0, 1e-6), 1.0) <= math.log(1e-6)
+    assert log_gdp_upper(1.0, gdp_epsilon(1.0, 1e-6)) <= math.log(1e-6)

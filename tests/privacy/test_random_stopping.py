@@ -283,7 +283,7 @@ def test_log_ratio_at_the_ends():
     assert delta([random_stopping_event(distribution, math.inf)], 50.0) == 1.0
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
 def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
@@ -329,7 +329,6 @@ def test_slopes_behind_lines_are_enclosed(distribution):
         np.testing.assert_allclose([at_low, at_high], value[[0, -1]], rtol=1e-9)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("distribution", [RunCountDistribution(1.0, 0.5, 2), *DISTRIBUTIONS])
 def test_slopes_are_enclosed(distribution):
     """With two runs at most f'' is constant, and the normal density alone decides."""
@@ -352,7 +351,7 @@ def test_slopes_are_enclosed(distribution):
         assert (steepest - flattest <= 5 * width * (distribution.k_max + 9) * steepest).all()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
 def test_cells_bound_their_functions(distribution, mu, monkeypatch):
@@ -505,7 +504,7 @@ def random_mechanisms(rng, mu, count, n_outcomes=16):
 EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [0.1, 0.4, 1.0])
 def test_selected_distributions_stay_below(distribution, mu):

@@ -50,6 +50,7 @@ def no_guarantee(**changes):
         {"events": (Gaussian(MU), Pure(1e-3))},
         {"events": (Gaussian(MU * (1 + 1e-8)),)},
         {"events": (Repeated(Gaussian(MU), 2),)},
+        {"events": (Gaussian(MU), Gaussian(MU))},
         {"events": (Gaussian(math.inf),)},
         {"events": (Pure(math.inf),), "delta": 0.5},
         {"epsilon": 0.7, "delta": 0.0, "events": (Pure(0.4), Pure(0.3 + 1e-15))},
@@ -227,6 +228,18 @@ def test_summary_says_what_an_auditor_needs(written, phrases):
     assert len(text.splitlines()) < 30
     head = f"PrivacyRecord(epsilon={written.epsilon}, delta={written.delta}, adjacency="
     assert repr(written).startswith(head)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "unit"),
+    [
+        ("replace-one-label", "the label of one record"),
+        ("replace-one", "one record"),
+        ("replace-one-person", "one person"),
+    ],
+)
+def test_a_line_says_what_is_protected(adjacency, unit):
+    assert f" for {unit}, by 1 release(s); " in str(record(adjacency=adjacency))
 
 
 def test_profile_in_the_summary_is_rounded_up():

@@ -72,3 +72,19 @@ def test_columns_of_zeros_and_ones_stand_beside_the_features_of_the_others():
     assert not beside.is_linear
     assert AdditiveMap(5, 4, n_plain=5, length=2.0).is_linear
     np.testing.assert_array_equal(AdditiveMap(5, 4, n_plain=5, length=2.0).apply(X), np.float32(X))
+
+
+def test_whether_angles_are_reduced_does_not_depend_on_the_rows():
+    """Reduced angles have other bits, so another record would move those of a row."""
+    drawn = draw_additive(2, 3, 40, np.random.default_rng(1))
+    turns = np.abs(drawn.fourier.frequencies).sum(axis=0).max() / (math.sqrt(2.0) * 3000.0)
+    fast = replace(
+        drawn, fourier=replace(drawn.fourier, frequencies=drawn.fourier.frequencies / turns)
+    )
+    written = []
+    for other in (0.0, 4.0):
+        rows = np.array([[1.0, 0.9], [other, other]], dtype=np.float32)
+        out = np.empty((2, fast.n_components), dtype=np.float32)
+        fast.write_single(rows, fast.entry_scale, out)
+        written.append(out[0].tobytes())
+    assert written[0] == written[1]

@@ -53,3 +53,9 @@ def test_several_length_scales_are_the_mean_kernel():
         [Spectrum("rbf").values((X[:, None] - X[None]) / s) for s in (0.3, 1.0)], axis=0
     )
     assert worst_error(psi, X, exact) < 0.1
+
+
+def test_frequencies_are_finite_for_the_smallest_scale():
+    """An infinite one would turn the zeros of a row, and only these, into NaN."""
+    drawn = draw_fourier(Spectrum("rbf"), 3, np.full(8, 1e-300), np.random.default_rng(0))
+    assert np.isfinite(drawn.apply(np.zeros((1, 3)))).all()

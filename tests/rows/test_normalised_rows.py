@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.rows import rows as module
-from dp_halfspace.rows.rows import normalised_rows, precondition_rows
+from dp_halfspace.rows.rows import inverse_lengths, normalised_rows, precondition_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
 # Shorter rows may count as zero; that they do no harm is tested one magnitude after another.
@@ -196,3 +196,9 @@ def test_flattening_keeps_directions_and_shares_the_matrix():
     ratio = entries(flat) / entries(rows)
     np.testing.assert_allclose(ratio, np.tile(ratio[:, :1], (1, 5)), rtol=1e-13)
     assert (ratio > 0).all()
+
+
+def test_rows_too_short_to_be_divided_by_their_length_become_zero():
+    """The inverse of the smallest lengths is infinite, and infinity times zero is no number."""
+    lengths = np.array([0.0, 5e-324, 2.0**-101, 2.0**-99])
+    assert inverse_lengths(lengths, 3).tolist() == [0.0, 0.0, 0.0, (1.0 - 11 * 2.0**-52) * 2.0**99]

@@ -10,6 +10,8 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
+from dp_halfspace.data.people import People
+from dp_halfspace.rows import rows as module
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
@@ -193,3 +195,12 @@ def test_empty_shapes():
 def test_bad_arguments(arguments, word):
     with pytest.raises(ValueError, match=word):
         Rows(*arguments)
+
+
+def test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan(monkeypatch):
+    """The bound on rounding errors counts the blocks of such a table, whose number is public."""
+    added = []
+    monkeypatch.setattr(module, "add_part", lambda *parts: added.append(len(parts)))
+    for counts in ([5], [1] * 5):
+        Rows(np.ones((5, 1)), people=People(np.array(counts))).adjoint(np.ones(5))
+    assert added == [3] * 5

@@ -188,7 +188,7 @@ def test_no_bit_of_a_row_depends_on_the_others(form, n, d, bias):
     assert not differing(lambda T: of_linear_rows(T, bias), X, form, positions(n, step))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", ["C", "F", "strided", "float32"])
 @pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 9), (700, 130)])
 def test_nor_in_learnt_units(form, n, d):
@@ -197,7 +197,7 @@ def test_nor_in_learnt_units(form, n, d):
     assert not differing(of_learnt_units, X, form, positions(n, 2**15 // d))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", ["C", "F", "strided", "float32"])
 @pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 9), (700, 30)])
 def test_nor_do_features_in_float32(form, n, d):
@@ -251,7 +251,7 @@ def test_nor_behind_a_projection(form, kind):
     assert not differing(lambda T: of_linear_rows(T, 0.5, linear_map), X, form, [0, 7, 64, 100])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @some_forms
 @pytest.mark.parametrize("kind", ["additive", "fourier", "sketch"])
 @pytest.mark.parametrize("memory", [0, 10**9], ids=["made again", "kept"])

@@ -21,7 +21,7 @@ from dp_halfspace.rows import single_rows as module
 from dp_halfspace.rows.blocks import LONGEST
 from dp_halfspace.rows.chunked_rows import ChunkedRows, chunked_rows
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
-from dp_halfspace.rows.single_rows import GRAM_GROUP
+from dp_halfspace.rows.single_rows import GRAM_GROUP, single_feature_rows
 
 # Largest entries in learnt column scales, all of one sign, nothing, and what lies between.
 D = 6
@@ -341,6 +341,17 @@ def test_which_rows_a_moment_reads_is_decided_by_their_numbers():
     found = module.sample_groups(X, 3)[:, 0]
     expected = [*range(GRAM_GROUP), *range(3 * GRAM_GROUP, 4 * GRAM_GROUP)]
     assert found.tolist() == expected
+
+
+def test_a_moment_of_chunks_reads_the_same_groups():
+    X, size = table(4 * GRAM_GROUP), 2 * GRAM_GROUP
+    parts = LocalChunks.of([X[:size], X[size:]])
+    parts = replace(parts, counts=(size, size), n_columns=X.shape[1])
+    how = (single_feature_rows, 2.0, map_of(), 0.3)
+    chunked = chunked_rows(how[0], parts, *how[1:]).take_groups(2)
+    expected = how[0](X, *how[1:]).take_groups(2)
+    assert chunked.shape == expected.shape
+    np.testing.assert_allclose(chunked.gram(), expected.gram(), rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")

@@ -21,7 +21,13 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.rows import single_rows as module
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import normalised_rows
-from dp_halfspace.rows.single_rows import GRAM_GROUP, SingleRows, group_size, single_normalised_rows
+from dp_halfspace.rows.single_rows import (
+    GRAM_GROUP,
+    SingleRows,
+    factors_of,
+    group_size,
+    single_normalised_rows,
+)
 
 FORMS = {
     "C": np.asarray,
@@ -411,3 +417,10 @@ def test_rows_are_shorter_than_one_by_what_their_length_may_be_off(clips):
     bound = before * (1.0 + (d + 12) * SINGLE) + error
     allowed = (1.0 - 2.0**-21) * before / bound
     assert (stated_lengths(again) <= allowed * (1.0 + 16 * SINGLE)).all()
+
+
+def test_factors_leave_room_for_their_own_roundings():
+    bounds = np.array([1.0, 3.0, 2.0**-61, 2.0**61, 0.0], dtype=np.float32)
+    factors = factors_of(bounds.copy()).tolist()
+    assert all(0.0 < f * b <= 1.0 - 2.0**-22 for f, b in zip(factors[:2], bounds[:2], strict=True))
+    assert factors[2:] == [0.0] * 3

@@ -3,8 +3,7 @@
 Every record is counted once, in a cell that is given by its score and by whether its label is the
 higher one of two. Slopes and, for two classes, an offset turn scores into log odds. They are
 estimated from the noisy counts; the more noise there is, the closer they are to a public prior.
-Proof: ``docs/proofs/calibration.md``. Thresholds for a recall, a precision or a false positive rate
-are computed from the same released counts, which is post-processing.
+Proof: ``docs/proofs/calibration.md``.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
-from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
+from scipy.optimize import brentq
+from scipy.special import expit, log_expit, log_softmax, logit, logsumexp, softmax
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.algorithms.engine.class_counts import Rarity
+from dp_halfspace.algorithms.engine.class_counts import RAREST, Rarity
 from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
@@ -65,6 +64,12 @@ _POSITIVE = 2.0 ** (np.arange(-4.0, 37.0) / 4.0)
 _KNOTS = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 # Variance that is added so that exact counts, without noise, do not lead to a division by zero.
 _LEAST_VARIANCE = 1e-6
+# Evidence of a ranking from which on it is significant: a model without one reaches it in 5 % of
+# all fits.
+SIGNIFICANT = 1.645
+# Area above one half, on the rows of a fit, up to which a ranking is not significant, however small
+# the noise is.
+_OVERFITTED = 0.06
 # Sensitivity of the counts in Euclidean norm and in the sum of absolute values:
 # docs/proofs/calibration.md, Lemma 1.
 _SENSITIVITY = math.sqrt(2.0) * UP
@@ -368,141 +373,45 @@ def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) 
     return np.asarray(up - down)
 
 
-# What a threshold can be chosen for.
-TARGETS = ("recall", "precision", "false_positive_rate")
-# Number of equal steps in a cell, at which thresholds are tried.
-_PLACES = 32
-# Number of standard deviations from the estimate to each end of an interval of 90 %.
-_NORMAL_QUANTILE = 1.645
-# Standard deviation of the share of the records of a cell on one side of a threshold within it,
-# because they may not be spread evenly.
-_UNEVEN = 0.15
+def evidence_of_ranking(
+    seen: NoisyCounts, scores: FloatArray, n_samples: int, rarity: Rarity | None
+) -> float:
+    """Return by how many standard deviations noisy counts exceed those of a ranking by chance.
 
-
-@dataclass(frozen=True, slots=True)
-class OperatingPoint:
-    """A threshold, and what it is expected to reach: a function of what was released.
-
-    Parameters
-    ----------
-    target : str
-        ``"recall"``, ``"precision"`` or ``"false_positive_rate"`` of the second class.
-    wanted : float
-        The value that was asked for, in (0, 1).
-    log_odds : float
-        Rows whose calibrated log odds are larger have the second label.
-    estimate : float
-        What the noisy counts say it reaches: about `wanted`, or far from it where they say little.
-    interval : tuple of float
-        Ends of an interval for it, at 90 %, by the noise of the counts and by their size; (0, 1)
-        where nothing is known.
+    `scores` are those of generated rows, which show in which cells records are expected; `rarity`
+    describes the sizes of the classes, None if they were not counted. In a cell the number of
+    records of the higher label, less the share of this label times the number of all records, is
+    near zero if scores and labels are independent. Cells are weighted so that the difference that
+    the default slope would make is as significant as possible.
     """
-
-    target: str
-    wanted: float
-    log_odds: float
-    estimate: float
-    interval: tuple[float, float]
-
-
-def _on_both_sides(seen: NoisyCounts, above: FloatArray, place: int) -> FloatArray:
-    """Return counts above and below a threshold, by class, with their variances.
-
-    The result has shape (2, 2, 2). `place` numbers the places from the highest score down, and
-    `above` estimates the records of each class above each place. The records of the cell that holds
-    the threshold are divided as these estimates are, and the uncertainty of this division is added
-    to the variances.
-    """
-    n_cells, (cell, rest) = seen.counts.shape[1], divmod(place, _PLACES)
-    part = np.zeros((2, n_cells))
-    part[:, n_cells - cell :] = 1.0
-    split = np.zeros(2)
-    if rest:
-        ends = above[:, [cell * _PLACES, (cell + 1) * _PLACES]]
-        inside = np.maximum(ends[:, 1] - ends[:, 0], _LEAST_VARIANCE)
-        split_cell = n_cells - 1 - cell
-        part[:, split_cell] = np.clip((above[:, place] - ends[:, 0]) / inside, 0.0, 1.0)
-        split = np.maximum(seen.counts[:, split_cell], 0.0) * _UNEVEN
-    sides = []
-    for share in (part, 1.0 - part):
-        counts = (seen.counts * share).sum(axis=1)
-        variance = seen.deviation**2 * (share**2).sum(axis=1) + np.maximum(counts, 0.0)
-        sides.append(np.column_stack([counts, variance + split**2]))
-    return np.array(sides)
-
-
-def _ratio(first: Any, second: Any, usual: float) -> tuple[float, tuple[float, float]]:
-    """Return the first of two noisy counts over their sum, and an interval for this share.
-
-    If the sum does not differ significantly from zero, the interval is (0, 1) and the share is
-    `usual`.
-    """
-    (a, var_a), (b, var_b) = first, second
-    both = float(a + b)
-    if both <= 2.0 * _NORMAL_QUANTILE * math.sqrt(var_a + var_b):
-        return usual, (0.0, 1.0)
-    estimate = min(max(float(a) / both, 0.0), 1.0)
-    spread = (
-        _NORMAL_QUANTILE * math.sqrt((1.0 - estimate) ** 2 * var_a + estimate**2 * var_b) / both
-    )
-    return estimate, (max(estimate - spread, 0.0), min(estimate + spread, 1.0))
-
-
-def _counts_above(curve: CalibrationCurve, seen: NoisyCounts) -> tuple[FloatArray, FloatArray]:
-    """Return decreasing scores, and estimates of the records of each class above each of them.
-
-    In a cell the curve divides the counted records into classes. The true number of each class is
-    assumed to deviate from this by about as much again, so where the noise is small the noisy
-    counts themselves remain. Between the borders of cells numbers are interpolated monotonically.
-    """
-    lower, higher = seen.weights
-    part = (np.arange(_PLACES) + 0.5) / _PLACES
-    places = seen.edges[:-1, None] + np.diff(seen.edges)[:, None] * part
-    odds = curve(places.ravel()).reshape(places.shape) - math.log(higher / lower)
-    shares = expit(odds).mean(axis=1)
-    expected = np.maximum(seen.counts.sum(axis=0), 0.0) * [1.0 - shares, shares]
-    noise = seen.deviation**2 + np.maximum(seen.counts, 0.0) + _LEAST_VARIANCE
-    trust = expected**2 / (expected**2 + noise)
-    counts = np.maximum(expected + trust * (seen.counts - expected), 0.0)
-    above = np.hstack([np.cumsum(counts[:, ::-1], axis=1)[:, ::-1], np.zeros((2, 1))])
-    n_places = _PLACES * len(places)
-    scores = np.interp(np.arange(n_places + 1) / _PLACES, np.arange(len(places) + 1), seen.edges)
-    found = PchipInterpolator(seen.edges, above, axis=1)(scores)
-    return scores[::-1], found[:, ::-1]
-
-
-def operating_point(curve: CalibrationCurve, target: str, wanted: float) -> OperatingPoint:
-    """Choose the threshold that meets a target at the least cost of the other errors.
-
-    This is the highest threshold that has the wanted recall, or the lowest one that has the wanted
-    precision or no more than the wanted false positive rate.
-    """
-    seen = curve.counts
-    assert seen is not None
-    lower, higher = seen.weights
-    scores, above = _counts_above(curve, seen)
-    # Thresholds run from the highest score down; nothing is above the first, all above the last.
-    true, false, ends = above[1] * higher, above[0] * lower, curve(scores)
-    ends[[0, -1]] += [1.0, -1.0]
-    total, rest = max(true[-1], 1e-9), max(false[-1], 1e-9)
-    if target == "recall":
-        reached = true / total
-        fits = np.flatnonzero(reached >= wanted)
-        place = int(fits[0]) if len(fits) else len(ends) - 1
-    elif target == "precision":
-        reached = true / np.maximum(true + false, 1e-9)
-        fits = np.flatnonzero(reached >= wanted)
-        place = int(fits[-1]) if len(fits) else int(np.argmax(reached))
+    lower, higher = seen.counts
+    if rarity is not None and math.isfinite(rarity.deviation):
+        share, error = rarity.second, rarity.deviation / max(rarity.total, 1.0)
     else:
-        reached = false / rest
-        place = int(np.flatnonzero(reached <= wanted)[-1])
-    # Counts and curve choose the threshold. What the threshold reaches is estimated from the
-    # counts alone, which do not depend on the model of the curve.
-    over, under = _on_both_sides(seen, above, place)
-    pairs = {
-        "recall": (over[1], under[1]),
-        "precision": (over[1] * [higher, higher**2], over[0] * [lower, lower**2]),
-        "false_positive_rate": (over[0], under[0]),
-    }
-    estimate, interval = _ratio(*pairs[target], float(reached[place]))
-    return OperatingPoint(target, wanted, float(ends[place]), estimate, interval)
+        total = max(float(seen.counts.sum()), 1.0)
+        share, error = float(higher.sum()) / total, seen.deviation * math.sqrt(len(lower)) / total
+    share = min(max(share, RAREST), 1.0 - RAREST)
+    cell = np.clip(np.searchsorted(seen.edges, scores, side="right") - 1, 0, len(lower) - 1)
+    sizes = n_samples * np.bincount(cell, minlength=len(lower)) / len(scores)
+    middles = np.concatenate([-_MIDDLES[::-1], _MIDDLES]) + seen.edges[_PER_SIDE]
+    # The curve with the default slope and the known share of the higher label.
+    far = 2.0 * float(logit(1.0 - RAREST)) / DEFAULT_SLOPE
+    start = brentq(
+        lambda at: sizes @ (expit(DEFAULT_SLOPE * (middles - at)) - share),
+        middles[0] - far,
+        middles[-1] + far,
+    )
+    expected = sizes * (expit(DEFAULT_SLOPE * (middles - start)) - share)
+    # Some variance on the rows of a fit is due to the fit itself: with labels that are unrelated to
+    # the rows, it still ranks these rows. A ranking with the area a on N rows is
+    # sqrt(12 N p (1 - p)) (a - 1/2) standard deviations of the sampling above chance.
+    sampling = sizes * share * (1.0 - share)
+    sampling = sampling * (1.0 + _OVERFITTED**2 * 12.0 * sampling.sum() / SIGNIFICANT**2)
+    variance = seen.deviation**2 * (share**2 + (1.0 - share) ** 2) + sampling + _LEAST_VARIANCE
+    # `expected` times the inverse covariance of the cells, which have the error of the share in
+    # common.
+    weights, common = expected / variance, error**2 * sizes / variance
+    weights -= common * (weights @ sizes) / (1.0 + common @ sizes)
+    spread = weights**2 @ variance + (weights @ sizes * error) ** 2
+    found = weights @ (higher * (1.0 - share) - lower * share)
+    return float(found / math.sqrt(spread)) if spread > 0.0 else 0.0

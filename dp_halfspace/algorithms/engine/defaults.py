@@ -121,8 +121,10 @@ _LENGTHENED = 30.0
 # Number of records, times mu, from which on column scales are learnt although a norm of rows is
 # stated.
 _RECORDS_FOR_SCALES = 900.0
-# Fewest columns with features for which a share of the budget sets the threshold of two classes.
+# Fewest columns for which a share of the budget sets the threshold of two classes,
 _FEWEST_WITH_THRESHOLD = 45
+# and fewest records, times mu, for each of their coefficients.
+_LEAST_WITH_THRESHOLD = 4.0
 # Most whitened features of all records together: this limits the time of a fit.
 _MOST_WHITENED = 1e9
 # Least squared length of whitened features, relative to that of the columns.
@@ -284,8 +286,11 @@ _MAPPED = 5.0
 _HALF_STEP_OF_RARE = 20.0
 # Signal at which half of the adjustments for few records remain.
 _FADED = 200.0
-# Signal at which the last quarter of the steps has no class weights. With a weaker signal, up to
-# all steps are weighted; with a stronger one, down to half of them.
+# With a strong signal this part of the steps, the last ones, has no class weights, for two classes
+# and for more; with a weaker one, less.
+_UNWEIGHTED = 0.5
+_UNWEIGHTED_OF_MANY = 0.7
+# Signal at which half of that part of the steps has none.
 _PHASED = 50.0
 # Offset of the released intercept, relative to that of the last steps, with many records of the
 # rarer of two classes, where the scores exceed the noise; and with few.
@@ -356,6 +361,7 @@ def rarity_settings(
     odds = min(steps.clip, 1.0) * rare / (1.0 - rare)
     score_offset = degree * (offset - math.log(odds / (1.0 - odds)))
     least, settled = (1.0, _PHASED) if rarity.is_of_many else (_LEAST_OFFSET, _SETTLED)
+    unweighted = _UNWEIGHTED_OF_MANY if rarity.is_of_many else _UNWEIGHTED
     return RaritySettings(
         margin_offset=offset,
         constant=_LONGER ** (degree * fade * mapped),
@@ -369,7 +375,7 @@ def rarity_settings(
         intercept_offset=score_offset
         * (least + (_LARGEST_OFFSET - least) / (1.0 + (records / settled) ** 2)),
         weighted_offset_part=1.0 - power,
-        weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
+        weighted_part=1.0 - unweighted / (1.0 + (_PHASED / records) ** 2),
     )
 
 
@@ -461,13 +467,13 @@ def scales_pay(n_samples: int, mu: float) -> bool:
 
 
 def threshold_pays(n_samples: int, n_features: int, n_classes: int, mu: float) -> bool:
-    """Return whether features of so many columns have a threshold between two classes of its own.
+    """Return whether so many columns have a threshold between two classes of its own.
 
     A row is divided among its columns, so coefficients lag behind the intercept on a short path.
     """
     n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
-    is_featured = n_each >= _LEAST_RECORDS_PER_COEFFICIENT
-    return n_classes == 2 and is_featured and n_features >= _FEWEST_WITH_THRESHOLD
+    is_many = n_features >= _FEWEST_WITH_THRESHOLD
+    return n_classes == 2 and is_many and n_each >= _LEAST_WITH_THRESHOLD
 
 
 def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:

@@ -30,6 +30,8 @@ HARDLY_BETTER = 1.0 / 3.0
 _UNEVEN = 0.2
 # No larger epsilon is recommended: it would hardly be a guarantee.
 LARGEST_EPSILON = 1e6
+# Pattern of the warnings that are based on public numbers, before a fit.
+BEFOREHAND = r"epsilon=.* classes: expect about"
 # Pattern of the warnings that are based on noisy counts of a fit.
 BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = (
@@ -201,6 +203,13 @@ class Outlook:
             f"{self._sizes}: {found}, expect about {self.rare_improvement:.0%} of the area under "
             "the curve above one half that a model without privacy would have"
             f"{_NO_BETTER * self.cannot_rank_rare}"
+        )
+
+    def without_evidence(self) -> str:
+        """Return the warning that released counts of scores do not show that the model ranks."""
+        return (
+            f"{self._sizes}: by noisy counts of scores, its ranking is not significantly better "
+            "than chance: do not rely on it unless a private score on other records confirms it"
         )
 
     @property

@@ -251,3 +251,57 @@ def test_many_records_or_classes_have_curves_without_a_typical_score():
         rarity = replace(rarity, **changes)
         found = uncounted_curve(rarity, -40.0)(np.array([0.0, 10.0]))
         assert found == pytest.approx([rarity.log_odds_of_second / 2.0] * np.ones(2) + [0.0, 0.5])
+
+
+# -- whether released counts show a ranking ------------------------------------------------
+
+
+def evidence(labels_of, n_draws=300, n=3000, deviation=20.0, counted=True):
+    """Evidence in many draws of labels and of noise; the scores of generated rows are alike."""
+    rng, found = np.random.default_rng(0), []
+    generated = 12.0 * rng.standard_normal(500) - 5.0
+    for _ in range(n_draws):
+        scores = 12.0 * rng.standard_normal(n) - 5.0
+        labels = labels_of(scores, rng).astype(np.intp)
+        exact = calibration.score_counts(scores, labels)
+        noisy = exact + deviation * rng.standard_normal(exact.shape)
+        seen = calibration.NoisyCounts(calibration._EDGES, noisy, deviation, np.ones(2))
+        second = float(labels.sum() + 5.0 * rng.standard_normal())
+        rarity = rarity_of(np.array([n - second, second]), np.ones(2), 5.0, n, 0.3)
+        found.append(
+            calibration.evidence_of_ranking(seen, generated, n, rarity if counted else None)
+        )
+    return np.array(found)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.5])
+def test_labels_without_a_relation_to_scores_are_hardly_ever_significant(share, monkeypatch):
+    def unrelated(scores, rng):
+        return rng.random(len(scores)) < share
+
+    for counted in (True, False):
+        found = evidence(unrelated, counted=counted)
+        assert abs(found.mean()) < 0.25
+        assert np.mean(found > calibration.SIGNIFICANT) < 0.09
+    # The rows of a fit are left out of account here, so that the deviation is one.
+    monkeypatch.setattr(calibration, "_OVERFITTED", 0.0)
+    assert 0.8 < evidence(unrelated).std() < 1.2
+
+
+@pytest.mark.parametrize("offset", [-2.0, 0.0])
+def test_labels_that_follow_scores_are_significant(offset):
+    def follow(scores, rng):
+        return rng.random(len(scores)) < expit(offset + 0.1 * scores)
+
+    assert np.mean(evidence(follow, n_draws=50) > calibration.SIGNIFICANT) > 0.9
+    turned = evidence(lambda scores, rng: ~follow(scores, rng), n_draws=50)
+    assert np.mean(turned > calibration.SIGNIFICANT) == 0.0
+
+
+def test_extreme_counts_have_a_number_as_evidence():
+    edges = calibration._EDGES
+    for counts in (np.zeros((2, 16)), np.full((2, 16), -9.0), np.full((2, 16), 1e9)):
+        for generated in (np.zeros(500), np.full(500, 1e300), np.linspace(-1e3, 1e3, 500)):
+            for centre in (0.0, -300.0):
+                seen = calibration.NoisyCounts(edges + centre, counts, 0.0, np.ones(2))
+                assert math.isfinite(calibration.evidence_of_ranking(seen, generated, 1, None))

@@ -87,7 +87,7 @@ def largest_change(statistic, d, trials=300, order=2):
     return found
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("d", [1, 3, 8])
 @pytest.mark.parametrize(
     ("statistic", "order", "bound"), BOUNDS, ids=lambda f: getattr(f, "__name__", "")
@@ -148,7 +148,6 @@ def by_logarithms(X, weights):
     return found
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2", ">f4", "i8", "i4", "bool"])
 def test_octaves_are_counted_exactly_in_every_type(kind):
     with np.errstate(all="ignore"):

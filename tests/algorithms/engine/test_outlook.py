@@ -19,10 +19,19 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateTableClassifier,
 )
+from dp_halfspace.algorithms.engine.calibration import _EDGES, NoisyCounts, evidence_of_ranking
 from dp_halfspace.algorithms.engine.class_counts import Rarity
-from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, RARE, Ranking, Table, outlook_of
+from dp_halfspace.algorithms.engine.outlook import (
+    BY_COUNTS,
+    GOOD,
+    POOR,
+    RARE,
+    Ranking,
+    Table,
+    outlook_of,
+)
 from dp_halfspace.algorithms.fit_plan import Fitted
-from dp_halfspace.inspection import Outlook, outlook, plan_accuracy
+from dp_halfspace.inspection import Outlook, model_card, outlook, plan_accuracy
 from tests.privacy.oracles import pure
 
 SIZES = {
@@ -376,3 +385,38 @@ def test_the_least_share_is_the_first_that_is_ranked(kind, n, delta):
             assert not above.cannot_rank_rare
     text = str(outlook_of(1000, 12, 2, 0.3, 1e-6, kind=Table(12)))
     assert re.search(r"better than chance if the class has about 2\d% of the records or more", text)
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 0}, {"class_weight": "balanced"}])
+def test_a_fit_without_a_relation_says_so_by_its_counts(options):
+    X, y = table(4000, 0.4)
+    unrelated = np.random.default_rng(1).permutation(y)
+    for labels, expected in ((y, 0), (unrelated, 1)):
+        model = of_table(3.0, **options)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, labels)
+        texts = [str(w.message) for w in caught if "significantly better" in str(w.message)]
+        assert len(texts) == expected
+        assert all(re.match(BY_COUNTS, text) for text in texts)
+        assert model._rarity_warning == "".join(texts)
+        assert ("significantly better" in model_card(model)) == bool(expected)
+
+
+def test_evidence_follows_what_was_released_alone(monkeypatch):
+    """Other rows and labels of the same number change nothing of what is said."""
+    model = of_table().fit(*table(4000, 0.4))
+    counts = NoisyCounts(_EDGES, np.full((2, 16), 100.0), 10.0, np.ones(2))
+    model.calibration_ = replace(model.calibration_, counts=counts)
+    fitted = Fitted(np.zeros((1, 11)), np.zeros(1), math.inf, rarity=Rarity.unknown())
+    used, computed = [], evidence_of_ranking
+    kept = lambda *given: used.append(given) or computed(*given)  # noqa: E731
+    monkeypatch.setattr("dp_halfspace.estimators.table.evidence_of_ranking", kept)
+    texts = {
+        model._describe_rarer(fitted, model._validate(*table(4000, share), None), pure(3.0))
+        for share in (0.0, 0.1, 0.9)
+    }
+    assert len(texts) == 1
+    assert "significantly better" in texts.pop()[1]
+    assert [(a[0], a[2], a[3]) for a in used] == 3 * [(counts, 4000, fitted.rarity)]
+    assert all(np.array_equal(a[1], used[0][1]) for a in used)

@@ -20,7 +20,6 @@ def streams():
     yield DirectionStream(directions.MOST_COLUMNS, 2, (0,), constant=0.5)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("stream", list(streams()))
 def test_directions_are_small_integers_and_repeat(stream, monkeypatch):
     monkeypatch.setattr(directions, "_BLOCK_ENTRIES", max(4 * 500, stream.n_columns))

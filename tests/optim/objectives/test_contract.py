@@ -124,7 +124,7 @@ def test_storage_makes_no_difference(name, form):
     np.testing.assert_allclose(first.hessian(W), second.hessian(W), atol=1e-9 * scale)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("case", list(data_sets()), ids=lambda case: case[0])
 @pytest.mark.parametrize("tilt", [0.0, 50.0, 1e4, 1e300])
 def test_no_point_and_no_data_warn(case, tilt):

@@ -170,3 +170,12 @@ def test_empty_class_is_only_the_ridge(loss, classes):
     np.testing.assert_allclose(w, [-0.5, 2.0], atol=1e-10)
     assert J.value_and_gradient(np.zeros(2))[0] == 0.0
     np.testing.assert_array_equal(J.hessian(w), 2.0 * np.eye(2))
+
+
+@each_loss
+def test_opposite_classes_attain_the_largest_curvature(loss):
+    X = np.array([[0.7, 0.0]] * 3 + [[-0.7, 0.0]] * 2)
+    J = PairwiseObjective(Rows(X, row_bound=0.7), X[:, 0] > 0.0, loss, 0.1, 4.0)
+    points = [np.array([t, 0.0]) for t in np.linspace(-1.5, 1.5, 61)]
+    steepest = max(np.linalg.norm(J.hessian(w), 2) for w in points)
+    assert 0.99 * J.gradient_lipschitz <= steepest <= J.gradient_lipschitz * (1.0 + 1e-9)

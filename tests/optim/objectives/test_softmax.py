@@ -56,3 +56,14 @@ def test_two_classes_are_logistic_regression():
     np.testing.assert_allclose(gradient[1], -gradient[0], atol=1e-12)
     data_part = gradient[1] - 0.3 * w
     np.testing.assert_allclose(data_part, binary.gradient(2 * w) - 0.6 * w, atol=1e-12)
+
+
+def test_scores_of_each_row_are_measured_from_its_own_largest():
+    """Otherwise all exponentials of a row with small scores would vanish."""
+    J = SoftmaxObjective(Rows(np.array([[1.0], [-1.0]])), np.array([0, 1]), 2, np.ones(2), 0.1)
+    shift = np.array([1000.0, 1000.5])
+    value, gradient = J.value_and_gradient(shift)
+    assert value - 0.05 * shift @ shift == pytest.approx(
+        np.log1p(np.exp(0.5)) + np.log1p(np.exp(0.5)), rel=1e-9
+    )
+    assert np.isfinite(gradient).all()

@@ -1,0 +1,98 @@
+"""The choice of the first candidate that meets a target: excesses and utilities of candidates.
+
+The excess of a candidate over the target changes by at most one if a record is replaced, and so
+does the utility that is computed from it here. Proofs: ``docs/proofs/operating_points.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.privacy.exponential import ParallelChoice
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Targets and slacks are multiples of one over this, so that everything computed from counts is
+# exact.
+COUNT_GRID = 2**12
+
+
+def rounded_up(number: float) -> float:
+    """Return the next multiple of the unit, which is at least one unit."""
+    return math.ceil(number * COUNT_GRID) / COUNT_GRID
+
+
+def rounded_down(number: float) -> float:
+    """Return the largest multiple of the unit that is not larger."""
+    return math.floor(number * COUNT_GRID) / COUNT_GRID
+
+
+def safe_target(target: str, value: float) -> float:
+    """Return the value of a target on the grid, in the direction that is harder to meet."""
+    is_lower_bound = target in ("recall", "precision")
+    return min(rounded_up(value), 1.0) if is_lower_bound else rounded_down(value)
+
+
+def candidates(target: str, borders: FloatArray) -> FloatArray:
+    """Return thresholds, preferred ones first: high ones for a recall, else low ones."""
+    ends = np.concatenate([[math.inf], borders[::-1], [-math.inf]])
+    return ends if target == "recall" else ends[::-1]
+
+
+def excess_of(
+    target: str, value: float, positive: FloatArray, negative: FloatArray, weights: Any = (1.0, 1.0)
+) -> FloatArray:
+    """Return the excess of every candidate over the target, in the order of `candidates`.
+
+    `positive` and `negative` are the numbers above each candidate, from the highest one down, and
+    the value is on the grid. A precision is that of a population in which negative and positive
+    records have the `weights`, at most one.
+    """
+    if target == "recall":
+        return np.asarray(positive - value * positive[-1])
+    if target == "precision":
+        gain, loss = rounded_down((1.0 - value) * weights[1]), rounded_up(value * weights[0])
+        return np.asarray(gain * positive - loss * negative)[::-1]
+    return np.asarray(value * negative[-1] - negative)[::-1]
+
+
+def most_and_variance(target: str, value: float, weights: Any = (1.0, 1.0)) -> tuple[float, float]:
+    """Return the largest possible excess, and its sampling variance, for each record that counts.
+
+    These are the positive records, or the negative ones for a false positive rate. Where a
+    precision is met, at most the number of positive records over the precision are predicted
+    positive, and that is what the variance assumes.
+    """
+    if target == "recall":
+        return 1.0 - value, value * (1.0 - value)
+    if target == "precision":
+        gain, loss = (1.0 - value) * weights[1], value * weights[0]
+        return gain, gain * (gain + loss)
+    return value, value * (1.0 - value)
+
+
+def crossing_utilities(excess: FloatArray, *, steepness: float = 1.0) -> FloatArray:
+    """Return utilities that are nonnegative for the first candidate with an excess of zero.
+
+    The utility of a candidate is the minimum of its own excess and of the deficits of all
+    candidates before it, times the `steepness`. With a steepness of one it changes by no more than
+    the excesses do. Candidates are along the last axis, the preferred ones first.
+    """
+    before = steepness * np.maximum.accumulate(excess, axis=-1)[..., :-1]
+    utilities = excess.copy()
+    np.minimum(utilities[..., 1:], -before, out=utilities[..., 1:])
+    return utilities
+
+
+def chosen_places(
+    released: FloatArray, mechanism: ExponentialChoice | ParallelChoice | NoNoise
+) -> NDArray[np.intp]:
+    """Return the numbers of the chosen candidates; without noise those of the best."""
+    if isinstance(mechanism, NoNoise):
+        return np.atleast_1d(released.argmax(axis=-1))
+    return released.astype(np.intp)

@@ -1,0 +1,252 @@
+"""A threshold for a recall, a precision or a false positive rate, chosen on the rows of the fit.
+
+One exponential mechanism chooses it with a share of the budget. The target is raised so that new
+rows meet it with a stated confidence. Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dp_halfspace.algorithms.crossing import (
+    COUNT_GRID,
+    candidates,
+    chosen_places,
+    crossing_utilities,
+    excess_of,
+    most_and_variance,
+    rounded_up,
+    safe_target,
+)
+from dp_halfspace.algorithms.engine.calibration import CalibrationCurve, NoisyCounts
+from dp_halfspace.algorithms.engine.class_counts import Rarity
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
+from dp_halfspace.data.people import People
+from dp_halfspace.privacy.accounting import mu_beside
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+
+# What a threshold can be chosen for.
+TARGETS = ("recall", "precision", "false_positive_rate")
+# The choice has this share of epsilon, but no more than this number over the square root of the
+# number of records: its noise is then as large as the sampling error of a recall of .9 with 10 % of
+# positive rows.
+_SHARE = 0.3
+_MOST_EPSILON = 30.0
+# Public candidates: log odds of the second label.
+_BORDERS = np.linspace(-8.0, 8.0, 257)
+# Standard deviations by which a target is raised, for a confidence of 95 %.
+_DEVIATIONS = 1.645
+# The rows of the fit meet a target more easily than new ones, by about this number times the
+# largest advantage of an attacker times the square root of the numbers of records and of those that
+# count.
+_OPTIMISM = 0.02
+# Up to this multiple of the records that a target takes, a threshold is often useless.
+_AMPLE = 1.5
+# Weights of records are rounded down to multiples of one over this for exact utilities.
+_WEIGHT_GRID = 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """A threshold, and what it is expected to reach: a function of what was released.
+
+    Parameters
+    ----------
+    target : str
+        ``"recall"``, ``"precision"`` or ``"false_positive_rate"`` of the second class.
+    wanted : float
+        The value that was asked for, in (0, 1), and that is met with a confidence of 95 %.
+    log_odds : float
+        Rows whose calibrated log odds are at least this have the second label; infinite if all rows
+        have it, or none.
+    estimate : float
+        The expected value.
+    interval : tuple of float
+        Ends of an interval for the value, at 90 %: `wanted` is one of them.
+    warning : str
+        Says that the counted records are too few for a useful threshold; empty if they are not.
+    """
+
+    target: str
+    wanted: float
+    log_odds: float
+    estimate: float
+    interval: tuple[float, float]
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdPlan:
+    """The public numbers of the choice of a threshold.
+
+    `n_records` is the number of records, or people, and `optimism` times the square root of it and
+    of the number of those that count is the allowance for rows to which the model was fitted.
+    """
+
+    target: str
+    wanted: float
+    choice: ExponentialChoice | NoNoise
+    n_records: int
+    optimism: float
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return (self.choice.event,)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the excess of the chosen candidate, if there is a candidate at every rank."""
+        if isinstance(self.choice, NoNoise):
+            return 0.0
+        return 2.0 / (0.5 * self.choice.epsilon) ** 2
+
+    def run(
+        self,
+        curve: CalibrationCurve,
+        scores: Any,
+        classes: Any,
+        permit: Permit,
+        *,
+        rarity: Rarity | None = None,
+        people: People | None = None,
+        record_weights: FloatArray | None = None,
+    ) -> OperatingPoint:
+        """Count the rows of each class above every candidate, and choose one.
+
+        `curve` turns the scores of the released model into log odds, and `rarity` describes the
+        sizes of the classes, if they were counted before the fit.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: one candidate.
+        - Sensitivity: 1.
+        - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
+        """
+        seen = curve.counts
+        assert seen is not None
+        odds = apply_to_chunks(_log_odds, scores, curve)
+        above = sum_over_chunks(_counts_above, odds, classes, people, record_weights)
+        value = safe_target(self.target, self.wanted)
+        most, variance = most_and_variance(self.target, value, seen.weights)
+        sizes, error = _class_sizes(seen, rarity)
+        counted = float(sizes[0 if self.target == "false_positive_rate" else 1])
+        most_counted = min(max(counted + error, 1.0), float(self.n_records))
+        usual = _DEVIATIONS * math.sqrt(variance * most_counted + self.variance)
+        allowance = self.optimism * math.sqrt(self.n_records * most_counted)
+        slack = rounded_up(usual + allowance)
+        excess = excess_of(self.target, value, above[1], above[0], seen.weights) - slack
+        # The last candidate meets every target: no row, or every row, is positive.
+        excess[-1] = self.n_records
+        released = permit.release(crossing_utilities(excess), self.choice)
+        place = int(chosen_places(released, self.choice)[0])
+        thresholds = candidates(self.target, _BORDERS)
+        threshold, is_last = float(thresholds[place]), place == len(thresholds) - 1
+        warning = self._warning(counted, slack / max(most, 1.0 / COUNT_GRID), is_last)
+        if is_last:
+            reached = 1.0 if self.target == "recall" else 0.0
+            ends = reached, reached
+        else:
+            among = _predicted(curve, threshold) if self.target == "precision" else counted
+            # Without a candidate that is preferred to it, one may exceed the target by anything.
+            is_open = bool(warning) or place <= 1
+            width = math.inf if is_open else (2.0 * usual + allowance) / max(among, 1.0)
+            reached, ends = self._expected(width)
+        return OperatingPoint(self.target, self.wanted, threshold, reached, ends, warning)
+
+    def _expected(self, width: float) -> tuple[float, tuple[float, float]]:
+        """Return the expected value, and an interval of this width that begins at the target."""
+        if self.target == "false_positive_rate":
+            end = max(self.wanted - width, 0.0)
+            return 0.5 * (self.wanted + end), (end, self.wanted)
+        end = min(self.wanted + width, 1.0)
+        return 0.5 * (self.wanted + end), (self.wanted, end)
+
+    def _warning(self, counted: float, takes: float, is_last: bool) -> str:
+        """Say what the target takes, if little more was counted or no threshold was found."""
+        if counted > _AMPLE * takes and not is_last:
+            return ""
+        who = "every" if self.target == "recall" else "no"
+        label = "first" if self.target == "false_positive_rate" else "second"
+        follows = f"{who} row is" if is_last else f"nearly {who} row may be"
+        return (
+            f"a {self.target.replace('_', ' ')} of {self.wanted:g} with a confidence of 95 % takes "
+            f"about {takes:.0f} rows of the {label} label at this budget, better "
+            f"{_AMPLE * takes:.0f}, and by a noisy count there are {max(counted, 0.0):.0f}: "
+            f"{follows} predicted to have the second label. More rows, a larger epsilon or an "
+            "easier target leave room for a threshold"
+        )
+
+
+def plan_threshold(
+    target: tuple[str, float], n_records: int, budget: Budget
+) -> tuple[ThresholdPlan, Budget]:
+    """Plan the choice within a part of the budget of a fit; return the remaining budget, too."""
+    if budget.is_infinite:
+        return ThresholdPlan(*target, NoNoise(), n_records, _OPTIMISM), budget
+    share = min(_SHARE, _MOST_EPSILON / math.sqrt(n_records) / budget.epsilon)
+    part, usual = share * budget.epsilon, budget
+    if budget.is_pure:
+        # The noise of pure DP is larger than this Gaussian noise.
+        usual = Budget.of(budget.epsilon, n_records**-2.0)
+        rest = budget.split(share)[1]
+    else:
+        rest = Budget.gaussian(mu_beside(part, budget.epsilon, budget.delta), budget.delta)
+    optimism = _OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
+    # A record moves every utility by at most one: `docs/proofs/operating_points.md`, Lemma 3.
+    return ThresholdPlan(*target, ExponentialChoice(1.0, part), n_records, optimism), rest
+
+
+def _log_odds(scores: FloatArray, curve: CalibrationCurve) -> FloatArray:
+    """Return the log odds of scores of two classes, which a row has by itself."""
+    return curve(scores)
+
+
+def _counts_above(
+    odds: FloatArray,
+    classes: NDArray[np.intp],
+    people: People | None = None,
+    record_weights: FloatArray | None = None,
+) -> FloatArray:
+    """Count the rows of each class with log odds of at least each candidate, from the highest down.
+
+    The result has shape (2, n_candidates): above the first candidate is no row, above the last are
+    all. The counts are exact, also with weights, which have few enough bits for utilities.
+    """
+    weights = None
+    if people is not None:
+        weights = people.weights_for(COUNT_GRID)
+    elif record_weights is not None:
+        weights = np.floor(record_weights * _WEIGHT_GRID) / _WEIGHT_GRID
+    n_cells = len(_BORDERS) + 1
+    cell = np.searchsorted(_BORDERS, odds, side="right") + n_cells * (classes == 1)
+    counts = np.bincount(cell, weights, minlength=2 * n_cells).reshape(2, n_cells)
+    return np.hstack([np.zeros((2, 1)), np.cumsum(counts[:, ::-1], axis=1, dtype=np.float64)])
+
+
+def _class_sizes(seen: NoisyCounts, rarity: Rarity | None) -> tuple[FloatArray, float]:
+    """Return the released numbers of records of both classes, and the error of their noise."""
+    if rarity is not None and math.isfinite(rarity.deviation):
+        return rarity.total * np.array([1.0 - rarity.second, rarity.second]), rarity.deviation
+    return seen.counts.sum(axis=1), seen.deviation * math.sqrt(seen.counts.shape[1])
+
+
+def _predicted(curve: CalibrationCurve, threshold: float) -> float:
+    """Return the number of records above a threshold by the noisy counts, in the population."""
+    seen = curve.counts
+    assert seen is not None
+    score = np.interp(threshold, curve.log_odds, curve.scores)
+    below = np.concatenate([[0.0], np.cumsum(seen.weights @ seen.counts)])
+    return float(below[-1] - np.interp(score, seen.edges, below))

@@ -1,0 +1,232 @@
+"""Thresholds of a fit: one record moves utilities by one, targets are met by other rows, words."""
+
+import dataclasses
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.engine import operating_point
+from dp_halfspace.algorithms.engine.calibration import NoisyCounts, line
+from dp_halfspace.algorithms.engine.class_counts import Rarity
+from dp_halfspace.algorithms.engine.operating_point import TARGETS, plan_threshold
+from dp_halfspace.data.people import People
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Exponential, Gaussian
+from dp_halfspace.privacy.interception import intercept_releases
+from dp_halfspace.privacy.mechanisms import NoNoise
+from tests.algorithms.support import permit_for
+
+every_target = pytest.mark.parametrize("target", TARGETS)
+WANTED = {"recall": 0.9, "precision": 0.5, "false_positive_rate": 0.1}
+EVEN = (1.0, 1.0)
+EDGES = np.array([-512.0, -4.0, 0.0, 4.0, 512.0])
+
+
+def curve_of(odds, labels, deviation=0.0, weights=EVEN):
+    """Scores that are log odds already, with counts in four cells."""
+    exact = np.array([np.histogram(odds[labels == k], EDGES)[0] for k in (0, 1)], dtype=float)
+    return dataclasses.replace(
+        line(1.0), counts=NoisyCounts(EDGES, exact, deviation, np.array(weights))
+    )
+
+
+def choose(odds, labels, target, wanted=None, epsilon=1.0, weights=EVEN, **given):
+    odds, labels = np.asarray(odds, dtype=float), np.asarray(labels)
+    plan, _ = plan_threshold(
+        (target, wanted or WANTED[target]), len(odds), Budget.of(epsilon, 1e-8)
+    )
+    curve = given.pop("curve", None) or curve_of(odds, labels, weights=weights)
+    return plan.run(curve, odds, labels, permit_for(*plan.events), **given)
+
+
+# The curve does not depend on the records: it was released before.
+KNOWN = curve_of(np.linspace(-3.0, 3.0, 40), np.arange(40) % 2)
+
+
+def choice(odds, labels, target, weights, people, record_weights):
+    seen = dataclasses.replace(KNOWN.counts, weights=np.array(weights))
+    plan, _ = plan_threshold((target, 0.7), 7, Budget.of(1.0, 1e-8))
+    curve = dataclasses.replace(KNOWN, counts=seen)
+    given = {"people": people, "record_weights": record_weights}
+    return plan.run(curve, odds, labels, permit_for(*plan.events), **given)
+
+
+def worst(target, weights=EVEN, kind="records"):
+    """Largest move of the utilities over replaced records, or persons of up to thirty records."""
+    rng, largest = np.random.default_rng(0), 0.0
+    for _ in range(4):
+        odds, labels = rng.choice([-9.0, -1.0, 0.0, 1.0, 9.0], 6), rng.integers(2, size=6)
+        some = rng.random(6)
+        found = []
+        sizes, own = ((1, 30), (1.0,)) if kind == "people" else ((1,), (0.0, 0.3, 1.0))
+        own = own if kind == "weights" else (1.0,)
+        for x, label, size, weight in product((-9.0, 0.0, 9.0), (0, 1), sizes, own):
+            people = People(np.array([1] * 6 + [size])) if kind == "people" else None
+            all_weights = np.array([*some, weight]) if kind == "weights" else None
+            rows = np.array([*odds, *[x] * size]), np.array([*labels, *[label] * size])
+            found.append((*rows, target, weights, people, all_weights))
+        largest = max(
+            largest,
+            *(move_between(one, two) for one, two in product(found, found)),
+        )
+    return largest
+
+
+def move_between(one, two):
+    """Largest move of any utility: the norm of an exponential mechanism is that of the maximum."""
+    values = []
+    for given in (one, two):
+
+        def answer(value, mechanism, source):
+            values.append((np.array(value), mechanism.sensitivity))
+            return np.array([0.0])
+
+        with intercept_releases(answer):
+            choice(*given)
+    (first, bound), (second, _) = values
+    return float(np.abs(first - second).max()) / bound
+
+
+@every_target
+@pytest.mark.parametrize("weights", [EVEN, (0.25, 1.0), (1.0, 0.1)], ids=["even", "low", "high"])
+def test_a_record_moves_utilities_by_one_at_most(target, weights):
+    found = worst(target, weights)
+    assert found <= 1.0
+    assert weights != EVEN or found == 1.0
+
+
+@every_target
+@pytest.mark.parametrize("kind", ["people", "weights"])
+def test_a_person_or_a_weighted_record_moves_them_by_no_more(target, kind):
+    assert worst(target, kind=kind) <= 1.0
+
+
+def test_planted_bug_a_utility_that_counts_twice_is_seen(monkeypatch):
+    honest = operating_point.crossing_utilities
+    monkeypatch.setattr(operating_point, "crossing_utilities", lambda excess: 2.0 * honest(excess))
+    assert worst("recall") > 1.5
+
+
+def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
+    monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
+    assert worst("recall", kind="people") > 5.0
+
+
+def test_counts_above_are_those_of_their_definition():
+    rng = np.random.default_rng(1)
+    odds, labels = np.round(rng.normal(0.0, 4.0, 500) * 16.0) / 16.0, rng.integers(2, size=500)
+    found = operating_point._counts_above(odds, labels)
+    for place, border in enumerate([math.inf, *operating_point._BORDERS[::-1], -math.inf]):
+        for k in (0, 1):
+            assert found[k, place] == np.sum(odds[labels == k] >= border)
+
+
+def test_sums_of_weights_and_their_factors_are_exact():
+    """Weights in units of 2^-10 times factors in units of 2^-12."""
+    weights = np.random.default_rng(0).random(200)
+    found = operating_point._counts_above(np.zeros(200), np.arange(200) % 2, None, weights)
+    assert (found * 2**10 == np.floor(found * 2**10)).all()
+    assert 0.0 <= weights.sum() - found[:, -1].sum() <= 200 * 2.0**-10
+
+
+def drawn(n, rng, share=0.1):
+    """Scores whose log odds are exact: a normal score of each class, two deviations apart."""
+    labels = (rng.random(n) < share).astype(int)
+    score = rng.standard_normal(n) + 2.0 * labels
+    return 2.0 * score - 2.0 + math.log(share / (1.0 - share)), labels
+
+
+def reached(target, above, labels):
+    rates = {"recall": above[labels == 1], "precision": labels[above]}
+    return float(rates.get(target, above[labels == 0]).mean())
+
+
+@every_target
+def test_other_rows_meet_a_target_with_confidence_and_the_interval_holds_it(target):
+    """For scores that do not depend on the rows, so that no allowance is needed."""
+    rng = np.random.default_rng(2)
+    tested, truth = drawn(200_000, rng)
+    met, held, values = [], [], []
+    for _ in range(300):
+        odds, labels = drawn(10_000, rng)
+        point = choose(odds, labels, target)
+        assert point.warning == ""
+        value = reached(target, tested >= point.log_odds, truth)
+        values.append(value)
+        is_below = value <= point.wanted
+        met.append(is_below if target == "false_positive_rate" else not is_below)
+        held.append(point.interval[0] <= value <= point.interval[1])
+        assert point.interval[0] < point.estimate < point.interval[1]
+    assert np.mean(met) >= 0.95
+    assert np.mean(held) >= 0.88
+    # Not by being useless.
+    assert abs(np.mean(values) - WANTED[target]) < 0.06
+
+
+@every_target
+def test_too_few_records_are_announced_and_the_target_is_met_by_all_or_none(target):
+    n = 60 if target == "false_positive_rate" else 600
+    odds, labels = drawn(n, np.random.default_rng(3))
+    found = [choose(odds, labels, target, epsilon=0.3) for _ in range(40)]
+    assert all("takes about" in point.warning for point in found)
+    infinite = [point for point in found if math.isinf(point.log_odds)]
+    assert infinite
+    for point in infinite:
+        is_recall = target == "recall"
+        assert point.log_odds == (-math.inf if is_recall else math.inf)
+        assert point.estimate == point.interval[0] == point.interval[1] == float(is_recall)
+        assert f"{'every' if is_recall else 'no'} row is predicted" in point.warning
+    # Where a threshold is finite, nothing is known but the target.
+    ends = (0.0, WANTED[target]) if target == "false_positive_rate" else (WANTED[target], 1.0)
+    assert {point.interval for point in found if point not in infinite} <= {ends}
+
+
+def test_a_precision_that_all_rows_have_needs_no_threshold():
+    odds, labels = drawn(5000, np.random.default_rng(6), share=0.5)
+    point = choose(odds, labels, "precision", wanted=0.3)
+    assert point.log_odds == -math.inf
+    assert point.warning == ""
+    assert point.interval == (0.3, 1.0)
+
+
+def test_a_released_number_of_positives_is_preferred_to_the_counts_of_scores():
+    odds, labels = drawn(3000, np.random.default_rng(4))
+    rarity = dataclasses.replace(
+        Rarity.unknown(), deviation=5.0, second=0.01, total=3000.0, share=0.01
+    )
+    assert "there are 30:" in choose(odds, labels, "recall", epsilon=0.5, rarity=rarity).warning
+    assert f"there are {labels.sum()}:" in choose(odds, labels, "recall", epsilon=0.5).warning
+
+
+def test_precision_is_that_of_the_weighted_population():
+    """A tenth of the weight of negative records lets ten times as many be predicted positive."""
+    odds, labels = drawn(20_000, np.random.default_rng(5))
+    plain, weighted = (
+        choose(odds, labels, "precision", epsilon=math.inf, weights=weights).log_odds
+        for weights in (EVEN, (0.1, 1.0))
+    )
+    above = odds >= weighted
+    share = labels[above].sum() / (labels[above].sum() + 0.1 * (1 - labels[above]).sum())
+    assert 0.5 <= share < 0.56
+    assert weighted < plain - 1.5
+
+
+def test_a_plan_costs_what_it_takes_and_leaves_the_rest():
+    for epsilon, n in ((0.3, 3000), (1.0, 10_000), (3.0, 10_000), (1.0, 100_000)):
+        budget = Budget.of(epsilon, n**-2.0)
+        plan, rest = plan_threshold(("recall", 0.9), n, budget)
+        (event,) = plan.events
+        assert event == Exponential(min(0.3 * epsilon, 30.0 / math.sqrt(n)))
+        spent = accounting.delta((event, Gaussian(rest.mu)), epsilon)
+        assert 0.99 * budget.delta <= spent <= budget.delta
+        assert 0.0 < plan.optimism < 0.02
+    pure, rest = plan_threshold(("recall", 0.9), 10_000, Budget.of(1.0, 0.0))
+    assert pure.choice.epsilon == pytest.approx(0.3)
+    assert rest.is_pure
+    assert pure.choice.epsilon + rest.epsilon <= 1.0
+    exact, rest = plan_threshold(("recall", 0.9), 10_000, Budget.of(math.inf, 0.0))
+    assert isinstance(exact.choice, NoNoise)
+    assert rest.is_infinite
