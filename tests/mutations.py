@@ -155,6 +155,8 @@ def main() -> None:
     if asked.list:
         print(*mutants, f"{len(mutants)} mutants", sep="\n")
         return
+    if not mutants:
+        parser.error(f"no mutant has {asked.only!r} in its description")
     left = survivors(mutants)
     print(f"{len(mutants)} mutants, {len(left)} survived", *left, sep="\n")
     raise SystemExit(bool(left))
