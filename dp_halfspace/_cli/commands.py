@@ -442,6 +442,8 @@ def _train(
         ways += ["--class-weight balanced"] if model.privacy_.delta > 0.0 else []
         advice = f", or use {' or '.join(ways)}" if ways else ""
         _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows", advice))
+    if model.threshold_ is not None and model.threshold_.warning:
+        _note(err, f"{model.threshold_.warning}.")
     # The path of a ledger is private, and the file of a model may be published.
     return model.set_params(ledger=None)
 

@@ -334,6 +334,15 @@ def test_the_advice_for_a_rare_label_is_what_would_not_be_refused(ward, capsys, 
     assert note.endswith(advice)
 
 
+def test_a_threshold_that_takes_more_rows_is_noted(ward, capsys):
+    ward[:400].to_csv("ward.csv", index=False)
+    given = [*RARE, "--epsilon", "9", "--drop", "patient_id", "--save", "m.joblib"]
+    assert main([*given, "--threshold", "recall", "0.9"]) == 0
+    (note,) = (line for line in capsys.readouterr().err.splitlines() if "takes about" in line)
+    assert note.startswith("dp_halfspace: note: a recall of 0.9 with a confidence of 95 %")
+    assert "predicted to have the second label" in note
+
+
 def test_a_rare_label_is_predicted_where_a_threshold_or_weights_say_so(ward, capsys):
     found = {}
     for name, more in {
