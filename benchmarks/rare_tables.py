@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.rare_tables [TABLE ...] --fits 6`` needs the shared tables in the folder
 named by the environment variable ``DP_HALFSPACE_DATA``. No schema is given. `--model` names another
-class, of which only the area is printed, because it has no probabilities; it gets categories as
-columns of 0 and 1. ``"boosted"`` is interpret's private boosted additive model, which is given the
+class, which gets categories as columns of 0 and 1; only the area is printed if it has no
+probabilities. ``"boosted"`` is interpret's private boosted additive model, which is given the
 ranges of the columns. The difference to the next smaller budget stands in brackets. `--splits`
 draws training and test rows anew for each fit, adds epsilon 10000, and with ``"auc"`` the area of
 balanced logistic regression.
@@ -15,7 +15,7 @@ import argparse
 import math
 import os
 import warnings
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from benchmarks.catalogue import Coded, coded_columns
 from benchmarks.real_tables import Split, library_answers
 from dp_halfspace import (
     AdaptiveMarginClassifier,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
     PrivateAUCClassifier,
     PrivateKernelClassifier,
     PrivateTableClassifier,
@@ -39,9 +41,12 @@ MODELS: dict[str, Any] = {
     "margin": AdaptiveMarginClassifier,
     "kernel": PrivateKernelClassifier,
     "auc": PrivateAUCClassifier,
+    "objective": partial(ObjectivePerturbationClassifier, loss="logistic", rows="clipped"),
+    "output": OutputPerturbationClassifier,
 }
 
-WITH_PROBABILITIES = ("table", "boosted")
+OF_FRAMES = ("table", "boosted")
+WITH_PROBABILITIES = (*OF_FRAMES, "objective", "output")
 KINDS = ("area", "log loss", "accuracy", "Brier score")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 # A table, the label that is set apart from the rest, and the share that is kept of it, if not all.
@@ -92,7 +97,9 @@ def fitted(parts: Any, epsilon: float, model: str) -> Any:
     """Fit once; return the probabilities or the scores of the test rows."""
     X, Z, y, _ = parts
     found = MODELS[model](epsilon=epsilon, classes=[False, True]).fit(X, y)
-    return found.predict_proba(Z)[:, 1] if model == "table" else found.decision_function(Z)
+    return (
+        found.predict_proba(Z)[:, 1] if model in WITH_PROBABILITIES else found.decision_function(Z)
+    )
 
 
 def boosted(name: str, parts: Any, epsilon: float) -> Any:
@@ -148,7 +155,7 @@ def main(options: argparse.Namespace) -> None:
     model = options.model
     for name in options.tables:
         frame, rare = rows_of(name)
-        if model not in WITH_PROBABILITIES:
+        if model not in OF_FRAMES:
             frame = pd.get_dummies(frame, dtype=float).to_numpy()
         seeds = range(options.fits) if options.splits else [0] * options.fits
         parts = [split(frame, rare, seed) for seed in seeds]
