@@ -102,6 +102,90 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "ledger/store.py",
+        "tests/ledger/test_ledger.py",
+        (
+            "FileStore.transaction",
+            '"BEGIN IMMEDIATE" if writes else "BEGIN"',
+            '"BEGIN"',
+            "test_a_writer_excludes_others_from_its_beginning",
+        ),
+        (
+            "_connect",
+            "timeout=_WAIT_SECONDS",
+            "timeout=0.0",
+            "test_a_charge_waits_for_another_process",
+        ),
+        (
+            "FileStore.open",
+            "with _connected, closing",
+            "with closing",
+            "test_no_process_forks_while_a_file_is_open",
+        ),
+        (
+            "FileStore.create",
+            "with _connected, closing",
+            "with closing",
+            "test_no_process_forks_while_a_file_is_open",
+        ),
+        (
+            "FileStore.transaction",
+            "with _connected:",
+            "if True:",
+            "test_no_process_forks_while_a_file_is_open",
+        ),
+        (
+            "_free_in_child",
+            "_connected = threading.RLock()",
+            "pass",
+            "test_every_thread_of_a_fork_can_charge",
+        ),
+        (
+            "find_store",
+            ".absolute()",
+            "",
+            "test_a_relative_path_means_the_same_file_in_another_folder",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_cap.py",
+        (
+            "Cap.remaining",
+            "accounting.delta(self._events_to_compare(spent), self.epsilon) > self.delta",
+            "False",
+            "test_nothing_remains_of_a_cap_that_is_spent_to_its_tolerance",
+        ),
+        (
+            "_is_no_costlier",
+            "isinstance(e, type(event))",
+            "isinstance(e, Pure | Exponential)",
+            "tests/ledger/test_parts.py::test_a_pure_release_is_not_matched_by_a_choice_of_the_same_epsilon",
+        ),
+    ),
+    *of(
+        "projection/linear.py",
+        "tests/projection/test_base.py",
+        (
+            "replace_nonfinite",
+            "not np.isfinite(Z.sum())",
+            "np.isnan(Z.sum())",
+            "test_infinities_of_one_sign_become_finite",
+        ),
+        (
+            "HadamardMap.apply",
+            "dtype=np.float64)\n                values",
+            "dtype=rows.dtype)\n                values",
+            "test_rows_of_any_type_are_mapped_in_float64",
+        ),
+        (
+            "draw_rademacher",
+            "rng.integers(0, 256,",
+            "rng.integers(0, 255,",
+            "tests/projection/test_jl.py::test_every_byte_of_signs_is_drawn",
+        ),
+    ),
+    *of(
         "privacy/budget.py",
         "tests/privacy/test_budget.py",
         (
