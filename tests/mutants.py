@@ -102,6 +102,50 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/mechanisms.py",
+        "tests/privacy/test_mechanisms.py",
+        (
+            "Permit.consume",
+            "with self._lock:",
+            "if True:",
+            "test_threads_cannot_share_the_last_release",
+        ),
+        (
+            "Permit.enter",
+            "with self._lock:",
+            "if True:",
+            "test_threads_do_not_lose_what_they_permit",
+        ),
+        (
+            "authorise",
+            "ledger is not None",
+            "ledger",
+            "test_a_ledger_without_entries_is_charged",
+        ),
+    ),
+    *of(
+        "privacy/noise.py",
+        "tests/privacy/test_randomized_response.py",
+        (
+            "RandomizedResponse.perturb",
+            "uniform_below(self.n_classes - 1, source)",
+            "uniform_below(self.n_classes - 1)",
+            "test_all_randomness_is_that_of_the_source",
+        ),
+        (
+            "_share",
+            "bits + _GUARD_BITS",
+            "bits",
+            "test_enclosures_of_shares_are_as_narrow_as_promised",
+        ),
+        (
+            "",
+            "_NEAR = 2.0**51",
+            "_NEAR = 2.0**53",
+            "tests/privacy/test_noise.py::test_values_and_releases_are_clipped_to_where_all_multiples_of_the_grid_are_floats",
+        ),
+    ),
+    *of(
         "ledger/store.py",
         "tests/ledger/test_ledger.py",
         (
