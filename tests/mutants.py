@@ -102,6 +102,154 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "rows/single_rows.py",
+        "tests/rows/test_single_rows.py",
+        (
+            "SingleRows.fused_adjoint",
+            "_add_products(columns, X, self.group, sums)",
+            "_add_products(columns, X, 256, sums)",
+            "test_groups_are_added_in_float64",
+        ),
+        (
+            "SingleRows.fused_adjoint",
+            "np.add.reduce(factors, axis=0, dtype=np.float64)",
+            "np.add.reduce(factors, axis=0)",
+            "test_groups_are_added_in_float64",
+        ),
+        (
+            "SingleRows.fused_adjoint",
+            "constant.astype(np.float64) @ factors.astype(np.float64)",
+            "constant @ factors",
+            "test_groups_are_added_in_float64",
+        ),
+        (
+            "_add_products",
+            "axis=0, dtype=np.float64",
+            "axis=0",
+            "test_groups_are_added_in_float64",
+        ),
+        (
+            "SingleRows.normalise_images",
+            "group=group_size(condition)",
+            "group=self.group",
+            "test_a_map_that_amplifies_roundings_has_smaller_groups",
+        ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/rows/test_feature_rows.py",
+        (
+            "Features.__getitem__",
+            "np.multiply(X, scale[:, None], dtype=np.float64)",
+            "X * scale[:, None].astype(X.dtype)",
+            "test_rows_of_any_type_are_scaled_in_float64",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_rows.py",
+        (
+            "triangular",
+            "np.tril(transform, -1)",
+            "np.tril(transform, -2)",
+            "test_a_map_with_one_entry_below_the_diagonal_is_no_triangle",
+        ),
+    ),
+    *of(
+        "optim/solvers.py",
+        "tests/optim/solvers/test_minimum.py",
+        (
+            "_Goal.met_by",
+            "point.norm <= self.gradient",
+            "not point.norm > self.gradient",
+            "test_a_goal_is_not_met_by_what_is_no_number",
+        ),
+        (
+            "newton_cg_path",
+            "point_at(objective, point.w), target, max_passes",
+            "point, target, max_passes",
+            "test_a_path_of_ridges_ends_with_the_gradient_of_the_objective",
+        ),
+        (
+            "ball_minimum",
+            "<= gap:",
+            "<= 2.0 * gap:",
+            "tests/optim/solvers/test_ball_minimum.py::test_the_search_goes_on_until_the_excess_is_proved",
+        ),
+        (
+            "_in_ball",
+            "w = np.array(w, dtype=np.float64)",
+            "w = np.asarray(w, dtype=np.float64)",
+            "tests/optim/solvers/test_black_box.py::test_nothing_that_a_user_writes_to_reaches_the_problem",
+        ),
+        (
+            "_in_ball",
+            "w.shape != start.shape",
+            "w.size != start.size",
+            "tests/optim/solvers/test_black_box.py::test_an_answer_that_is_no_finite_vector_is_zero",
+        ),
+        (
+            "_in_ball",
+            "if np.isfinite(w).all() else start",
+            "",
+            "tests/optim/solvers/test_black_box.py::test_an_answer_that_is_no_finite_vector_is_zero",
+        ),
+        (
+            "stochastic_subgradients",
+            "np.random.default_rng(seed)",
+            "np.random.default_rng()",
+            "tests/optim/solvers/test_stochastic.py::test_which_records_are_read_is_public",
+        ),
+        (
+            "katyusha",
+            "np.random.default_rng(seed)",
+            "np.random.default_rng()",
+            "tests/optim/solvers/test_stochastic.py::test_which_records_are_read_is_public",
+        ),
+    ),
+    *of(
+        "optim/risks.py",
+        "tests/optim/risks/test_objective_bounds.py",
+        (
+            "jacobian_floor",
+            "not share > 0.0",
+            "share < 0.0",
+            "test_no_regulariser_makes_up_for_a_budget_that_is_spent",
+        ),
+    ),
+    *of(
+        "optim/losses.py",
+        "tests/optim/risks/test_softmax.py",
+        (
+            "_bounds",
+            "np.where(share < 0.5, 0.25, share * (1.0 - share))",
+            "share * (1.0 - share)",
+            "test_bounds_of_wide_cells_of_many_classes_hold_inside",
+        ),
+        (
+            "_largest_gradient",
+            "math.sqrt(2.0) * largest_score)",
+            "largest_score)",
+            "test_no_gradient_is_longer_than_the_bound",
+        ),
+    ),
+    *of(
+        "optim/losses.py",
+        "tests/optim/objectives/test_losses.py",
+        (
+            "_ramp_loss",
+            "1.0 / width * UP",
+            "1.0 / width",
+            "test_constants_are_rounded_up",
+        ),
+        (
+            "shifted_logistic",
+            "peak * UP",
+            "peak",
+            "test_constants_are_rounded_up",
+        ),
+    ),
+    *of(
         "privacy/mechanisms.py",
         "tests/privacy/test_mechanisms.py",
         (
