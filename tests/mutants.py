@@ -102,6 +102,26 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_directions.py",
+        (
+            "",
+            "_TILE_ROWS = 255",
+            "_TILE_ROWS = 256",
+            "test_no_count_of_a_tile_overflows_its_byte",
+        ),
+    ),
+    *of(
+        "algorithms/label_training.py",
+        "tests/algorithms/labels/test_hypothesis_cover.py",
+        (
+            "CoverPlan.run",
+            "weights / weights.max()",
+            "weights",
+            "test_class_weights_of_any_size_leave_a_label_its_sensitivity",
+        ),
+    ),
+    *of(
         "rows/single_rows.py",
         "tests/rows/test_single_rows.py",
         (
