@@ -255,6 +255,17 @@ def test_what_remains_is_what_is_accepted(spent, adaptive, delta):
     assert (rule.spent(more(1.0), 1e-4) <= 1.0 + 1e-9) == bool(left)
 
 
+def test_nothing_remains_of_a_cap_that_is_spent_to_its_tolerance():
+    """What was accepted may exceed the cap by a rounding error; no further release is refused."""
+    cap = Cap(1.0, 1e-6, adaptive=False)
+    within = 1.0 + 2.0**-41, 1e-6 * (1.0 + 2.0**-38)
+    mu = accounting.calibrate(lambda mu: [Gaussian(mu)], *within, lower=0.1, upper=1.0, rtol=1e-15)
+    spent = [Gaussian(mu)]
+    assert accounting.delta(spent, cap.epsilon) > cap.delta
+    assert cap.holds(spent)
+    assert cap.remaining(spent, 1e-6) == cap.remaining(spent, 0.0) == 0.0
+
+
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_a_cap_of_no_delta_is_a_sum(adaptive):
     rule, full = Cap(1.0, 0.0, adaptive), [Repeated(Pure(0.1), 10)]

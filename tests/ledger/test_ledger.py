@@ -223,6 +223,15 @@ def test_the_handle_stands_for_the_ledger(make):
     assert open_ledger(own) is own
 
 
+def test_a_relative_path_means_the_same_file_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    PrivacyLedger("study.db", epsilon=1.0, delta=0.0)
+    ledger = open_ledger("study.db")
+    monkeypatch.chdir(tmp_path.parent)
+    ledger.charge(pure(0.4))
+    assert ledger.handle == str(tmp_path / "study.db")
+
+
 def in_child(action):
     """Run in a forked process; return the exception it ended with, if any, as a text."""
     reading, writing = FORK.Pipe(duplex=False)
@@ -489,6 +498,62 @@ def test_a_fork_during_a_charge_does_not_hang(path, monkeypatch):
     monkeypatch.setattr(store_module.FileStore, "transaction", locked)
     with pytest.raises(AssertionError):
         assert_a_fork_can_charge(ledger, patience=1.5)
+
+
+def test_a_writer_excludes_others_from_its_beginning(path, monkeypatch):
+    """Not only from its first entry on: it has read what another one would add to."""
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    monkeypatch.setattr(store_module, "_WAIT_SECONDS", 0.0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BudgetError, match="locked"), ledger._store.transaction(writes=True):
+            pytest.fail("two writers at once")
+
+
+def test_a_charge_waits_for_another_process(path):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.05, other.execute, ["COMMIT"]).start()
+        ledger.charge(pure(0.1))
+    assert len(ledger.entries()) == 1
+
+
+def test_no_process_forks_while_a_file_is_open(path, monkeypatch):
+    """Not while it is made, opened, read or charged: a child would hold the locks of its parent."""
+    honest, free = store_module._connect, []
+
+    def fork():
+        if store_module._connected.acquire(blocking=False):
+            store_module._connected.release()
+            free.append(True)
+
+    def connect(place):
+        connection = honest(place)
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join()
+        return connection
+
+    monkeypatch.setattr(store_module, "_connect", connect)
+    PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    ledger = PrivacyLedger(path)
+    ledger.charge(pure(0.1))
+    assert ledger.spent() == 0.1
+    assert not free
+
+
+def test_every_thread_of_a_fork_can_charge(path):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+
+    def charge():
+        thread = threading.Thread(target=ledger.charge, args=(pure(0.1),), daemon=True)
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
+
+    assert in_child(charge) == ""
+    assert len(ledger.entries()) == 1
 
 
 # -- exports ------------------------------------------------------------------------------

@@ -267,6 +267,17 @@ def test_parts_that_are_left_out_cost_no_more(n_records):
         np.testing.assert_allclose(few, every, rtol=1e-9)
 
 
+def test_a_pure_release_is_not_matched_by_a_choice_of_the_same_epsilon():
+    """Only the reverse holds: an exponential mechanism costs less."""
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
+    kinds = {"north": Exponential(0.5), "south": Pure(0.5)}
+    for name, event in kinds.items():
+        entry = PrivacyRecord(epsilon=0.5, delta=0.0, events=[event], noise="os")
+        ledger.part(name, fixed_by="site").charge(entry)
+    apart = [accounting.epsilon([event], 1e-3) for event in kinds.values()]
+    assert apart[0] < apart[1] == ledger.spent()
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [

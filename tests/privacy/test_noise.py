@@ -59,6 +59,16 @@ def test_input_is_not_modified_and_order_is_kept(mechanism):
 
 
 @both
+def test_values_and_releases_are_clipped_to_where_all_multiples_of_the_grid_are_floats(mechanism):
+    largest = 2.0**52 * grid_of(1.0)
+    for factor in (0.75, 1.0, 1.25, 1.75, 3.0):
+        released = mechanism(np.array([factor, -factor]) * largest, 1.0)
+        expected = min(factor, 1.0) * largest
+        assert (np.abs(released) <= largest).all()
+        np.testing.assert_allclose(released, [expected, -expected], rtol=1e-6)
+
+
+@both
 @given(
     value=hnp.arrays(
         np.float64, hnp.array_shapes(min_dims=0, max_dims=2), elements=st.floats(width=64)

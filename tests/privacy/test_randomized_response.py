@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
 from dp_halfspace.privacy import Pure
-from dp_halfspace.privacy.noise import RandomizedResponse
+from dp_halfspace.privacy.noise import RandomizedResponse, _share
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from tests.adversarial import epsilon_lower_bound
 from tests.privacy.oracles import FALSE_ALARM, Script
@@ -39,6 +41,23 @@ def test_enclosure_holds_the_exact_probability(n_classes, epsilon):
             exact = odds / (1 + odds) * mpmath.mpf(2) ** bits
             found = RandomizedResponse(n_classes, epsilon)._change_enclosure(bits)
             assert abs(found - exact) <= 1
+
+
+@pytest.mark.parametrize("weight", [1, 2, 1000])
+def test_enclosures_of_shares_are_as_narrow_as_promised(weight):
+    """Also without the bits of a word, as for the digits of discrete noise."""
+    with mpmath.workdps(60):
+        odds = weight * mpmath.exp(-mpmath.mpf(7))
+        for bits in (1, 8, 64):
+            exact = odds / (1 + odds) * mpmath.mpf(2) ** bits
+            assert abs(_share(Fraction(7), weight, bits) - exact) <= 1
+
+
+def test_all_randomness_is_that_of_the_source():
+    first, again = (
+        RandomizedResponse(50, 0.1).perturb(np.zeros(100), SeededBytes(0, "test")) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, again)
 
 
 def test_a_word_at_the_threshold_is_decided_exactly():

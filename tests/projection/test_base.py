@@ -127,6 +127,27 @@ def test_overflow_stays_an_ordinary_row(draw):
         assert (np.linalg.norm(scaled, axis=1) <= 1.0).all()
 
 
+@every_map
+def test_infinities_of_one_sign_become_finite(draw):
+    """Without infinities of the other sign they add up to no NaN."""
+    projection = draw(8, 4, np.random.default_rng(0))
+    X = np.zeros((3, 8))
+    X[1] = 1.7e308 * np.sign(projection.to_array()[0])
+    image = projection.apply(X)
+    assert np.isfinite(image).all()
+    assert image[1, 0] > 0.0
+
+
+@every_map
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "float16", "float32"])
+def test_rows_of_any_type_are_mapped_in_float64(draw, kind):
+    """No sign overflows the type of the entries."""
+    projection = draw(21, 8, np.random.default_rng(5))
+    ends = np.finfo(kind) if kind.startswith("f") else np.iinfo(kind)
+    X = np.where(np.eye(9, 21) > 0, ends.min, ends.max).astype(kind)
+    np.testing.assert_array_equal(projection.apply(X), projection.apply(X.astype(np.float64)))
+
+
 @pytest.mark.parametrize("draw", [draw_hadamard, draw_rademacher])
 def test_planted_overflow_is_seen(monkeypatch, draw):
     monkeypatch.setattr("dp_halfspace.projection.linear.replace_nonfinite", lambda Z: Z)

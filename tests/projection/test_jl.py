@@ -35,6 +35,10 @@ def test_entries_are_fair_independent_signs():
     assert correlation.max() < 6 / math.sqrt(300)
 
 
+def test_every_byte_of_signs_is_drawn():
+    assert len(np.unique(draw_rademacher(100, 800, np.random.default_rng(0)).bits)) == 256
+
+
 def test_bits_are_read_highest_first():
     projection = RademacherMap(np.array([[0b10110000, 0b01000000]], dtype=np.uint8), 10)
     np.testing.assert_allclose(

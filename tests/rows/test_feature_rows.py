@@ -151,3 +151,12 @@ def test_kept_features_are_those_that_would_be_made():
     for lo in range(0, N, step):
         rows = slice(lo, min(lo + step, N))
         np.testing.assert_array_equal(features[rows], bare[rows])
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "float16", "float32"])
+def test_rows_of_any_type_are_scaled_in_float64(kind):
+    X = (8.0 * table()[:20]).astype(kind)
+    features, wide = (
+        clipped_features(A, 2.0, drawn(), memory=0)[0:20] for A in (X, X.astype(np.float64))
+    )
+    np.testing.assert_array_equal(features, wide)

@@ -160,6 +160,12 @@ def test_extreme_factors_reach_dense_rows_and_lengths(form):
     np.testing.assert_allclose(again.dense(np.arange(3)), scaled, rtol=1e-12)
 
 
+def test_a_map_with_one_entry_below_the_diagonal_is_no_triangle():
+    transform = np.eye(D) + 3.0 * np.eye(D, k=-1)
+    exact = np.linalg.norm(DENSE[:50] @ transform.T, axis=1)
+    np.testing.assert_allclose(Rows(DENSE[:50]).lengths(transform), exact, rtol=1e-12)
+
+
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_array])
 def test_no_copy_of_the_matrix(form):
     X = form(np.random.default_rng(0).standard_normal((60_000, 40)))

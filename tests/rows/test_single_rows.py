@@ -424,3 +424,25 @@ def test_factors_leave_room_for_their_own_roundings():
     factors = factors_of(bounds.copy()).tolist()
     assert all(0.0 < f * b <= 1.0 - 2.0**-22 for f, b in zip(factors[:2], bounds[:2], strict=True))
     assert factors[2:] == [0.0] * 3
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.asarray])
+def test_groups_are_added_in_float64(kind):
+    """Groups of one row are added exactly here, as float32 would not; the constant column, too."""
+    n, small = 256, 2.0**-26
+    X = np.full((n, 1), small, dtype=np.float32)
+    X[0] = 1.0
+    rows = SingleRows(X, kind(np.float32(1.0)), np.ones(n, dtype=np.float32), 1.0, 1)
+    if kind is np.asarray:
+        rows = replace(rows, _constant=np.ones(n, dtype=np.float32))
+    whole = 1.0 + (n - 1) * small
+    found = rows.fused_adjoint(np.zeros(2), lambda margins, lo, hi: np.ones_like(margins))
+    assert found.tolist() == [whole, n]
+    found = rows.fused_adjoint(np.zeros(2), lambda margins, lo, hi: X[lo:hi, 0].copy())
+    assert found[1] == whole
+
+
+def test_a_map_that_amplifies_roundings_has_smaller_groups():
+    rows = single_normalised_rows(rows_of(40, 3), 1.0, 0.5)
+    mapped = rows.normalise_images(np.diag([1.0, 1.0, 1.0, 40.0]), row_bound=1.0, condition=40.0)
+    assert mapped.group == group_size(40.0) < rows.group

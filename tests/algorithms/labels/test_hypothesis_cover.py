@@ -5,6 +5,8 @@ import pytest
 
 from dp_halfspace.algorithms import label_training as module
 from dp_halfspace.algorithms.label_training import linear_losses, log_odds_shift
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.rows.rows import normalised_rows
 
 
 def problem(n_classes, n=50, d=3, m=20):
@@ -69,3 +71,22 @@ def test_a_label_changes_a_loss_with_a_margin_by_one_and_attains_it(margin):
 def test_brute_force_sees_weights_above_one():
     """Planted: class weights that were not divided by the largest."""
     assert worst_change(2, 3.0) > 1.5
+
+
+def test_class_weights_of_any_size_leave_a_label_its_sensitivity():
+    """The heavier class counts one for each error."""
+    rng = np.random.default_rng(0)
+    rows = normalised_rows(rng.standard_normal((30, 3)), 1.0, 0.5)
+    budget, seen = Budget.of(1.0, 0.0), []
+    plan = module.plan_labels("net", rows, 2, budget, ridge=None, n_candidates=50, seed=0)
+
+    class Reader:
+        def choose(self, utilities, mechanism):
+            seen.append(utilities)
+            return 0
+
+    labels = rng.integers(2, size=30)
+    for changed in (labels, np.append(1 - labels[:1], labels[1:])):
+        plan.run(rows, changed, np.array([1.0, 7.0]), Reader())
+    change = np.abs(seen[0] - seen[len(seen) // 2]).max()
+    assert 0.5 < change <= plan.sensitivity

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.search import directions
-from dp_halfspace.algorithms.search.directions import DirectionStream, lattice_entry, unit_length
+from dp_halfspace.algorithms.search.directions import (
+    DirectionStream,
+    counts_below,
+    lattice_entry,
+    unit_length,
+)
 
 
 def streams():
@@ -73,3 +78,10 @@ def test_lattice_entry():
     assert lattice_entry(10**6, 10**6) == 0
     # The diagonal of the largest lattice is no longer than any direction may be.
     assert lattice_entry(1, 10**6) == 2047
+
+
+def test_no_count_of_a_tile_overflows_its_byte():
+    """All records of many tiles are below the limit of every direction."""
+    nothing, limits = np.zeros((600, 2), dtype=np.float32), np.ones((1, 3), dtype=np.float32)
+    found = counts_below(np.zeros((2, 3), dtype=np.float32), nothing, np.arange(600), limits)
+    assert found.tolist() == [[600, 600, 600]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -46,6 +47,15 @@ def constants_hold(loss):
     return all(
         0 <= bound - seen * (1 - 1e-13) <= slack * (1 + seen) for bound, seen, slack in checks
     )
+
+
+@pytest.mark.parametrize("width", [0.9, 0.7, 0.3, 0.1, 0.05])
+def test_constants_are_rounded_up(width):
+    """As real numbers they are at least what they bound."""
+    assert Fraction(smoothed_hinge(width).smoothness) * Fraction(width) >= 1
+    with mpmath.workdps(40):
+        peak = mpmath.lambertw(mpmath.exp(mpmath.mpf(width) - 1))
+        assert shifted_logistic(width).self_bound >= peak
 
 
 @each_loss

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim import (
     LOGISTIC,
     MarginRisk,
@@ -21,7 +22,7 @@ from dp_halfspace.optim import (
     shifted_logistic,
     smoothed_hinge,
 )
-from dp_halfspace.optim.risks import RIDGE_FLOOR
+from dp_halfspace.optim.risks import RIDGE_FLOOR, jacobian_floor
 from tests.adversarial import unit
 
 LOSSES = [LOGISTIC, shifted_logistic(2.0), huber_hinge(0.5), smoothed_hinge(0.3)]
@@ -191,3 +192,9 @@ def test_floor_leaves_half_of_the_budget(epsilon):
     for huge in (1e4, math.inf):
         for case in (margin(norm=2.0), multinomial(3, norm=2.0)):
             assert case.ridge_floor(huge) == RIDGE_FLOOR * 4.0
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, math.nan])
+def test_no_regulariser_makes_up_for_a_budget_that_is_spent(share):
+    with pytest.raises(BudgetError, match="too small for a perturbed objective"):
+        jacobian_floor(1.0, share)

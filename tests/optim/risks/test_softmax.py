@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cache
 
@@ -12,7 +13,7 @@ from scipy.special import lambertw, softmax
 
 from dp_halfspace.optim import get_loss, logistic_diameter, softmax_diameter
 from dp_halfspace.optim import risks as module
-from dp_halfspace.optim.losses import _bounds, _ceiling, _Cells, _values
+from dp_halfspace.optim.losses import _bounds, _ceiling, _Cells, _largest_gradient, _values
 from tests.adversarial import neighbouring_pairs
 from tests.optim.risk_cases import fitted, moved, planned, softmax_risk
 
@@ -177,6 +178,34 @@ def test_bounds_of_cells_hold_inside():
         at_logit = np.linspace(max(edges[0], high - 40), min(edges[1], low + 60), 200)[:, None]
         ratio = np.linspace(near, min(edges[3], near + 60), 200)[None, :]
         assert _values(beta, K, margin_offset, at_logit, ratio).max() <= bound + 1e-12
+
+
+@pytest.mark.parametrize("K", [30, 200])
+def test_bounds_of_wide_cells_of_many_classes_hold_inside(K):
+    """In which the largest share passes one half, where it changes fastest."""
+    rng = np.random.default_rng(0)
+    low, near, logits, ratios = rng.uniform(
+        [[-6], [0], [0.1], [0.1]], [[10], [6], [4], [4]], (4, 500)
+    )
+    for beta in (0.0, 0.01, 0.1):
+        bounds = _bounds(beta, K, 0.0, _Cells(low, low + logits, near, near + ratios))[0]
+        for a, b in itertools.product(np.linspace(0.0, 1.0, 9), repeat=2):
+            inside = _values(beta, K, 0.0, low + a * logits, near + b * ratios)
+            assert np.all(inside <= bounds + 1e-12)
+
+
+@pytest.mark.parametrize("margin_offset", [0.0, 2.0])
+@pytest.mark.parametrize("K", [2, 3, 10])
+def test_no_gradient_is_longer_than_the_bound(K, margin_offset):
+    """Scores that favour some of the other classes, all of the allowed norm."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 500)[:, None]
+    for reach, n_ahead in itertools.product((0.2, 1.0, 2.0, 4.0, 8.0), range(1, K)):
+        own = np.append(K - 1.0, -np.ones(K - 1))
+        ahead = np.repeat([0.0, K - 1.0 - n_ahead, -n_ahead], [1, n_ahead, K - 1 - n_ahead])
+        own, ahead = own / np.linalg.norm(own), ahead / max(np.linalg.norm(ahead), 1.0)
+        scores = reach * (np.cos(angle) * own + np.sin(angle) * ahead)
+        longest = np.linalg.norm(gradients(scores, 0, margin_offset), axis=1).max()
+        assert longest <= _largest_gradient(K, reach, margin_offset) * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("K", [3, 8])

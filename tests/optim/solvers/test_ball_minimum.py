@@ -91,6 +91,21 @@ def test_gap_test_sees_a_solver_that_stops_early(monkeypatch):
     assert ball_minimum(objective(X, y), 2.0, 1e-3) > reference(X, y, 2.0) + 1e-3
 
 
+def test_the_search_goes_on_until_the_excess_is_proved(monkeypatch):
+    """Also where the first point is known to be within one and a half of the gap."""
+    honest, points = module.certified_minimum, []
+
+    def at_zero_first(objective, gamma, *, radius):
+        points.append(honest(objective, gamma, radius=radius))
+        return points[-1] if len(points) > 1 else np.zeros(objective.size)
+
+    monkeypatch.setattr(module, "certified_minimum", at_zero_first)
+    J = objective(np.eye(3), [1, 1, 0])
+    excess_at_zero = 2.0 * float(np.linalg.norm(J.gradient(np.zeros(3))))
+    ball_minimum(J, 2.0, excess_at_zero / 1.5)
+    assert len(points) > 1
+
+
 @pytest.mark.parametrize("X", [np.zeros((5, 2)), np.ones((5, 2)) / 2, np.full((1, 1), 1e-300)])
 def test_degenerate_rows(X):
     labels = np.arange(len(X)) % 2

@@ -74,6 +74,13 @@ def test_nothing_that_a_user_writes_to_reaches_the_problem():
     found = silent_answer(lambda fun, x0: kept, PLAIN, 0.5)
     kept[:] = 9.0
     np.testing.assert_allclose(found, np.full(4, 0.25))
+    found, kept[:] = silent_answer(lambda fun, x0: kept, PLAIN, 50.0), 1.0
+    np.testing.assert_array_equal(found, 9.0)
+
+
+@pytest.mark.parametrize("answer", [np.zeros((4, 1)), np.zeros(5), np.full(4, np.nan)])
+def test_an_answer_that_is_no_finite_vector_is_zero(answer):
+    np.testing.assert_array_equal(silent_answer(lambda fun, x0: answer, PLAIN, 0.5), np.zeros(4))
 
 
 # -- silence -------------------------------------------------------------------------

@@ -295,6 +295,24 @@ def test_a_surrogate_only_shows_the_way():
     assert np.linalg.norm(wrong.gradient(found)) > 1.0
 
 
+@pytest.mark.parametrize("share", [0.3, 0.1, 1e-2, 1e-6])
+def test_a_path_of_ridges_ends_with_the_gradient_of_the_objective(share):
+    """Also where the last point of the path is near enough."""
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    rows = clipped_rows(rng.standard_normal((40, 3)), 1.0)
+    J = MarginObjective(rows, signs, np.ones(40), LOGISTIC, 1e-9)
+    point = solvers.newton_cg_path(J, share * float(np.linalg.norm(J.gradient(np.zeros(3)))))
+    np.testing.assert_array_equal(point.gradient, J.gradient(point.w))
+    assert point.norm == np.linalg.norm(point.gradient)
+
+
+@pytest.mark.parametrize("w", [1.0, np.nan])
+def test_a_goal_is_not_met_by_what_is_no_number(w):
+    goal, norm = solvers._Goal(1.0, 1.0), np.nan if w == 1.0 else 0.0
+    assert not goal.met_by(Point(np.array([w]), np.zeros(1), norm))
+
+
 def test_bad_arguments():
     J, _, _ = typical(50)
     steep = MarginObjective(J.rows, J.signs, J.weights, SQUARED, 1.0, tilt=1.0)

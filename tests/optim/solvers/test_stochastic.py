@@ -1,5 +1,7 @@
 """Stochastic subgradients and Katyusha: what is proved of them, and that privacy ignores them."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,12 @@ def test_counts_of_the_corollaries():
     few = katyusha_iterations(1000, 5, 1.0, 1e-6, strong_convexity=0.1, **constants)
     many = katyusha_iterations(1000, 5, 1.0, 1e-6, strong_convexity=1e-5, **constants)
     assert 1000 < few < many < sgd_iterations(1000, 5, 1.0, 1e-6)
+
+
+def test_which_records_are_read_is_public():
+    F, _ = problem(n=20)
+    for solver in (partial(stochastic_subgradients, n_steps=20), partial(katyusha, n_epochs=1)):
+        np.testing.assert_array_equal(*(solver(F, np.zeros(F.size)) for _ in range(2)))
 
 
 def test_large_tables_are_read_in_batches(monkeypatch):
