@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -49,7 +49,8 @@ def test_right_code_passes_and_shows_its_claim():
     assert not result.is_violated
     assert (result.epsilon, result.delta, result.mu) == (2.0, 1e-5, math.inf)
     assert 0.0 <= result.mu_low <= privacy.gdp_mu(2.0, 1e-5)
-    assert audit(Counter(2.0), *PAIR, n_fits=8, claim=(2.0, 0.0)).mu < 2.4
+    pure = audit(Counter(2.0), *PAIR, n_fits=8, claim=(2.0, 0.0))
+    assert pure.mu == pytest.approx(2.0 * norm.ppf(math.exp(2.0) / (1.0 + math.exp(2.0))))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,31 @@ def test_bounds_hold_with_the_confidence_that_is_stated():
             hits = np.arange(n + 1)
             fails = _probability_low(hits, n, 0.025) > share
             assert binom.pmf(hits, n, share)[fails].sum() <= 0.025 * (1 + 1e-9)
+
+
+def test_bounds_are_those_of_fits_that_chose_nothing():
+    """All fits of both are told apart, or only those that choose, or all but some of the others."""
+    n, alpha, delta = 200, 0.05, 1e-3
+    zeros, ones = np.zeros((n, 1)), np.ones((n, 1))
+    least = beta.ppf(alpha / 4.0, 100, 1)
+    bounds = _lower_bounds(zeros, ones, delta, alpha)
+    assert bounds == pytest.approx(
+        (math.log((least - delta) / (1.0 - least)), 2.0 * norm.ppf(least))
+    )
+    early, late = ones.copy(), ones.copy()
+    early[100:] = late[180:] = 0.0
+    assert _lower_bounds(zeros, early, delta, alpha) == (0.0, 0.0)
+    some = beta.ppf(alpha / 4.0, 80, 21)
+    assert _lower_bounds(zeros, late, delta, alpha) == pytest.approx(
+        (math.log((some - delta) / (1.0 - least)), norm.ppf(some) + norm.ppf(least))
+    )
+
+
+@pytest.mark.parametrize(("epsilon_low", "mu_low"), [(1.0, 2.5), (1.5, 2.0)])
+def test_a_claim_is_violated_by_either_bound_and_by_no_equal_one(epsilon_low, mu_low):
+    claim = {"confidence": 0.95, "epsilon": 1.0, "delta": 0.0, "mu": 2.0, "n_fits": 9}
+    assert AuditResult(epsilon_low, mu_low, **claim).is_violated
+    assert not AuditResult(1.0, 2.0, **claim).is_violated
 
 
 class Odd(Counter):
