@@ -12,7 +12,13 @@ from sklearn.linear_model import LogisticRegression
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV, privacy
 from dp_halfspace.audit import AuditResult, audit
-from dp_halfspace.audit.black_box import _lower_bounds, _probability_low
+from dp_halfspace.audit.black_box import (
+    _lower_bounds,
+    _probability_low,
+    _read_claim,
+    _rows_that_differ,
+)
+from dp_halfspace.privacy import Gaussian, PrivacyRecord, Pure
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
 from tests.support import plant_noise
 
@@ -247,3 +253,34 @@ def test_what_claims_nothing_or_is_no_neighbour_is_refused():
         audit(Counter(), X, y, X[:3], y[:3], n_fits=8)
     exact = audit(LogisticRegression(), X, y, X, [1, 1, 0, 1], n_fits=80, claim=(1.0, 0.0))
     assert exact.is_violated
+
+
+def test_the_mu_of_a_claim_is_that_of_all_releases():
+    def claimed(*events):
+        record = PrivacyRecord(
+            epsilon=40.0, delta=1e-5, adjacency="replace-one", events=events, noise="os", public={}
+        )
+        return _read_claim(Counter(), record, None)
+
+    assert claimed(Gaussian(1.0), Gaussian(1.0), Gaussian(2.0)) == pytest.approx(
+        (40.0, 1e-5, math.sqrt(6.0))
+    )
+    assert claimed(Gaussian(1.0), Pure(0.5))[2] == math.inf
+
+
+def test_outcomes_that_tell_most_come_first_and_rows_of_both_are_read():
+    class Both(Counter):
+        def fit(self, X, y):
+            self.score_ = y[0]
+            return self
+
+    def features(model):
+        return [np.nan, np.inf if model.score_ else 0.0]
+
+    found = audit(Both(), *PAIR, n_fits=8, features=features).outcomes
+    assert [line.split(":")[0] for line in found] == ["number 1 is infinity", "number 0 is NaN"]
+    X = np.arange(6.0).reshape(3, 2)
+    other = X.copy()
+    other[1, 0] = 11.0
+    assert _rows_that_differ(X, other).tolist() == [[2.0, 3.0], [11.0, 3.0]]
+    assert _rows_that_differ(X, X) is X

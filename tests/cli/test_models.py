@@ -377,7 +377,6 @@ def test_what_is_said_of_a_rare_label_follows_from_the_noisy_count(ward, capsys)
         capsys.readouterr().err
     )
 
-
     people = [*RARE, "--epsilon", "3", "--groups", "patient_id", "--save", "m.joblib"]
     assert main(people) == 0
     assert "of the persons are in the rarer class" in capsys.readouterr().err
@@ -428,7 +427,9 @@ def test_a_weak_guarantee_is_said(ward, capsys):
     assert "is a weak guarantee" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [["recal", "0.9"], ["recall", "1"], ["recall", "9"], ["recall", "high"]])
+@pytest.mark.parametrize(
+    "given", [["recal", "0.9"], ["recall", "1"], ["recall", "9"], ["recall", "high"]]
+)
 def test_a_threshold_that_is_none_is_refused_before_the_table_is_read(ward, capsys, given):
     line = error(capsys, *RARE, "--epsilon", "1", "--save", "m.joblib", "--threshold", *given)
     assert "--threshold takes one of recall, precision, false_positive_rate" in line

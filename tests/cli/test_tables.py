@@ -162,7 +162,7 @@ def test_facts_that_a_schema_leaves_out_or_writes_as_numbers(tmp_path):
     path = write(tmp_path, ["a,b,y", "u,1,0", "v,2,1"])
     table = read(path, schema={"target": [0, 1], "columns": {"a": None, "b": None}})
     assert table.classes == table.y.tolist() == ["0", "1"]
-    assert {name: rule["kind"] for name, rule in table.rules.items()} == {"a": "text", "b": "number"}
+    assert [rule["kind"] for rule in table.rules.values()] == ["text", "number"]
 
 
 def test_blanks_in_front_and_behind_belong_to_no_cell_or_name(tmp_path):
@@ -191,11 +191,11 @@ def test_a_large_file_is_streamed_unless_a_fit_takes_all_rows_at_once(tmp_path, 
 
 def test_an_empty_label_is_found_in_its_row_of_the_whole_file(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_LINES", 4)
-    path = write(tmp_path, ["a,y", *(f"{i},{'' if i == 9 else 'u'}" for i in range(12))])
+    path = write(tmp_path, ["a,y", *(f"{i},{'' if i == 9 else 'u'}" for i in range(11))])
     options = parse_options(["evaluate", "m", str(path), "--epsilon", "1"])
+    blocks = list(tables.stream_cells(options, ["y"], lambda _: True))
     with pytest.raises(UserError, match="empty in row 10 below"):
-        for cells in tables.stream_cells(options, ["y"], lambda _: True):
-            tables.labels_of(cells, "y")
+        tables.labels_of(blocks[-1], "y")
 
 
 def test_labels_of_a_type_are_the_texts_of_a_csv(tmp_path):

@@ -41,6 +41,9 @@ def test_scores_of_a_table_become_monotone(features, direction, sign):
     model = table(features, ledger=book).fit(TABLE, LABELS)
     before = model.decision_function(TABLE)
     changed = model.with_monotone({"0": direction, "1": direction})
+    given = TABLE.copy()
+    changed.decision_function(given)
+    np.testing.assert_array_equal(given, TABLE)
     for column, low, high in ((0, -50, 200), (1, -300, 900)):
         steps = sign * np.diff(along(changed, column, low, high))
         assert steps.min() >= -1e-12
