@@ -172,6 +172,10 @@ def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
     assert label_set(["0", "1"], [1, 0]).tolist() == [0, 1]
     assert label_set(["0", "1"], ["1", "0"]).tolist() == ["0", "1"]
     assert label_set(None, [1]) is None
+    # The type of the labels of a table may hold no other label of the schema.
+    assert label_set(["0", "1.5"], np.array([0, 1])).tolist() == [0, 1.5]
+    assert label_set(["-1", "1"], np.array([1, 1], np.uint8)).tolist() == [-1, 1]
+    assert label_set(["0", "1"], np.array([0, 1], np.uint8)).dtype == np.uint8
     with pytest.raises(ValueError, match="y contains numbers"):
         label_set(["a", "b"], [1, 0])
 
