@@ -159,10 +159,10 @@ def test_schema_of_several_tables(tmp_path):
 
 def test_facts_that_a_schema_leaves_out_or_writes_as_numbers(tmp_path):
     """A column without a rule is read as if it were not named, and labels are texts."""
-    path = write(tmp_path, ["a,b,y", "u,1,0", "v,2,1"])
+    path = write(tmp_path, ["a,b,y", "yes,2026-01-31,0", "no,2026-02-01,1"])
     table = read(path, schema={"target": [0, 1], "columns": {"a": None, "b": None}})
     assert table.classes == table.y.tolist() == ["0", "1"]
-    assert [rule["kind"] for rule in table.rules.values()] == ["text", "number"]
+    assert [rule["kind"] for rule in table.rules.values()] == ["boolean", "date"]
 
 
 def test_blanks_in_front_and_behind_belong_to_no_cell_or_name(tmp_path):

@@ -68,8 +68,12 @@ def test_a_median_may_be_too_small_and_a_date_has_no_size(model):
     (found,) = check_units(model, TABLE.assign(creatinine=-TABLE["creatinine"] * 88.4))
     assert found.column == "creatinine"
     assert found.median < found.expected[0]
-    early = TABLE.assign(seen=pd.to_datetime("1970-01-09"))
-    assert all(finding.size is None for finding in check_units(model, early))
+    born = np.datetime64("1970-01-01") + RNG.integers(-15_000, 15_000, N)
+    table = pd.DataFrame({"born": born})
+    known = PrivateTableClassifier(classes=[False, True], schema={"born": "date"}, random_state=0)
+    known.fit(table, born > np.datetime64("1970-01-01"))
+    assert known.column_scales_.scale[0] > 5000.0
+    assert check_units(known, table.assign(born=np.datetime64("1971-01-01"))) == ()
 
 
 def test_columns_of_few_rows_have_no_released_units():
