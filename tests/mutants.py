@@ -6623,4 +6623,9 @@ MUTANTS = [
             "test_schemas_are_read_from_mappings_entries_and_files",
         ),
     ),
+    *of(
+        "_cli/commands.py",
+        "tests/cli/test_plan.py",
+        ("plan", "figure=figure", "", "test_a_plan_is_a_short_table_and_a_picture"),
+    ),
 ]

@@ -1,5 +1,7 @@
 """The command that says what accuracy to expect."""
 
+import re
+
 import pytest
 
 from dp_halfspace._cli import commands, main
@@ -15,7 +17,8 @@ def test_a_plan_is_a_short_table_and_a_picture(tmp_path, capsys):
     assert text.startswith("500 rows, 3 columns, 2 classes, delta 4e-06\nepsilon ")
     assert "no privacy     0.850" in text
     assert f"Written: {picture}" in text
-    assert "<svg" in picture.read_text()
+    # A text of the picture is a comment beside its curves.
+    assert re.search(r"<svg.*<!-- .*accuracy.* -->", picture.read_text(), re.DOTALL)
     assert main([*SIZE, "--seed", "1"]) == 0
     assert text.startswith(capsys.readouterr().out)
 
