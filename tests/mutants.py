@@ -6628,4 +6628,20 @@ MUTANTS = [
         "tests/cli/test_plan.py",
         ("plan", "figure=figure", "", "test_a_plan_is_a_short_table_and_a_picture"),
     ),
+    *of(
+        "metrics/_intervals.py",
+        "tests/metrics/test_score.py",
+        (
+            "mean_loss",
+            "losses.variance - inner",
+            "losses.variance + inner",
+            "test_equal_losses_have_a_mean_that_is_known",
+        ),
+        (
+            "area_under_curve",
+            "spread(0.0)",
+            "spread(1.0)",
+            "test_the_interval_of_an_area_is_mirrored_with_the_scores",
+        ),
+    ),
 ]
