@@ -332,6 +332,17 @@ def rows_that_moved(form, kind="rows"):
     return moved
 
 
+@pytest.mark.parametrize("kind", ["rows", "features"])
+def test_sparse_rows_of_people_have_the_values_of_dense_ones(kind):
+    rng = np.random.default_rng(0)
+    X, people = owned([rng.standard_normal((size, 7)) for size in rng.integers(1, 9, 40)])
+    X[rng.random(X.shape) < 0.5] = 0.0
+    with single_blas_thread():
+        dense, csr = (own_bits(FORMS[form](X), people, kind) for form in ("C", "CSR"))
+    for a, b in zip(dense, csr, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["rows", "features"])
 @pytest.mark.parametrize("form", FORMS)

@@ -123,7 +123,10 @@ def label_set(target: Any, y: Any) -> NDArray[Any] | None:
             raise ValueError("target of schema lists strings, but y contains numbers") from None
         if is_list:
             dtype = np.dtype(np.int64 if (numbers == np.rint(numbers)).all() else np.float64)
-        return numbers.astype(dtype)
+        with np.errstate(invalid="ignore"):
+            found = numbers.astype(dtype)
+        # A whole number of few bits may not be the label that the schema states.
+        return numbers if dtype.kind in "iu" and (found != numbers).any() else found
     return labels
 
 

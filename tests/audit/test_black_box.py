@@ -6,13 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV, privacy
 from dp_halfspace.audit import AuditResult, audit
-from dp_halfspace.audit.black_box import _lower_bounds, _probability_low
+from dp_halfspace.audit.black_box import (
+    _lower_bounds,
+    _probability_low,
+    _read_claim,
+    _rows_that_differ,
+)
+from dp_halfspace.privacy import Gaussian, PrivacyRecord, Pure
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
 from tests.support import plant_noise
 
@@ -49,7 +55,8 @@ def test_right_code_passes_and_shows_its_claim():
     assert not result.is_violated
     assert (result.epsilon, result.delta, result.mu) == (2.0, 1e-5, math.inf)
     assert 0.0 <= result.mu_low <= privacy.gdp_mu(2.0, 1e-5)
-    assert audit(Counter(2.0), *PAIR, n_fits=8, claim=(2.0, 0.0)).mu < 2.4
+    pure = audit(Counter(2.0), *PAIR, n_fits=8, claim=(2.0, 0.0))
+    assert pure.mu == pytest.approx(2.0 * norm.ppf(math.exp(2.0) / (1.0 + math.exp(2.0))))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +81,31 @@ def test_bounds_hold_with_the_confidence_that_is_stated():
             hits = np.arange(n + 1)
             fails = _probability_low(hits, n, 0.025) > share
             assert binom.pmf(hits, n, share)[fails].sum() <= 0.025 * (1 + 1e-9)
+
+
+def test_bounds_are_those_of_fits_that_chose_nothing():
+    """All fits of both are told apart, or only those that choose, or all but some of the others."""
+    n, alpha, delta = 200, 0.05, 1e-3
+    zeros, ones = np.zeros((n, 1)), np.ones((n, 1))
+    least = beta.ppf(alpha / 4.0, 100, 1)
+    bounds = _lower_bounds(zeros, ones, delta, alpha)
+    assert bounds == pytest.approx(
+        (math.log((least - delta) / (1.0 - least)), 2.0 * norm.ppf(least))
+    )
+    early, late = ones.copy(), ones.copy()
+    early[100:] = late[180:] = 0.0
+    assert _lower_bounds(zeros, early, delta, alpha) == (0.0, 0.0)
+    some = beta.ppf(alpha / 4.0, 80, 21)
+    assert _lower_bounds(zeros, late, delta, alpha) == pytest.approx(
+        (math.log((some - delta) / (1.0 - least)), norm.ppf(some) + norm.ppf(least))
+    )
+
+
+@pytest.mark.parametrize(("epsilon_low", "mu_low"), [(1.0, 2.5), (1.5, 2.0)])
+def test_a_claim_is_violated_by_either_bound_and_by_no_equal_one(epsilon_low, mu_low):
+    claim = {"confidence": 0.95, "epsilon": 1.0, "delta": 0.0, "mu": 2.0, "n_fits": 9}
+    assert AuditResult(epsilon_low, mu_low, **claim).is_violated
+    assert not AuditResult(1.0, 2.0, **claim).is_violated
 
 
 class Odd(Counter):
@@ -221,3 +253,34 @@ def test_what_claims_nothing_or_is_no_neighbour_is_refused():
         audit(Counter(), X, y, X[:3], y[:3], n_fits=8)
     exact = audit(LogisticRegression(), X, y, X, [1, 1, 0, 1], n_fits=80, claim=(1.0, 0.0))
     assert exact.is_violated
+
+
+def test_the_mu_of_a_claim_is_that_of_all_releases():
+    def claimed(*events):
+        record = PrivacyRecord(
+            epsilon=40.0, delta=1e-5, adjacency="replace-one", events=events, noise="os", public={}
+        )
+        return _read_claim(Counter(), record, None)
+
+    assert claimed(Gaussian(1.0), Gaussian(1.0), Gaussian(2.0)) == pytest.approx(
+        (40.0, 1e-5, math.sqrt(6.0))
+    )
+    assert claimed(Gaussian(1.0), Pure(0.5))[2] == math.inf
+
+
+def test_outcomes_that_tell_most_come_first_and_rows_of_both_are_read():
+    class Both(Counter):
+        def fit(self, X, y):
+            self.score_ = y[0]
+            return self
+
+    def features(model):
+        return [np.nan, np.inf if model.score_ else 0.0]
+
+    found = audit(Both(), *PAIR, n_fits=8, features=features).outcomes
+    assert [line.split(":")[0] for line in found] == ["number 1 is infinity", "number 0 is NaN"]
+    X = np.arange(6.0).reshape(3, 2)
+    other = X.copy()
+    other[1, 0] = 11.0
+    assert _rows_that_differ(X, other).tolist() == [[2.0, 3.0], [11.0, 3.0]]
+    assert _rows_that_differ(X, X) is X

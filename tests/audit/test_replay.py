@@ -35,11 +35,11 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.ranking.auc_training import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._visible import fingerprint, watch_streams
-from dp_halfspace.audit.mechanism_checks import distance, epsilon_of
+from dp_halfspace.audit.mechanism_checks import distance, epsilon_of, noise_level
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import (
@@ -56,6 +56,7 @@ from dp_halfspace.privacy import epsilon as composed
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
+    ParallelChoice,
     TalliedChoice,
     TalliedChoices,
 )
@@ -811,3 +812,35 @@ def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
     pair = flipped()
     half_the_noise(monkeypatch, GaussianNoise)
     assert all(replay(OUTPUT, *pair, n_histories=30).findings for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "first", "second", "expected"),
+    [
+        (GaussianNoise(2.0, 1.0), [3.0, 0.0], [0.0, 4.0], (5.0, 2.0)),
+        (DiscreteLaplaceNoise(3, 1.0), [3, 0], [0, 4], (7.0, 3.0)),
+        (RandomizedResponse(3, 1.0), [0, 1, 2, 2], [0, 2, 0, 2], (2.0, 1.0)),
+        (ParallelChoice(2.0, 1.0), [[1, 5], [0, 0]], [[0, 1], [3, 0]], (7.0, 2.0)),
+        (ExponentialChoice(2.0, 1.0), [1.0, 5.0, 0.0], [0.0, 1.0, 3.0], (4.0, 2.0)),
+        (LaplaceLinearTerm(2.0, 1.0, 0.0), [[3.0, 4.0], [0, 1]], [[0, 0], [0, 0]], (6.0, 2.0)),
+    ],
+)
+def test_distances_are_in_the_norm_of_the_mechanism(mechanism, first, second, expected):
+    assert distance(mechanism, np.array(first), np.array(second)) == pytest.approx(expected)
+
+
+def test_the_cost_of_a_perturbed_objective_holds_the_ratio_of_its_jacobians():
+    assert epsilon_of([LaplaceLinearTerm(2.0, 1.0, 0.25)], 0.0) == pytest.approx(1.0)
+    laplace = L2LaplaceNoise(1.0, 0.5)
+    assert epsilon_of([laplace, laplace], 0.0) == pytest.approx(1.0)
+    assert epsilon_of([laplace, GaussianNoise(1.0, 1.0)], 0.0) == math.inf
+
+
+def test_noise_is_judged_by_its_size_among_all_kinds_of_noise():
+    gaussian, laplace = GaussianNoise(1.0, 1.0), L2LaplaceNoise(1.0, 1.0)
+    value, released = np.zeros(4), np.full(4, 0.3)
+    one = chi2.cdf(4 * 0.3**2, 4)
+    two = chi2.cdf(2.0 * 0.6, 8)
+    assert noise_level([(gaussian, value, released)]) == pytest.approx(2.0 * one)
+    both = [(gaussian, value, released), (laplace, value, released)]
+    assert noise_level(both) == pytest.approx(3.0 * min(one, two))

@@ -1,8 +1,11 @@
 """Options: defaults, and one sentence for each mistake."""
 
+import argparse
+import re
+
 import pytest
 
-from dp_halfspace._cli.arguments import COMMANDS, UserError, parse_options
+from dp_halfspace._cli.arguments import _COMMANDS, COMMANDS, UserError, parse_options
 
 
 def test_delta_and_labels_are_read():
@@ -11,6 +14,24 @@ def test_delta_and_labels_are_read():
     options = parse_options([*fit, "--classes", "no, yes", "--separator", "tab"])
     assert (options.command, options.classes, options.separator) == ("fit", ["no", "yes"], "\t")
     assert (options.epsilon, options.encoding, options.decimal) == (1.0, "utf-8-sig", None)
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_defaults_are_those_of_the_help(name):
+    parser = argparse.ArgumentParser()
+    _COMMANDS[name].add_options(parser)
+    for action in parser._actions:
+        if said := re.search(r"\(default: ([\d. ]+|auto|accuracy)\)", action.help or ""):
+            found = action.default if isinstance(action.default, list) else [action.default]
+            assert [f"{each:g}" if isinstance(each, float) else str(each) for each in found] == (
+                said[1].split()
+            )
+
+
+def test_the_ends_of_ranges_are_read():
+    plan = ["plan", "--rows", "1", "--columns", "1", "--classes", "1", "--seed"]
+    for seed in (0, 2**32 - 1):
+        assert parse_options([*plan, str(seed)]).seed == seed
 
 
 @pytest.mark.parametrize(
@@ -34,6 +55,7 @@ def test_delta_and_labels_are_read():
         (["fit", "a.csv"], ["--target", "--epsilon", "--save", "fit --help"]),
         (["fit", "a.csv", "--classes", "a,a"], ["--classes", "distinct"]),
         (["fit", "a.csv", "--classes", "a"], ["--classes", "two or more"]),
+        (["fit", "a.csv", "--classes", "a,"], ["--classes", "two or more"]),
         (["fit", "a.csv", "--separator", ";;"], ["--separator", "one character"]),
         (["predict", "m"], ["TABLE", "--out"]),
         (["--eps", "1"], ["--eps"]),

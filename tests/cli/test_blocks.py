@@ -1,5 +1,8 @@
 """Files that are read some rows at a time: every row is what it is in the whole table."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pandas
 import pytest
@@ -139,3 +142,18 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
     assert "own.parquet changed, or became unreadable" in said
     assert "epsilon 9" in said.splitlines()[-1]
     assert not (tmp_path / "m.joblib").exists()
+
+
+def test_rows_are_in_chunks_where_the_fit_takes_chunks(monkeypatch):
+    """Pure DP and persons need all rows at once, however many there are."""
+    monkeypatch.setattr(tables, "FIRST_STREAMED", 30)
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 4)
+    frame = pandas.DataFrame({"a": np.arange(10.0), "b": 1.0, "c": 2.0})
+    table = tables.TrainingTable(frame, np.zeros(10), {}, None, None, ())
+    found = commands._rows_of(SimpleNamespace(delta="auto"), table)
+    assert [len(chunk) for chunk in found.values()] == [4, 4, 2]
+    assert pandas.concat(found.values()).equals(frame)
+    assert list(found.sample.columns) == ["a", "b", "c"]
+    for delta, groups, size in ((0.0, None, 10), (1e-6, np.arange(10), 10), (1e-6, None, 9)):
+        given = replace(table, groups=groups, frame=frame[:size])
+        assert commands._rows_of(SimpleNamespace(delta=delta), given) is given.frame

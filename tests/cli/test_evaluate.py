@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
-from dp_halfspace._cli import main
+from dp_halfspace._cli import commands, main, tables
 from dp_halfspace.metrics import METRICS
 
 
@@ -48,6 +48,9 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["score", "value", "95", "%", "interval"]
     assert len(lines) == 1 + 4 + 10 + 9 + 1 + 2
+    for line in lines[1:-2]:
+        value, low, _, high = line.split()[-4:]
+        assert float(low) <= float(value) <= float(high)
     assert lines[-2].startswith("Guarantee: (3, 1.5625e-06)-differential privacy; unit: one row")
     assert lines[-1].startswith("Ledger:    epsilon 2.")
     (entry,) = PrivacyLedger("l.db").entries()
@@ -66,11 +69,55 @@ def test_people_are_the_unit(held_out, capsys):
     assert abs(sum(counts) - 200) < 60
 
 
+def test_rows_of_a_person_may_be_in_several_blocks(held_out, capsys, monkeypatch):
+    monkeypatch.setattr(tables, "_LINES", 64)
+    pandas.read_csv("people.csv").sample(frac=1.0).to_csv("people.csv", index=False)
+    people = ["evaluate", "model.joblib", "people.csv", "--epsilon", "900", "--delta", ".2"]
+    assert main([*people, "--groups", "owner", "--metric", "confusion_matrix"]) == 0
+    counts = [float(line.split()[3]) for line in capsys.readouterr().out.splitlines()[1:5]]
+    assert sum(counts) == pytest.approx(200, abs=2)
+
+
+def test_options_reach_the_score(held_out, capsys, monkeypatch):
+    given = {}
+
+    def private_score(model, X, y, **options):
+        given.update(options)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(commands, "private_score", private_score)
+    people = ["evaluate", "model.joblib", "people.csv", "--epsilon", "3", "--groups", "owner"]
+    more = ["--metric", "f1", "brier", "--delta", "1e-7", "--target", "outcome"]
+    assert error(capsys, *people, *more).endswith("seen")
+    assert given.pop("ledger") is not None
+    assert given.pop("groups").tolist() == [str(i // 4) for i in range(800, 1600)]
+    assert given == {"epsilon": 3.0, "delta": 1e-7, "metric": ["f1", "brier"]}
+
+
+def test_cells_are_read_as_in_the_fit(tmp_path, monkeypatch, capsys):
+    """A label may have zeros in front, and a point groups the digits of a column of the schema."""
+    monkeypatch.chdir(tmp_path)
+    size = np.random.default_rng(0).integers(900, 2100, 600)
+    label = np.where(size > 1500, "02", "01")
+    texts = [f"{value:,}".replace(",", ".") for value in size]
+    pandas.DataFrame({"size": texts, "label": label}).to_csv("a.csv", index=False)
+    (tmp_path / "s.json").write_text('{"size": {"kind": "number", "decimal": ","}}')
+    table, much = ["a.csv", "--target", "label"], ["--epsilon", "90"]
+    assert main(["fit", *table, *much, "--schema", "s.json", "--save", "m.joblib"]) == 0
+    assert main(["evaluate", "m.joblib", *table, *much]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "accuracy" in line)
+    assert float(line.split()[1]) > 0.9
+    assert main(["predict", "m.joblib", "a.csv", "--out", "out.csv"]) == 0
+    assert (pandas.read_csv("out.csv", dtype=str)["prediction"] == label).mean() > 0.9
+
+
 def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
     assert "--target must name" in error(
         capsys, "evaluate", "model.joblib", "people.csv", "--epsilon", "1"
     )
     assert "column of the model" in error(capsys, *COMMAND, "--target", "age")
+    twice = ["--target", "outcome", "--groups", "outcome"]
+    assert "or that of --groups" in error(capsys, *COMMAND, *twice)
     assert "no column 'nothing'" in error(capsys, *COMMAND, "--target", "nothing")
     assert "invalid choice" in error(capsys, *COMMAND, "--metric", "f2")
     assert "--epsilon" in error(capsys, "evaluate", "model.joblib", "new.csv")

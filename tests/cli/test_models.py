@@ -377,6 +377,29 @@ def test_what_is_said_of_a_rare_label_follows_from_the_noisy_count(ward, capsys)
         capsys.readouterr().err
     )
 
+    people = [*RARE, "--epsilon", "3", "--groups", "patient_id", "--save", "m.joblib"]
+    assert main(people) == 0
+    assert "of the persons are in the rarer class" in capsys.readouterr().err
+
+
+def test_options_reach_the_fit(ward, capsys, monkeypatch):
+    given = {}
+
+    def fit(self, X, y, *, groups=None):
+        given.update(self.get_params(), groups=groups)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(PrivateTableClassifier, "fit", fit)
+    Path("s.json").write_text('{"age": [0, 120]}')
+    more = ["--features", "additive", "--class-weight", "balanced", "--threshold", "recall", "0.9"]
+    more += ["--epsilon", "2", "--delta", "1e-7", "--groups", "patient_id", "--schema", "s.json"]
+    assert error(capsys, *RARE, *more, "--save", "m.joblib").endswith("seen")
+    assert given["groups"].tolist() == ward["patient_id"].astype(str).tolist()
+    assert given["schema"]["age"] == [0, 120]
+    expected = {"features": "additive", "class_weight": "balanced", "threshold": {"recall": 0.9}}
+    expected |= {"epsilon": 2.0, "delta": 1e-7, "classes": ["no", "yes"]}
+    assert {name: given[name] for name in expected} == expected
+
 
 def test_of_several_classes_none_is_called_the_rarer_one(ward, capsys):
     """No threshold divides them, and the share that was counted is not that of one class."""
@@ -404,7 +427,9 @@ def test_a_weak_guarantee_is_said(ward, capsys):
     assert "is a weak guarantee" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [["recal", "0.9"], ["recall", "9"], ["recall", "high"]])
+@pytest.mark.parametrize(
+    "given", [["recal", "0.9"], ["recall", "1"], ["recall", "9"], ["recall", "high"]]
+)
 def test_a_threshold_that_is_none_is_refused_before_the_table_is_read(ward, capsys, given):
     line = error(capsys, *RARE, "--epsilon", "1", "--save", "m.joblib", "--threshold", *given)
     assert "--threshold takes one of recall, precision, false_positive_rate" in line

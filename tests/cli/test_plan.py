@@ -1,8 +1,11 @@
 """The command that says what accuracy to expect."""
 
+import re
+
 import pytest
 
-from dp_halfspace._cli import main
+from dp_halfspace._cli import commands, main
+from dp_halfspace._cli.arguments import parse_options
 
 SIZE = ["plan", "--rows", "500", "--columns", "3", "--repeats", "2", "--epsilon", "1", "3"]
 
@@ -14,7 +17,8 @@ def test_a_plan_is_a_short_table_and_a_picture(tmp_path, capsys):
     assert text.startswith("500 rows, 3 columns, 2 classes, delta 4e-06\nepsilon ")
     assert "no privacy     0.850" in text
     assert f"Written: {picture}" in text
-    assert "<svg" in picture.read_text()
+    # A text of the picture is a comment beside its curves.
+    assert re.search(r"<svg.*<!-- .*accuracy.* -->", picture.read_text(), re.DOTALL)
     assert main([*SIZE, "--seed", "1"]) == 0
     assert text.startswith(capsys.readouterr().out)
 
@@ -37,6 +41,24 @@ def test_mistakes_are_one_sentence(changes, words, capsys):
     assert words in error
 
 
+def test_options_reach_the_plan(monkeypatch, capsys):
+    given = {}
+
+    def plan_accuracy(*sizes, **options):
+        given.update(options, sizes=sizes)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(commands, "plan_accuracy", plan_accuracy)
+    sizes = ["plan", "--rows", "500", "--columns", "3", "--classes", "4", "--epsilon", "2"]
+    more = ["--reference", "0.7", "--majority", "0.6", "--reference-area", "0.9"]
+    assert main([*sizes, *more, "--delta", "1e-7", "--repeats", "5", "--seed", "6"]) == 2
+    assert capsys.readouterr().err.endswith("seen\n")
+    assert given == {
+        **{"sizes": (500, 3, 4, [2.0]), "reference": 0.7, "majority": 0.6},
+        **{"reference_area": 0.9, "delta": 1e-7, "n_repeats": 5, "random_state": 6},
+    }
+
+
 def test_a_plan_names_the_majority_class_and_budgets_that_buy_little(capsys):
     size = ["plan", "--rows", "300", "--columns", "30", "--repeats", "2", "--epsilon", "0.1", "9"]
     assert main(size) == 0
@@ -46,6 +68,8 @@ def test_a_plan_names_the_majority_class_and_budgets_that_buy_little(capsys):
     assert "epsilon=9 for" not in text
     assert main([*size, "--majority", "0.7", "--reference", "0.8"]) == 0
     assert "The majority class alone: 0.700, as stated." in capsys.readouterr().out
+    several = parse_options([*size, "--classes", "4"])
+    assert "alone: 0.250, for classes of" in commands._describe_poor_budgets(several)
 
 
 def test_a_rare_label_is_planned_by_the_area(capsys):

@@ -152,6 +152,59 @@ def test_schema_of_several_tables(tmp_path):
     assert read(path, schema={"other": entry, "own": entry}).rules == {"a": [0, 9]}
     with pytest.raises(UserError, match="none of them is named 'own' like TABLE"):
         read(path, schema={"other": entry})
+    packed = tmp_path / "own.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read(packed, schema={"other": entry, "own": entry}).rules == {"a": [0, 9]}
+
+
+def test_facts_that_a_schema_leaves_out_or_writes_as_numbers(tmp_path):
+    """A column without a rule is read as if it were not named, and labels are texts."""
+    path = write(tmp_path, ["a,b,y", "yes,2026-01-31,0", "no,2026-02-01,1"])
+    table = read(path, schema={"target": [0, 1], "columns": {"a": None, "b": None}})
+    assert table.classes == table.y.tolist() == ["0", "1"]
+    assert [rule["kind"] for rule in table.rules.values()] == ["boolean", "date"]
+
+
+def test_blanks_in_front_and_behind_belong_to_no_cell_or_name(tmp_path):
+    for lines in ([" a  y", "  1 no ", " 2  yes"], [" a ,y", " 1, no", "2 ,yes "]):
+        table = read(write(tmp_path, lines))
+        assert table.frame["a"].tolist() == [1.0, 2.0]
+        assert table.y.tolist() == ["no", "yes"]
+
+
+def test_a_separator_is_the_one_that_finds_the_label(tmp_path):
+    path = write(tmp_path, ["a, b, c;y", "1, 2, 3;no", "4, 5, 6;yes"])
+    assert list(read(path).frame.columns) == ["a, b, c"]
+
+
+@pytest.mark.parametrize("more", [[], ["--delta", "0"], ["--groups", "who"]])
+def test_a_large_file_is_streamed_unless_a_fit_takes_all_rows_at_once(tmp_path, monkeypatch, more):
+    monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
+    frame = pandas.DataFrame({" a ": [1, 2], "y": ["u", "v"], "who": [1, 2]}, index=[7, 9])
+    frame.to_parquet(tmp_path / "own.parquet", index=True)
+    table = read(tmp_path / "own.parquet", *more)
+    assert (table.source is None) == bool(more)
+    assert table.notes[0] == "1 column(s) without a name are left out, as an index is."
+    rows = table.frame if table.source is None else table.rows(0)
+    assert rows["a"].tolist() == [1, 2]
+
+
+def test_an_empty_label_is_found_in_its_row_of_the_whole_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_LINES", 4)
+    path = write(tmp_path, ["a,y", *(f"{i},{'' if i == 9 else 'u'}" for i in range(11))])
+    options = parse_options(["evaluate", "m", str(path), "--epsilon", "1"])
+    blocks = list(tables.stream_cells(options, ["y"], lambda _: True))
+    with pytest.raises(UserError, match="empty in row 10 below"):
+        tables.labels_of(blocks[-1], "y")
+
+
+def test_labels_of_a_type_are_the_texts_of_a_csv(tmp_path):
+    for values in ([True, False, True], [1, 2, 1], [1.0, 2.0, 1.0], ["01", "2", "3.50"]):
+        frame = pandas.DataFrame({"a": [1, 2, 3], "y": values})
+        frame.to_parquet(tmp_path / "own.parquet")
+        frame.to_csv(tmp_path / "own.csv", index=False)
+        found = [read(tmp_path / f"own.{kind}").y.tolist() for kind in ("parquet", "csv")]
+        assert found[0] == found[1] == [str(v).removesuffix(".0") for v in values]
 
 
 @pytest.mark.parametrize(
@@ -277,9 +330,12 @@ def test_excel(tmp_path, monkeypatch):
         ["", "", "", "", "NA", "no"],
     ]
     sheet = pandas.DataFrame(rows, dtype=object)
-    monkeypatch.setattr(pandas, "read_excel", lambda *_, **__: sheet)
+    given = {}
+    monkeypatch.setattr(pandas, "read_excel", lambda *_, **more: given.update(more) or sheet)
     table = read(path, schema=SCHEMA)
     check(table.frame)
+    # No type that pandas would choose for a column, and no text that it would take for missing.
+    assert given == {"header": None, "dtype": object, "keep_default_na": False}
     assert table.y.tolist() == ["no", "yes", "no"]
 
     def fail(*_, **__):
@@ -334,6 +390,7 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
     table = read(path, "--drop", "patient_id")
     assert table.rules["patient_id"] == "drop"
     assert note_on_keys(table.frame.columns, table.rules) == ""
+    assert note_on_keys(["patient_id"], {"patient_id": {"kind": "drop"}}) == ""
     table = read(path)
     assert "'patient_id' may identify rows" in note_on_keys(table.frame.columns, table.rules)
     assert "there is no column 'other'" in refusal(path, "--drop", "other")

@@ -19,6 +19,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pandas._libs.parsers import STR_NA_VALUES
 
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace._cli.arguments import parse_options
@@ -613,3 +614,31 @@ def test_ends_of_what_is_read():
     # A whole number has no part that a format of digits could leave out.
     assert date_in_format(20200102, "%Y%m%d") == 18263.0
     assert np.isnan(date_in_format(20200102.5, "%Y%m%d"))
+
+
+def test_every_text_that_a_reader_takes_for_missing_is_missing():
+    for text in (*STR_NA_VALUES, "?", "none", "NaT"):
+        assert canonical(text) is canonical(text.encode()) is canonical(f" {text.upper()} ") is None
+
+
+def test_ends_of_numbers_keep_their_sign_and_digits_their_text():
+    for sign in (1, -1):
+        for huge in (10**500, Decimal("inf"), Decimal("1e999"), float("inf")):
+            assert canonical(sign * huge) == sign * np.inf
+    exact = Decimal("0.10000000000000000000000001")
+    assert text_of(canonical(exact)) == text_of(canonical(Decimal(f"{exact}000"))) == str(exact)
+    assert (
+        text_of(canonical(Decimal("1.2345678901234567890e-9"))) == "0.000000001234567890123456789"
+    )
+
+
+def test_utc_may_be_named_as_such():
+    for zone in ("UTC", " UTC", "Z", "+00:00"):
+        assert canonical(f"2026-01-31 12:00{zone}") == canonical("2026-01-31T12:00")
+
+
+def test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it():
+    truths = {"t": True, "Y": True, "yes": True, "f": False, "n": False, "No": False}
+    assert {word: truth_of(canonical(word)) for word in truths} == truths
+    both = cells.spellings(("yes", "true", "no"))
+    assert [both[name] for name in ("yes", "true", "no", "false")] == [0, 1, 2, 2]

@@ -172,6 +172,10 @@ def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
     assert label_set(["0", "1"], [1, 0]).tolist() == [0, 1]
     assert label_set(["0", "1"], ["1", "0"]).tolist() == ["0", "1"]
     assert label_set(None, [1]) is None
+    # The type of the labels of a table may hold no other label of the schema.
+    assert label_set(["0", "1.5"], np.array([0, 1])).tolist() == [0, 1.5]
+    assert label_set(["-1", "1"], np.array([1, 1], np.uint8)).tolist() == [-1, 1]
+    assert label_set(["0", "1"], np.array([0, 1], np.uint8)).dtype == np.uint8
     with pytest.raises(ValueError, match="y contains numbers"):
         label_set(["a", "b"], [1, 0])
 
@@ -397,3 +401,40 @@ def test_a_number_beyond_float64_is_read_silently():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert encoding.to_coded_rows(frame).numbers[:, 0].tolist() == [1.0, 3.0, 2.0]
+
+
+def encoded_column(values, rule):
+    frame = read_frame(pd.DataFrame({"a": pd.Series(values, dtype=object)}))
+    coded = Encoding(resolved_columns(frame, {"a": rule}), True).to_coded_rows(frame)
+    return coded, coded.dense(float)
+
+
+def test_words_are_counted():
+    _, rows = encoded_column(["one two", "one two two", "Two ONE two", ""], "words")
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0, 1.0, 1.0, 0.0])
+    assert np.sort(rows[1])[-2:] == pytest.approx(np.array([1.0, 2.0]) / np.sqrt(5.0))
+    np.testing.assert_array_equal(rows[1], rows[2])
+
+
+@pytest.mark.parametrize("kind", ["text", "words"])
+def test_texts_of_numbers_are_equal_where_the_decimal_sign_makes_them_equal(kind):
+    for decimal, equal in ((".", False), (",", True)):
+        _, (first, second) = encoded_column(["1.234", "1234"], {"kind": kind, "decimal": decimal})
+        assert (first == second).all() == equal
+
+
+def test_a_category_is_spelled_as_it_is_stated():
+    """Only words for booleans are found in any case: a reader may have written them."""
+    _, rows = encoded_column(["oslo", "OSLO", "YES", "no", 1], ["oslo", "yes", "no"])
+    assert rows.tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_some_of_the_rows_are_those_of_the_table():
+    coded, rows = encoded_column(["u", "v", "w", "u"], ["u", "v", "w"])
+    for index in (slice(1, 3), np.array([3, 0]), np.array([True, False, True, True])):
+        np.testing.assert_array_equal(coded[index].dense(float), rows[index])
+
+
+def test_a_range_is_that_of_a_number_or_a_date():
+    with pytest.raises(ValueError, match="only numbers and dates have a range"):
+        encoded_column(["1"], {"kind": "boolean", "range": [0, 1]})

@@ -109,6 +109,8 @@ def test_losses_and_kernels():
     model = from_sklearn(SVC(kernel="poly", degree=2, coef0=1, gamma=4.0), classes=[0, 1])
     assert (model.kernel, model.degree, model.coef0) == ("polynomial", 2, 1.0)
     assert model.length_scale == 0.5
+    model = from_sklearn(SVC(kernel="poly", degree=4, coef0=2.5), classes=[0, 1])
+    assert (model.degree, model.coef0) == (4, 2.5)
     assert isinstance(from_sklearn(SVC(kernel="linear"), classes=[0]), AdaptiveMarginClassifier)
     for kernel in ("linear", "rbf"):
         private, report = from_sklearn(
@@ -131,6 +133,12 @@ def test_steps_in_front():
     assert report.parameters[0].becomes == "data_norm=2.0"
     with pytest.raises(ValueError, match=r"step 'onehotencoder' \(OneHotEncoder\) has no counter"):
         from_sklearn(make_pipeline(OneHotEncoder(), LinearSVC()), classes=[0, 1])
+
+
+def test_a_class_of_another_library_is_not_taken_for_one_of_scikit_learn():
+    other = type("LinearSVC", (LinearSVC,), {"__module__": "another.svm"})
+    with pytest.raises(ValueError, match="no private estimator for LinearSVC"):
+        from_sklearn(other(), classes=[0, 1])
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.algorithms.engine.calibration import line
+from dp_halfspace.estimators._options import split_rows
 from dp_halfspace.inspection import TableEffectsDisplay, natural_coefficients
 from tests.support import Book
 
@@ -125,3 +126,11 @@ def test_what_cannot_be_monotone_is_refused():
     natural_coefficients(lines)
     with pytest.raises(ValueError, match="use AdditiveDisplay"):
         natural_coefficients(lines.with_monotone({"x0": "increasing"}))
+
+
+def test_rows_are_split_and_stay_as_they_are():
+    X = np.array([[1.0, 2.0], [3.0, -9.0]])
+    rows, total = split_rows(X, [(1, np.array([0.0, 4.0]), np.array([10.0, 30.0]))])
+    assert X.tolist() == [[1.0, 2.0], [3.0, -9.0]]
+    assert rows.tolist() == [[1.0, 0.0], [3.0, 0.0]]
+    assert total.tolist() == [20.0, 10.0]

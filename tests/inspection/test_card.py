@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,8 @@ from dp_halfspace import (
     PrivateThresholdClassifier,
 )
 from dp_halfspace.algorithms.engine.outlook import Table, outlook_of
-from dp_halfspace.inspection import model_card, privacy_report
+from dp_halfspace.inspection import card as card_module
+from dp_halfspace.inspection import model_card, natural_coefficients, privacy_report
 from dp_halfspace.inspection.card import outlook_for
 from tests.cli.test_models import read_page
 from tests.conftest import separated
@@ -73,6 +75,10 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
     )
     assert fit == spent
     assert float(fit) < 1.0
+    assert "times as likely, up to a probability of 2.5e-07." in text
+    natural = natural_coefficients(model)
+    for name, coefficient in zip(natural.names, natural.coefficients[0], strict=True):
+        assert f" {name} {coefficient:.3g} {natural.importances[name]:.2g}" in text
     with pytest.raises(ValueError, match="file of a privacy ledger"):
         model_card(model, tmp_path / "l.db")
     assert "About" not in text_of(model_card(model), tmp_path)[1]
@@ -107,6 +113,29 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
     assert f"{found}. Expect little more than the majority class" in text
     assert "about" in str(found)
     assert "The amount of noise in it is not known." in text
+
+
+def test_pure_dp_has_no_exceptions(tmp_path):
+    model = AdaptiveMarginClassifier(classes=[0, 1], delta=0.0, data_norm=3e5).fit(X, Y)
+    _, text = text_of(model_card(model), tmp_path)
+    assert "times as likely. Suppose" in text
+    assert "Columns not used" not in text
+
+
+def test_the_largest_effects_are_drawn_first(monkeypatch):
+    monkeypatch.setattr(card_module, "_MOST_CURVES", 2)
+    effects = {"small": [0.1, -0.2], "large": [0.0, -3.0], "middle": [1.0, 0.0]}
+    display = SimpleNamespace(
+        columns=[
+            SimpleNamespace(name=name, effects=np.array(each), deviations=None)
+            for name, each in effects.items()
+        ],
+        explained=None,
+        plot=lambda figure: None,
+    )
+    said = card_module._curves(display, SimpleNamespace(classes_=[0, 1, 2]))
+    assert [column.name for column in display.columns] == ["large", "middle"]
+    assert "The 2 columns of 3 with the largest effects." in said
 
 
 def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):

@@ -57,6 +57,9 @@ def test_public_scalers_in_front_count():
     inner = np.abs(both[-1].scaler_.transform(scaler.fit_transform(X))).max(axis=1) < 4
     found = scores_of(natural, X)[inner, 0]
     np.testing.assert_allclose(found, both.decision_function(X)[inner], rtol=1e-9, atol=1e-9)
+    # A width of the second scaler is in units of the first one.
+    learnt = both[-1].scaler_.scale
+    np.testing.assert_allclose(natural.widths, learnt * [60, 300_000, 0.5])
 
 
 @one_of_each

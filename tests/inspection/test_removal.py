@@ -69,3 +69,10 @@ def test_refusals_of_parameters(options, message):
 def test_refusals_of_data(X, y, message):
     with pytest.raises(ValueError, match=message):
         removal_curve(X, y)
+
+
+def test_a_share_of_less_than_a_record_is_one_record():
+    X, y = make_halfspace(40, 3, margin=0.2, random_state=0)
+    found = curve_of(X, y, share=0.001, n_removals=2)
+    assert found.shares == pytest.approx([0.0, 1 / 40, 2 / 40])
+    np.testing.assert_allclose(curve_of(X, -y, share=0.001, n_removals=2).margins, found.margins)

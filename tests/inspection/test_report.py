@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
-from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
+from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace.inspection import privacy_report
 from tests.conftest import separated
 
@@ -60,3 +60,14 @@ def test_an_unfitted_pipeline_or_search_is_not_fitted(model):
 def test_what_has_no_record_is_said_to_have_none(model):
     with pytest.raises(ValueError, match="has no privacy record"):
         lines_of(model)
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.parametrize(
+    "secret", [{"random_state": 918273}, {"ledger": PrivacyLedger(epsilon=9.0, delta=1e-2)}]
+)
+def test_seed_and_ledger_are_given_and_not_shown(secret):
+    lines = lines_of(clone(PRIVATE).set_params(**secret))
+    assert "918273" not in "\n".join(lines)
+    for name in ("random_state", "ledger"):
+        assert f"  {name}: {'given, not shown' if name in secret else None}" in lines

@@ -64,6 +64,18 @@ def test_nothing_of_the_fit_but_what_was_released_is_compared(model):
     assert ends["creatinine"] == (centre - 5.0 * width, centre + 5.0 * width)
 
 
+def test_a_median_may_be_too_small_and_a_date_has_no_size(model):
+    (found,) = check_units(model, TABLE.assign(creatinine=-TABLE["creatinine"] * 88.4))
+    assert found.column == "creatinine"
+    assert found.median < found.expected[0]
+    born = np.datetime64("1970-01-01") + RNG.integers(-15_000, 15_000, N)
+    table = pd.DataFrame({"born": born})
+    known = PrivateTableClassifier(classes=[False, True], schema={"born": "date"}, random_state=0)
+    known.fit(table, born > np.datetime64("1970-01-01"))
+    assert known.column_scales_.scale[0] > 5000.0
+    assert check_units(known, table.assign(born=np.datetime64("1971-01-01"))) == ()
+
+
 def test_columns_of_few_rows_have_no_released_units():
     few = PrivateTableClassifier(classes=[False, True], schema=SCHEMA, random_state=0)
     few.fit(TABLE[:200], Y[:200])
@@ -98,6 +110,7 @@ def test_smaller_units_are_named_though_near_zero(kind):
     assert found.expected[0] < found.median < found.expected[1]
     assert found.size == pytest.approx(float(np.quantile(other["creatinine"], 0.9)))
     assert found.size < found.expected_size / 8.0
+    assert check_units(model, table.assign(creatinine=table["creatinine"] / 5.0)) == ()
     assert "are below" in str(found)
     assert "unit of the training data" in str(found)
     assert check_units(model, other[:19]) == ()

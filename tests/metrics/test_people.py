@@ -39,6 +39,23 @@ def test_people_of_one_row_are_records_bit_for_bit(metric, kind):
     assert people.privacy_.adjacency == "replace-one-person"
 
 
+@every_metric
+def test_rows_of_a_person_may_be_anywhere(metric):
+    """A row keeps its label, its person and its group wherever it stands."""
+    owner = np.arange(500) // 3
+    by = {"by": X[:, 0] > 0.4, "by_values": [False, True]} if METRICS[metric].in_group else {}
+    found = []
+    for order in (np.arange(500), np.random.default_rng(1).permutation(500)):
+        options = {"groups": owner[order], "metric": metric, "epsilon": math.inf}
+        given = Known(), X[order], Y[order]
+        found.append([private_score(*given, **options).value])
+        if by:
+            groups = {**by, "by": by["by"][order]}
+            found[-1].append(private_score(*given, **options, **groups).value)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7)
+
+
 def largest_move(metric, trials=12):
     """Largest Euclidean change over neighbours, over what it is charged for."""
     rng, largest = np.random.default_rng(0), 0.0

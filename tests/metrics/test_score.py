@@ -47,6 +47,7 @@ from dp_halfspace.metrics import (
     private_score,
     score,
 )
+from dp_halfspace.metrics._intervals import Released, area_under_curve
 from dp_halfspace.privacy import epsilon as composed
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -782,3 +783,29 @@ def test_planted_bug_a_class_beside_the_right_ones_that_is_free(monkeypatch):
     for delta in (0, 1e-6):
         seen, charged = moved("accuracy", Table(), delta)
         assert seen > 1.05 * charged
+
+
+@pytest.mark.parametrize(("metric", "loss"), [("brier", 0.25), ("log_loss", math.log(2.0))])
+def test_equal_losses_have_a_mean_that_is_known(metric, loss):
+    class Even:
+        classes_ = np.array([0, 1])
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+        def predict_proba(self, X):
+            return np.full((len(X), 2), 0.5)
+
+    found = private_score(
+        Even(), np.zeros((400, 1)), np.arange(400) % 2, metric=metric, epsilon=math.inf
+    )
+    assert (found.value, *found.interval) == pytest.approx((loss, loss, loss), abs=0.04)
+
+
+def test_the_interval_of_an_area_is_mirrored_with_the_scores():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson([np.linspace(20, 2, 9), np.linspace(1, 25, 9)]).astype(float)
+    for area in (counts, counts[:, ::-1]):
+        value, low, high = area_under_curve(Released(area, area.sum(), 9.0))
+        other = area_under_curve(Released(area[:, ::-1], area.sum(), 9.0))
+        assert (1.0 - value, 1.0 - high, 1.0 - low) == pytest.approx(other)

@@ -436,3 +436,24 @@ def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_pe
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
     PrivateConformalClassifier(Several()).fit(X, Y, groups=np.arange(1500))
     assert factors_of_people == [16 * COUNT_GRID]
+
+
+def test_a_probability_at_a_threshold_is_in_the_set_and_none_is_outside_of_zero():
+    class Stated:
+        classes_ = np.arange(2)
+
+        def predict_proba(self, X):
+            return np.asarray(X, dtype=float)
+
+    fitted = PrivateConformalClassifier(Stated())
+    fitted.classes_, fitted.thresholds_, fitted.privacy_ = np.arange(2), np.array([0.0, 0.5]), None
+    rows = [[0.5, 0.5], [0.75, 0.25], [np.nan, np.nan]]
+    assert fitted.predict_set(np.array(rows)).tolist() == [[1, 1], [1, 0], [1, 0]]
+
+
+@by_class_or_not
+def test_the_records_that_a_coverage_takes_are_those_at_which_every_set_is_whole(by_class):
+    wrapper = PrivateConformalClassifier(Several(), by_class=by_class, coverage=0.95)
+    plan = wrapper._plan_release(SimpleNamespace(n=100))
+    wanted = plan.coverage * (plan.takes + 1.0)
+    assert plan.few_rate * (wanted - plan.few) == pytest.approx(plan.lacking)

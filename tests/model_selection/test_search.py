@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from joblib import parallel_config
+from pandas import DataFrame
+from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
@@ -511,3 +513,33 @@ def test_the_noise_of_a_score_is_the_streams(seed):
 
     assert scored(1) != scored(2)
     assert (scored(1) == scored(1)) == (seed is not None)
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_random_candidates_are_as_many_as_asked_for_and_public():
+    def candidates_of(**more):
+        given = {"param_distributions": {"alpha": uniform(0.1, 0.5)}, **more}
+        return PrivateSearchCV(OUTPUT, **given)._grid()
+
+    found = candidates_of(n_iter=7)
+    assert len({each["alpha"] for each in found}) == 7
+    assert all(0.1 <= each["alpha"] <= 0.6 for each in found)
+    assert found != candidates_of(n_iter=7)
+    assert len(candidates_of()) == 10
+    assert candidates_of(random_state=3) == candidates_of(random_state=3) != candidates_of()
+    fitted = PrivateSearchCV(OUTPUT, param_distributions=[{"alpha": [0.3]}], n_iter=1).fit(X, Y)
+    assert fitted.best_params_ == {"alpha": 0.3}
+
+
+def test_weights_of_records_are_refused_by_the_page_about_them():
+    with pytest.raises(TypeError, match=r"fit takes no sample_weight: docs/guide/weights\.md"):
+        PrivateSearchCV(OUTPUT, GRID).fit(X, Y, sample_weight=np.ones(len(Y)))
+
+
+def test_names_of_an_earlier_table_are_forgotten():
+    search = PrivateSearchCV(OUTPUT, {"alpha": [1.0]})
+    search.fit(DataFrame(X, columns=["a", "b", "c"]), Y)
+    assert search.feature_names_in_.tolist() == ["a", "b", "c"]
+    search.fit(X[:, :2], Y)
+    assert search.n_features_in_ == 2
+    assert not hasattr(search, "feature_names_in_")

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -551,3 +552,14 @@ def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_pe
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
     PrivateThresholdClassifier(Rare()).fit(X, Y, groups=np.arange(3000))
     assert factors_of_people == [crossing.COUNT_GRID]
+
+
+@pytest.mark.parametrize("confidence", [0.6, 0.95, 0.99])
+def test_slacks_are_those_of_the_confidence_and_of_all_candidates(confidence):
+    wrapper = PrivateThresholdClassifier(
+        Rare(), target="fpr", confidence=confidence, thresholds=[-1.0, 0.0, 1.0], epsilon=3.0
+    )
+    plan = wrapper._plan_release(SimpleNamespace(n=900))
+    # Of five candidates four may be chosen wrongly, each by exp(-epsilon slack / 2).
+    assert 4 * math.exp(-1.5 * plan.slack) == pytest.approx(1.0 - confidence, rel=1e-3)
+    assert plan.deviations == pytest.approx(norm.ppf(confidence))
