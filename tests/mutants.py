@@ -952,6 +952,12 @@ MUTANTS = [
             "test_what_tells_of_records_is_found",
         ),
         (
+            "_gives_frames",
+            'stated.get("transform", get_config()["transform_output"])',
+            'stated.get("transform")',
+            "test_the_format_of_all_transformers_may_be_stated",
+        ),
+        (
             "_check_columns",
             "callable(columns)",
             "False",
