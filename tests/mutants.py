@@ -955,7 +955,13 @@ MUTANTS = [
             "_gives_frames",
             'stated.get("transform", get_config()["transform_output"])',
             'stated.get("transform")',
-            "test_the_format_of_all_transformers_may_be_stated",
+            "test_the_format_of_the_default_follows_the_records",
+        ),
+        (
+            "_gives_frames",
+            'getattr(step, "_sklearn_output_config", {})',
+            "{}",
+            "test_formats_that_parameters_decide_pass",
         ),
         (
             "_check_columns",
