@@ -3476,6 +3476,18 @@ MUTANTS = [
             "test_a_person_or_a_weighted_record_moves_them_by_no_more",
         ),
         (
+            "ThresholdPlan._warning_of_share",
+            "share < _NEARLY_EVERY",
+            "share < 2.0",
+            "test_a_recall_that_takes_nearly_every_row_is_announced",
+        ),
+        (
+            "_predicted",
+            "curve(points), points",
+            "curve.log_odds, curve.scores",
+            "test_other_rows_meet_a_target_with_confidence_and_the_interval_holds_it",
+        ),
+        (
             "_counts_above",
             "np.floor(record_weights * _WEIGHT_GRID) / _WEIGHT_GRID",
             "record_weights",
