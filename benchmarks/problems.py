@@ -74,6 +74,15 @@ def digits() -> Benchmark:
     return Benchmark("digits", X, y, Z, t, 8.0, tuple(range(10)))
 
 
+def cube(name: str, n_train: int, n_columns: int = 2, n_test: int = 20_000) -> Benchmark:
+    """Uniform points of a cube; positive by the sign of a product of two columns, or in a ring."""
+    X = np.random.default_rng(0).uniform(-1, 1, size=(n_train + n_test, n_columns))
+    norms = np.linalg.norm(X, axis=1)
+    y = (norms > 0.45) & (norms < 0.85) if name == "ring" else X[:, 0] * X[:, 1] > 0
+    y, norm = y.astype(np.int64), float(np.sqrt(n_columns))
+    return Benchmark(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:], norm, (0, 1))
+
+
 def gaussian_classes(
     n_train: int = 10_000, n_test: int = 4_000, n_features: int = 30, n_classes: int = 10
 ) -> Benchmark:
@@ -137,6 +146,9 @@ LOADERS: dict[str, Callable[[], Benchmark]] = {
     "digits": digits,
     "syn10": gaussian_classes,
     "text50": topics,
+    **{f"product{d}": partial(cube, f"product{d}", n, d) for d, n in ((2, 1000), (3, 1000))},
+    "product5": partial(cube, "product5", 2000, 5),
+    "ring": partial(cube, "ring", 1000),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+from collections.abc import Iterable
 from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -205,6 +206,16 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
             "cross_validate passes groups to the splitter only, so this fit protects "
             "single rows, and not persons with several rows. Enable metadata routing, "
             'set_fit_request(groups=True), and pass params={"groups": ...}'
+        )
+
+
+def warn_of_label_among_columns(y: Any, names: Iterable[str]) -> None:
+    """Warn if the model reads a column with the name of `y`; names are public."""
+    name = getattr(y, "name", None)
+    if isinstance(name, str) and name in names:
+        warn_caller(
+            f"X has a column {name!r}, and y has this name: a model that reads the labels as a "
+            "feature is useless for new records. Leave the column out of X"
         )
 
 

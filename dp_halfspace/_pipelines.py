@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from sklearn import get_config
+
 _MEMBERS = "one classifier of dp_halfspace with the whole budget"
 # Information that a step reads, what to use instead, and the classes of scikit-learn that read it.
 _READERS_BY_KIND = [
@@ -363,6 +365,8 @@ def _is_dense(step: Any, *, is_of_frame: bool = False) -> bool:
     name = type(step).__name__
     if isinstance(step, str):
         return step == "drop" or is_of_frame
+    if _gives_frames(step):
+        return True
     if name == "ColumnTransformer":
         members = [(held, _are_names(columns)) for _, held, columns in step.transformers]
         of_frame = bool(members) and all(named for _, named in members)
@@ -378,6 +382,12 @@ def _is_dense(step: Any, *, is_of_frame: bool = False) -> bool:
         or getattr(step, "sparse_output", True) is False
         or library_of(type(step)) == "dp_halfspace"
     )
+
+
+def _gives_frames(step: Any) -> bool:
+    """Return whether a transformer returns data frames, and an error in place of CSR."""
+    stated = getattr(step, "_sklearn_output_config", {})
+    return bool(stated.get("transform", get_config()["transform_output"]) != "default")
 
 
 def _are_names(columns: Any) -> bool:

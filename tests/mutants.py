@@ -1248,6 +1248,18 @@ MUTANTS = [
             "test_what_tells_of_records_is_found",
         ),
         (
+            "_gives_frames",
+            'stated.get("transform", get_config()["transform_output"])',
+            'stated.get("transform")',
+            "test_the_format_of_the_default_follows_the_records",
+        ),
+        (
+            "_gives_frames",
+            'getattr(step, "_sklearn_output_config", {})',
+            "{}",
+            "test_formats_that_parameters_decide_pass",
+        ),
+        (
             "_check_columns",
             "callable(columns)",
             "False",
@@ -3758,6 +3770,18 @@ MUTANTS = [
             "people.weights_for(COUNT_GRID)",
             "np.ones(people.counts.sum())",
             "test_a_person_or_a_weighted_record_moves_them_by_no_more",
+        ),
+        (
+            "ThresholdPlan._warning_of_share",
+            "share < _NEARLY_EVERY",
+            "share < 2.0",
+            "test_a_recall_that_takes_nearly_every_row_is_announced",
+        ),
+        (
+            "_predicted",
+            "curve(points), points",
+            "curve.log_odds, curve.scores",
+            "test_other_rows_meet_a_target_with_confidence_and_the_interval_holds_it",
         ),
         (
             "_counts_above",

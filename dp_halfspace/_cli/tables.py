@@ -636,7 +636,8 @@ def read_training_table(options: Any) -> TrainingTable:
         raise UserError(f"{options.table} has no columns besides {', '.join(map(repr, roles))}")
     absent = [repr(name) for name in dropped if name not in cells.frame.columns]
     if absent:
-        raise UserError(f"--drop: {_no_column(absent)} in {options.table}")
+        hint = "; separate names by blanks" if any("," in name for name in absent) else ""
+        raise UserError(f"--drop: {_no_column(absent)} in {options.table}{hint}")
     columns = declared_columns(features, rules)
     frame = read_typed_columns(features, columns)
     found = [column for column in columns.values() if not column.is_stated]

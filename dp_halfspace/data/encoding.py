@@ -84,6 +84,7 @@ class Encoding:
         """Return numbers within their ranges, NaN for missing ones, and lists of categories.
 
         Columns are found by name, or by position if this table or that of the fit has no names.
+        With names, dropped columns may be absent.
         """
         positions = self.positions(frame)
         with np.errstate(all="ignore"):
@@ -111,7 +112,10 @@ class Encoding:
         return CodedRows(numbers, tuple(blocks))
 
     def positions(self, frame: Frame) -> Sequence[int]:
-        """Find the columns of the fit in another table."""
+        """Find the columns of the fit in another table, which need not have the dropped ones.
+
+        The position of a dropped column that is absent is -1.
+        """
         if not (self.is_named and frame.is_named):
             n_features = len(frame.columns)
             if n_features != len(self.columns):
@@ -119,12 +123,12 @@ class Encoding:
                 raise ValueError(f"X has {n_features} features, but {wanted}")
             return range(n_features)
         place = {name: j for j, name in enumerate(frame.names)}
-        missing = [column.name for column in self.columns if column.name not in place]
+        missing = [c.name for c in self.columns if c.kind != "drop" and c.name not in place]
         if missing:
             what, verb = ("column", "was") if len(missing) == 1 else ("columns", "were")
             names = ", ".join(map(repr, missing))
             raise ValueError(f"X has no {what} {names}, which {verb} in the table of the fit")
-        return [place[column.name] for column in self.columns]
+        return [place.get(column.name, -1) for column in self.columns]
 
 
 def read_numbers(cells: Stored, column: Column) -> FloatArray:

@@ -139,7 +139,13 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
     if unknown:
         words = "the column" if len(unknown) == 1 else "the columns"
         names = ", ".join(map(repr, unknown))
-        raise ValueError(f"schema names {words} {names}, which X does not have")
+        hint = (
+            ""
+            if frame.is_named
+            else ": X has no column names, only positions '0', '1', ... Give a data frame; "
+            "after a transformer, set_output(transform='pandas')"
+        )
+        raise ValueError(f"schema names {words} {names}, which X does not have{hint}")
     columns = []
     for name, values in zip(frame.names, frame.columns, strict=True):
         if rules.get(name) is not None:

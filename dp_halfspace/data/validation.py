@@ -42,7 +42,8 @@ _OTHER_LABEL = "y contains a label that is not among the public labels in classe
 # Errors that depend on types only: on that of y as a whole and those of the public labels.
 _NUMBERS_FOR_TEXTS = (
     ": y contains numbers, and classes contains strings. cross_val_predict of "
-    "scikit-learn replaces labels by their positions unless method='predict': state "
+    "scikit-learn (unless method='predict') and StackingClassifier, VotingClassifier, "
+    "BaggingClassifier and OneVsRestClassifier replace labels by their positions: state "
     "classes=[0, 1, ...] there"
 )
 _TEXTS_FOR_NUMBERS = (

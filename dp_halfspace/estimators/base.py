@@ -20,6 +20,7 @@ from dp_halfspace._budget import (
     SharedLedger,
     opened_ledger,
     warn_of_calls_around,
+    warn_of_label_among_columns,
     warn_of_scales,
     warn_of_sparse_columns,
     warn_of_weak_budget,
@@ -139,6 +140,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_calls_around(record)
+        warn_of_label_among_columns(y, self._names_read(data))
         warn_of_weak_budget(record)
         has_warned = self._warn_of_a_poor_outlook(
             data, rarity_is_released_later=self._releases_rarity
@@ -301,6 +303,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         spent = float(self.epsilon), delta
         unit = "records" if data.people is None else "persons"
         return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
+
+    def _names_read(self, data: TrainingData) -> list[str]:
+        """Return the names of the columns that the model reads, if they have names."""
+        return [] if data.feature_names is None else list(data.feature_names)
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None

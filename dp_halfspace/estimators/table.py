@@ -524,6 +524,12 @@ class PrivateTableClassifier(PrivateClassifier):
             stated_classes=classes,
         )
 
+    def _names_read(self, data: TrainingData) -> list[str]:
+        """Return the names of the columns that the schema does not drop, if they have names."""
+        assert isinstance(data, _EncodedTable)
+        encoding = data.encoding
+        return [c.name for c in encoding.columns if encoding.is_named and c.kind != "drop"]
+
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
     ) -> tuple[int, bool, Ranking | Table | None] | None:

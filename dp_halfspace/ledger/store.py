@@ -287,7 +287,8 @@ class FileStore(_HasTerms):
         try:
             handle, name = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.parent)
         except OSError as error:
-            raise BudgetError(f"the ledger {path} cannot be created: {error}") from error
+            # The name in the message of the system would be that of a temporary file.
+            raise BudgetError(f"the ledger {path} cannot be created: {error.strerror}") from error
         os.close(handle)
         new = Path(name)
         try:
@@ -449,7 +450,8 @@ def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> St
         if place.exists():
             return FileStore.open(place)
     if not {"epsilon", "delta"} <= set(terms):
-        raise ValueError("a new ledger needs its total budget: epsilon and delta")
+        absent = "" if path is None else f"the file {place} does not exist, and "
+        raise ValueError(f"{absent}a new ledger needs its total budget: epsilon and delta")
     if path is not None:
         return FileStore.create(place, complete)
     store = MemoryStore(complete)

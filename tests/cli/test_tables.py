@@ -395,6 +395,7 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
     assert "'patient_id' may identify rows" in note_on_keys(table.frame.columns, table.rules)
     assert "there is no column 'other'" in refusal(path, "--drop", "other")
     assert "there are no columns 'other', 'one'" in refusal(path, "--drop", "other", "one")
+    assert refusal(path, "--drop", "patient_id,age").endswith("; separate names by blanks")
     assert "--target or --groups" in refusal(path, "--drop", "y")
     keys = ["id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2", "Unnamed: 0"]
     assert all(map(looks_like_key, keys))

@@ -191,6 +191,11 @@ def test_a_bad_schema_names_the_column_and_the_rule(rule):
         resolved_columns(frame, {"agee": [0, 1]})
 
 
+def test_a_schema_of_names_for_an_array_says_how_to_keep_names():
+    with pytest.raises(ValueError, match=r"has no column names.*set_output\(transform='pandas'\)"):
+        resolved_columns(read_frame(np.zeros((2, 1))), {"age": [0, 1]})
+
+
 @pytest.mark.parametrize(
     ("rule", "column"),
     [
@@ -259,6 +264,9 @@ def test_columns_are_found_by_name_else_by_position():
             np.testing.assert_array_equal(got, want)
     with pytest.raises(ValueError, match="no column 'b', which was in the table"):
         encoded(encoding, read_frame(frame[["a"]]))
+    without_b = encoding_of(frame, {"b": "drop"})
+    for other in (frame[["a"]], frame.assign(b="any")):
+        np.testing.assert_array_equal(encoded(without_b, read_frame(other))[0], wanted[0])
     with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 2"):
         encoded(encoding, read_frame(np.zeros((1, 3))))
 

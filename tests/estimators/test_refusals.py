@@ -2,12 +2,15 @@
 
 import importlib
 import re
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
 import dp_halfspace
+from dp_halfspace import PrivacyWarning
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 from tests.support import one_of_each
@@ -191,3 +194,30 @@ def test_missing_probabilities_say_what_to_use(estimator):
         model.predict_proba(np.zeros((1, 2)))
     said = str(caught.value.__cause__ or caught.value)
     assert re.search("Use PrivateTableClassifier|needs|not available with mechanism='net'", said)
+
+
+SCHEMA = {"age": "number", "ill": "boolean"}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        dp_halfspace.AdaptiveMarginClassifier(classes=[0, 1], epsilon=9.0),
+        dp_halfspace.PrivateTableClassifier(classes=[0, 1], epsilon=9.0, schema=SCHEMA),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_column_with_the_name_of_the_labels_is_named(model):
+    X, y = separated(60, 2)
+    table = pd.DataFrame(X, columns=["age", "ill"]).assign(ill=y)
+    with pytest.warns(PrivacyWarning, match="X has a column 'ill', and y has this name"):
+        clone(model).fit(table, table["ill"])
+    fits = [(model, table, y), (model, table, table["ill"].rename("sick"))]
+    if hasattr(model, "schema"):
+        without = clone(model).set_params(schema={**SCHEMA, "ill": "drop"})
+        fits.append((without, table, table["ill"]))
+    for one, rows, labels in fits:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            clone(one).fit(rows, labels)
+        assert not [w for w in caught if "this name" in str(w.message)]

@@ -234,11 +234,22 @@ def test_what_tells_of_records_is_found(step):
         columns((FeatureUnion([("noise", sk.RBFSampler())]), [0])),
         columns((columns((codes(), [0]), sparse_threshold=0), [1])),
         columns((PublicScaler([(0, 1)]), sk.make_column_selector("^age"))),
+        columns((sk.Normalizer(), ["a"])).set_output(transform="pandas"),
+        columns((columns((sk.Normalizer(), ["a"])).set_output(transform="polars"), ["a"])),
         FeatureUnion([("codes", codes()), ("unit", sk.Normalizer())]),
     ],
 )
 def test_formats_that_parameters_decide_pass(step):
     assert check_pipeline(make_pipeline(step, OURS)) == ()
+
+
+def test_the_format_of_all_transformers_may_be_stated():
+    step = columns((sk.Normalizer(), ["a"]))
+    with config_context(transform_output="pandas"):
+        assert found(step, OURS) == []
+        assert found(step.set_output(transform="default"), OURS) == ["ColumnTransformer"]
+    with pytest.raises(ValueError, match="sparse"):
+        columns((codes(), [0])).set_output(transform="pandas").fit_transform(np.array([["a"]]))
 
 
 def test_the_format_of_the_default_follows_the_records():

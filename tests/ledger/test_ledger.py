@@ -389,8 +389,15 @@ def test_another_file_of_the_same_name_is_another_ledger(path):
 
 
 def test_a_folder_that_is_not_there_refuses(path):
-    with pytest.raises(BudgetError, match="cannot be created"):
+    with pytest.raises(BudgetError, match=r"x\.db cannot be created: No such file or directory$"):
         PrivacyLedger(path.parent / "nowhere" / "x.db", epsilon=1.0, delta=0.0)
+
+
+def test_a_path_without_a_ledger_is_named_if_no_total_is_given(path):
+    with pytest.raises(ValueError, match=r"\.db does not exist, and a new ledger needs its total"):
+        PrivacyLedger(path)
+    with pytest.raises(ValueError, match=r"^a new ledger needs its total"):
+        PrivacyLedger()
 
 
 # -- many writers, and sudden death ----------------------------------------------------------

@@ -51,6 +51,8 @@ _DEVIATIONS = 1.645
 _OPTIMISM = 0.02
 # Up to this multiple of the records that a target takes, a threshold is often useless.
 _AMPLE = 1.5
+# Share of predicted rows from which a threshold for a recall separates little.
+_NEARLY_EVERY = 0.95
 # Weights of records are rounded down to multiples of one over this for exact utilities.
 _WEIGHT_GRID = 2**10
 
@@ -73,7 +75,8 @@ class OperatingPoint:
     interval : tuple of float
         Ends of an interval for the value, at 90 %: `wanted` is one of them.
     warning : str
-        Says that the counted records are too few for a useful threshold; empty if they are not.
+        Says that the counted records are too few for a useful threshold, or that nearly all rows
+        are predicted to have the second label; empty otherwise.
     """
 
     target: str
@@ -164,6 +167,7 @@ class ThresholdPlan:
             is_open = bool(warning) or place <= 1
             width = math.inf if is_open else (2.0 * usual + allowance) / max(among, 1.0)
             reached, ends = self._expected(width)
+            warning = warning or self._warning_of_share(curve, threshold)
         return OperatingPoint(self.target, self.wanted, threshold, reached, ends, warning)
 
     def _expected(self, width: float) -> tuple[float, tuple[float, float]]:
@@ -187,6 +191,17 @@ class ThresholdPlan:
             f"{_AMPLE * takes:.0f}, and by a noisy count there are {max(counted, 0.0):.0f}: "
             f"{follows} predicted to have the second label. More rows, a larger epsilon or an "
             "easier target leave room for a threshold"
+        )
+
+    def _warning_of_share(self, curve: CalibrationCurve, threshold: float) -> str:
+        """Say so if nearly every row has the second label, by the noisy counts of scores."""
+        share = _predicted(curve, threshold) / max(_predicted(curve, -math.inf), 1.0)
+        if self.target != "recall" or share < _NEARLY_EVERY:
+            return ""
+        return (
+            f"by noisy counts {min(share, 1.0):.0%} of the rows are predicted to have the second "
+            f"label, to reach a recall of {self.wanted:g} with a confidence of 95 %. More rows, a "
+            "larger epsilon or an easier target leave room for a threshold"
         )
 
 
@@ -247,6 +262,8 @@ def _predicted(curve: CalibrationCurve, threshold: float) -> float:
     """Return the number of records above a threshold by the noisy counts, in the population."""
     seen = curve.counts
     assert seen is not None
-    score = np.interp(threshold, curve.log_odds, curve.scores)
+    # The edges are beyond the ends of the curve, which continues as a line.
+    points = np.union1d(curve.scores, seen.edges)
+    score = np.interp(threshold, curve(points), points)
     below = np.concatenate([[0.0], np.cumsum(seen.weights @ seen.counts)])
     return float(below[-1] - np.interp(score, seen.edges, below))

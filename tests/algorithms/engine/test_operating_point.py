@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from itertools import product
 
 import numpy as np
@@ -22,11 +23,11 @@ from tests.algorithms.support import permit_for
 every_target = pytest.mark.parametrize("target", TARGETS)
 WANTED = {"recall": 0.9, "precision": 0.5, "false_positive_rate": 0.1}
 EVEN = (1.0, 1.0)
-EDGES = np.array([-512.0, -4.0, 0.0, 4.0, 512.0])
+EDGES = np.array([-512.0, *np.arange(-7.0, 8.0), 512.0])
 
 
 def curve_of(odds, labels, deviation=0.0, weights=EVEN):
-    """Scores that are log odds already, with counts in four cells."""
+    """Scores that are log odds already, with counts in cells of width one."""
     exact = np.array([np.histogram(odds[labels == k], EDGES)[0] for k in (0, 1)], dtype=float)
     return dataclasses.replace(
         line(1.0), counts=NoisyCounts(EDGES, exact, deviation, np.array(weights))
@@ -182,6 +183,16 @@ def test_too_few_records_are_announced_and_the_target_is_met_by_all_or_none(targ
     # Where a threshold is finite, nothing is known but the target.
     ends = (0.0, WANTED[target]) if target == "false_positive_rate" else (WANTED[target], 1.0)
     assert {point.interval for point in found if point not in infinite} <= {ends}
+
+
+def test_a_recall_that_takes_nearly_every_row_is_announced():
+    """Enough positives were counted: they are above the other rows, or among them."""
+    odds, n = np.linspace(-3.0, 3.0, 20_000), np.arange(20_000)
+    assert choose(odds, (n >= 15_000).astype(int), "recall", 0.9).warning == ""
+    among = choose(odds, (n % 4 == 0).astype(int), "recall", 0.97).warning
+    assert re.match(r"by noisy counts (9[5-9]|100)% of the rows are predicted to have", among)
+    # Few rows with the first label may be all that a small rate allows.
+    assert choose(odds, (n % 4 == 0).astype(int), "false_positive_rate", 0.9).warning == ""
 
 
 def test_a_precision_that_all_rows_have_needs_no_threshold():
