@@ -2462,6 +2462,12 @@ MUTANTS = [
         "algorithms/engine/noisy_gd.py",
         "tests/algorithms/engine/test_noisy_gd.py",
         (
+            "descend",
+            "ascents += noisy",
+            "ascents += ascent",
+            "test_the_step_after_the_average_follows_the_released_gradients",
+        ),
+        (
             "plan_descent",
             "2.0 * (longest + rounding)",
             "longest + rounding",
@@ -5290,6 +5296,12 @@ MUTANTS = [
             "records / settled",
             "settled / records",
             "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
+        ),
+        (
+            "rarity_settings",
+            "1.0 - degree / (1.0 + (_PHASED / records) ** 4)",
+            "1.0",
+            "test_a_rare_class_of_many_records_has_no_step_after_the_average",
         ),
     ),
     *of(

@@ -118,6 +118,10 @@ _FEATURED_LARGEST = 1.8
 # If the number of records of the rarer class, times mu, is well below this one, the rarity of the
 # class undoes this lengthening.
 _LENGTHENED = 30.0
+# With features, length of the step after the average relative to the path: for two classes, and for
+# more.
+_LAST_STEP = 0.1
+_LAST_STEP_OF_MANY = 0.05
 # Number of records, times mu, from which on column scales are learnt although a norm of rows is
 # stated.
 _RECORDS_FOR_SCALES = 900.0
@@ -169,8 +173,9 @@ class Steps:
     norm of the result is of this order (``docs/proofs/noisy_gradient.md``). The iterates of the
     last `tail_fraction` of the steps are averaged; `momentum` is that of Nesterov's method.
     `smoothness`, the Lipschitz constant of the slopes, enters the allowance for rounding errors
-    only. `rare_step_factor` multiplies the steps if a class is very rare. `n_curved` is the number
-    of columns that have features of their own.
+    only. From the average, one more step along the mean of the gradients of these steps is
+    `last_step` times as long as the path. `rare_step_factor` multiplies the steps if a class is
+    very rare. `n_curved` is the number of columns that have features of their own.
     """
 
     margin_offset: float
@@ -181,6 +186,7 @@ class Steps:
     momentum: float = 0.8
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
+    last_step: float = 0.0
     rare_step_factor: float = 1.0
     n_curved: int = 0
 
@@ -290,7 +296,8 @@ _FADED = 200.0
 # and for more; with a weaker one, less.
 _UNWEIGHTED = 0.5
 _UNWEIGHTED_OF_MANY = 0.7
-# Signal at which half of that part of the steps has none.
+# Signal at which half of that part of the steps has none, and the step after the average is half as
+# long.
 _PHASED = 50.0
 # Offset of the released intercept, relative to that of the last steps, with many records of the
 # rarer of two classes, where the scores exceed the noise; and with few.
@@ -326,7 +333,8 @@ class RaritySettings:
     constant column is `constant` times as large. `score_offset` is added to the score of the common
     class before slopes are computed. The first `weighted_part` of the steps uses the class
     `weights` and the part `weighted_offset_part` of this offset; the other steps use `last_weights`
-    and the whole offset. After the last step `intercept_offset` is added to the intercept.
+    and the whole offset. The step after the average is `last_step_factor` times as long. At the end
+    `intercept_offset` is added to the intercept.
     """
 
     margin_offset: float
@@ -339,6 +347,7 @@ class RaritySettings:
     intercept_offset: float
     weighted_offset_part: float
     weighted_part: float
+    last_step_factor: float
 
 
 def rarity_settings(
@@ -376,6 +385,7 @@ def rarity_settings(
         * (least + (_LARGEST_OFFSET - least) / (1.0 + (records / settled) ** 2)),
         weighted_offset_part=1.0 - power,
         weighted_part=1.0 - unweighted / (1.0 + (_PHASED / records) ** 2),
+        last_step_factor=1.0 - degree / (1.0 + (_PHASED / records) ** 4),
     )
 
 
@@ -507,6 +517,8 @@ def additive_defaults(
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
+    last_step = _LAST_STEP if n_classes == 2 else _LAST_STEP_OF_MANY
+    defaults = replace(defaults, last_step=last_step)
     if is_table and n_classes == 2:
         # With features the path is at least as long as without them; with much noise it is longer.
         strength = _strength(n_samples, lead + 1, mu)

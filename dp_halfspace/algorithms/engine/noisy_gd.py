@@ -279,6 +279,8 @@ def descend(
 ) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
+    From the average one more step follows the mean of the released gradients of the averaged steps.
+
     The rows have norm at most one after the released map `transform`, None for the identity; the
     returned coefficients are those for the rows before the map. The first step uses the slopes of
     `first` instead of `slopes`, and its release decides by which factor all steps are shortened.
@@ -298,10 +300,12 @@ def descend(
     """
     # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
     # 2. Release the clipped gradient sum with the noise of one step.
-    # 3. Take the step, and average the last iterates: post-processing, like the step factor.
+    # 3. Take the step, and average the last iterates and their gradients: post-processing, like the
+    #    step factor.
     steps, step_factor = plan.steps, 1.0
     shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
     point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    ascents = np.zeros(shape)
     n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
     for step in range(steps.n_steps):
         if last is not None and step == last[0]:
@@ -334,7 +338,11 @@ def descend(
         point = point + velocity
         if step >= steps.n_steps - n_averaged:
             total += point
-    mean = total / n_averaged
+            ascents += noisy
+    # In the average the last gradients count less than the first ones, although all have the same
+    # noise: docs/proofs/noisy_gradient.md.
+    length = step_factor * plan.step_size / (1.0 - steps.momentum) * steps.n_steps
+    mean = (total + steps.last_step * length * ascents) / n_averaged
     return np.atleast_2d((mean if transform is None else transform.T @ mean).T)
 
 
@@ -467,7 +475,8 @@ class GradientPlan:
         ``docs/proofs/rare.md``, section 2.
         """
         descent = self.descent
-        steps = replace(descent.steps, margin_offset=settings.margin_offset)
+        last_step = settings.last_step_factor * descent.steps.last_step
+        steps = replace(descent.steps, margin_offset=settings.margin_offset, last_step=last_step)
         score_offset = min(settings.score_offset, LARGEST_SCORE_OFFSET)
         descent = replace(
             descent,

@@ -9,6 +9,7 @@ import pytest
 
 from dp_halfspace.algorithms.engine import class_counts
 from dp_halfspace.algorithms.engine.class_counts import (
+    Rarity,
     balanced_weights,
     plan_class_counts,
     rarity_of,
@@ -169,6 +170,18 @@ def test_the_intercept_is_moved_less_the_more_records_a_rare_class_has():
     assert 0.7 < ratios[-1] < 1.2
 
 
+def test_a_rare_class_of_many_records_has_no_step_after_the_average():
+    """With little noise this step overfits its records; with few of them it removes noise."""
+    factors = []
+    for records in (1.0, 20.0, 50.0, 200.0):
+        rarity = replace(Rarity.unknown(), share=0.01, degree=1.0, records=records, mu=0.2)
+        factors.append(rarity_settings(rarity, np.ones(2), STEPS).last_step_factor)
+    assert factors[0] > 0.99
+    assert factors[2] == 0.5
+    assert factors[-1] < 0.01
+    assert factors == sorted(factors, reverse=True)
+
+
 @pytest.mark.parametrize(("n_classes", "clip"), [(2, 0.7), (2, 0.5), (3, 1.0)])
 def test_whatever_is_counted_the_settings_are_within_their_bounds(n_classes, clip):
     for rarity, wanted in hostile_settings(n_classes, clip):
@@ -181,7 +194,9 @@ def test_whatever_is_counted_the_settings_are_within_their_bounds(n_classes, cli
         assert 0.0 <= wanted.score_offset <= LARGEST_SCORE_OFFSET
         assert 2.0 <= wanted.margin_offset <= 4.0
         assert (0.5 if n_classes == 2 else 0.3) <= wanted.weighted_part <= 1.0
+        assert 0.0 <= wanted.last_step_factor <= 1.0
         if rarity.degree == 0.0:
+            assert wanted.last_step_factor == 1.0
             assert (wanted.score_offset, wanted.constant, wanted.step_factor) == (0.0, 1.0, 1.0)
             assert wanted.margin_offset == STEPS.margin_offset
 

@@ -46,5 +46,9 @@ def test_features_lengthen_the_path_of_tables_of_two_classes_alone(n, lead, more
     assert plain <= defaults.path_length <= max(plain, 2.0 * mu**-0.25)
     assert math.isclose(defaults.rare_step_factor * defaults.path_length, plain)
     assert additive_defaults(*sizes, lead=lead, behind=1.0).path_length == plain
+    # The step after the average is for features alone.
+    has_features = lead + 1 < lead + more
+    assert (defaults.last_step > 0.0) == has_features
+    assert engine_defaults(n, min(lead + more, WIDE), n_classes, mu).last_step == 0.0
     if n_classes > 2:
         assert defaults.path_length == plain

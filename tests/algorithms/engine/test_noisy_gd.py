@@ -99,6 +99,36 @@ def test_transform_is_a_change_of_coordinates():
     np.testing.assert_allclose(through, direct, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_step_after_the_average_follows_the_released_gradients(outputs):
+    """A function of the releases alone: from the average by a part of the whole path."""
+    rng = np.random.default_rng(4)
+    X, y = separated(300, 4, seed=2)
+    y = y if outputs == 1 else rng.integers(3, size=300)
+
+    def run(last_step):
+        plan = plan_for(300, 4, outputs, steps={"last_step": last_step})
+        noise, released = np.random.default_rng(7), []
+
+        class Noisy:
+            def release(self, value, mechanism):
+                released.append(value + mechanism.sigma * noise.standard_normal(value.shape))
+                return released[-1]
+
+        found = descend(Rows(X), clipped_slopes(plan, y, np.ones(300)), plan, Noisy())
+        return plan, found, released
+
+    plan, average, gradients = run(0.0)
+    _, further, same = run(0.25)
+    np.testing.assert_array_equal(gradients, same)
+    # By hand: half of the ten steps are averaged, and the path is that of ten steps.
+    mean = np.mean(gradients[5:], axis=0)
+    if outputs > 1:
+        mean = mean - mean.mean(axis=1, keepdims=True)
+    path = 10 * plan.step_size / (1 - 0.8)
+    np.testing.assert_allclose(further - average, np.atleast_2d(0.25 * path * mean.T), rtol=1e-9)
+
+
 @pytest.mark.parametrize("stretch", [None, 3.0, 1000.0])
 def test_queries_stay_in_the_public_balls(stretch):
     """Noise leads far beyond them here."""
