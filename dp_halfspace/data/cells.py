@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -78,6 +79,8 @@ _DATES = tuple(
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 # An interval as pandas writes it.
 _INTERVAL = re.compile(r"([(\[])([^,;()\[\]]+), ([^,;()\[\]]+)([)\]])")
+# The place of an object in memory, in its string.
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
 # Range of whole numbers that may be dates in the format YYYYMMDD.
 _FIRST_COMPACT = 1000_01_01
@@ -171,8 +174,10 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
 
 def _spelt(value: str | bytes | bytearray) -> str:
     """Return a text without blanks; bytes as `with_readable_texts` reads those of Arrow."""
-    text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
-    return str(text).strip()
+    if isinstance(value, str):
+        # A subclass may have another string than the one that typed columns store.
+        return str.__str__(value).strip()
+    return bytes(value).decode("utf-8", "backslashreplace").strip()
 
 
 def _read_number(value: Any) -> int | float | Decimal | None:
@@ -186,6 +191,10 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
     """Read an object of another type by its string, unless it means a missing value."""
     if isinstance(value, np.ma.MaskedArray):
         return None
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _read_cell(value[()], decimal)
+    if isinstance(value, Mapping | list | tuple | Set | np.ndarray):
+        return _text_of_parts(value)
     if may_print_or_warn(type(value)):
         with IGNORED_WARNINGS:
             return _read_by_text(value, decimal)
@@ -193,10 +202,34 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
 
 
 def _read_by_text(value: Any, decimal: str | None) -> Cell:
-    """Read an object by its string, unless it is a kind of NaN."""
+    """Read an object by its string, unless it is a kind of NaN.
+
+    A string that states a place in memory depends on the objects that were created before.
+    """
     if type(value).__name__ == "NAType" or bool(value != value):  # noqa: PLR0124 - any NaN
         return None
-    return _read_text(str(value).strip(), decimal)
+    text = str(value).strip()
+    return None if _ADDRESS.search(text) else _read_text(text, decimal)
+
+
+def _text_of_parts(value: Any) -> str:
+    """Write the canonical values of the parts of a list, a set or a mapping.
+
+    A reader stores the parts of all cells as one type, and every mapping with the keys of all
+    mappings of the column, in the order in which it found them.
+    """
+    if isinstance(value, Mapping):
+        texts = ((_text_of_part(key), _text_of_part(part)) for key, part in value.items())
+        fields = sorted(f"{key}: {part}" for key, part in texts if part)
+        return "{" + ", ".join(fields) + "}"
+    parts = list(map(_text_of_part, value))
+    return "[" + ", ".join(sorted(parts) if isinstance(value, Set) else parts) + "]"
+
+
+def _text_of_part(part: Any) -> str:
+    """Return the string of a part; a mapping without values is missing, as for readers."""
+    text = text_of(canonical(part)) or ""
+    return "" if text == "{}" else text
 
 
 def _read_whole(number: int) -> int | float:
