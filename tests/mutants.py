@@ -4335,6 +4335,12 @@ MUTANTS = [
         ),
         (
             "_read_excel",
+            "except Exception as error",
+            "except ArithmeticError as error",
+            "test_a_damaged_cell_of_a_sheet_has_one_message",
+        ),
+        (
+            "_read_excel",
             "header and not header[-1]",
             "False",
             "test_a_cell_of_a_sheet_beyond_the_header_is_in_no_column",

@@ -398,6 +398,11 @@ def _read_excel(path: Path) -> Any:
             f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "
             "install openpyxl), or save the sheet as CSV"
         ) from error
+    except OSError:
+        raise
+    except Exception as error:
+        # Readers of sheets raise errors of any type, with texts that depend on the cells.
+        raise ValueError("the sheet cannot be read") from error
     if not len(cells):
         raise UserError(f"{path} is empty")
     header = ["" if name is None else str(name).strip() for name in cells.iloc[0]]

@@ -329,6 +329,23 @@ def test_a_date_of_an_excel_file_that_does_not_exist_is_missing_without_a_word(t
     assert [canonical(cell) for cell in frame["day"]] == [canonical(date(2026, 1, 31)), None]
 
 
+@pytest.mark.parametrize("odd", ["<v>1e999</v>", "<v>x</v>", "<v>&x;</v>", "<v>1</w>"])
+def test_a_damaged_cell_of_a_sheet_has_one_message(tmp_path, odd):
+    """The reader raises errors of several types, of which one states the place in the file."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["size", "y"], [1.5, "no"], [2.5, "yes"]):
+        book.active.append(row)
+    book.save(tmp_path / "own.xlsx")
+    with zipfile.ZipFile(tmp_path / "own.xlsx") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "own.xlsx", "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part.replace(b"<v>1.5</v>", odd.encode()))
+    found = refusal(tmp_path / "own.xlsx")
+    assert found.endswith("own.xlsx: it is damaged, or its name has the wrong ending")
+
+
 @pytest.mark.parametrize("place", ["D3", "H2"])
 def test_a_cell_of_a_sheet_beyond_the_header_is_in_no_column(tmp_path, place):
     """The number of columns is public, and a note states how many have no name."""
