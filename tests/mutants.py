@@ -4261,8 +4261,20 @@ MUTANTS = [
         ),
         (
             "date_in_format",
-            "isinstance(value, bytes | bytearray)",
-            "False",
+            "str | bytes | bytearray",
+            "str",
+            "test_one_object_changes_no_other_row",
+        ),
+        (
+            "date_in_format",
+            "isinstance(value, str | bytes",
+            "isinstance(value, bytes",
+            "test_a_subclass_of_strings_is_read_as_typed_columns_store_it",
+        ),
+        (
+            "_read_time",
+            "np.datetime64(value.replace(tzinfo=None)) - np.timedelta64(ahead)",
+            "np.datetime64((value - ahead).replace(tzinfo=None))",
             "test_one_object_changes_no_other_row",
         ),
         (

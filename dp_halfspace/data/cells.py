@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from numbers import Integral, Rational
@@ -359,8 +359,10 @@ def _read_time(value: Any) -> Cell:
         # The result has the same bits as `days_of_array` for a column of durations.
         rest = value.seconds * _PER_SECOND + value.microseconds * 1000
         return Duration(value.days + rest / _PER_DAY)
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, datetime):
+        # In UTC the year may be 0 or 10000, which numpy and Arrow have and Python has not.
+        ahead = value.utcoffset() or timedelta(0)
+        value = np.datetime64(value.replace(tzinfo=None)) - np.timedelta64(ahead)
     value = np.datetime64(value) if isinstance(value, date) else value
     if np.isnat(value):
         return None
@@ -447,14 +449,14 @@ def date_in_format(value: Any, form: str) -> float:
     """
     cell: Cell = None
     try:
-        value = bytes(value).decode() if isinstance(value, bytes | bytearray) else value
+        value = _spelt(value) if isinstance(value, str | bytes | bytearray) else value
         cell = canonical(value)
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)
         text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
-        return number_of(_read_time(datetime.strptime(str(text).strip(), form)))
+        return number_of(_read_time(datetime.strptime(str(text), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
-        is_stored_as_date = isinstance(cell, Moment) and value.strip()[:4].isdigit()
+        is_stored_as_date = isinstance(cell, Moment) and value[:4].isdigit()
         return number_of(cell) if is_stored_as_date else math.nan
 
 

@@ -492,6 +492,8 @@ OBJECTS = {
     "dates": [date(2020, 1, 2), date(1999, 12, 31)],
     "moments": [datetime(2020, 1, 2, 3, 4, 5, 678901), datetime(1960, 5, 5)],
     "moments with zone": [datetime(2020, 7, 2, 3, tzinfo=timezone(timedelta(hours=3)))],
+    "last moments": [datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5)))],
+    "first moments": [datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=3)))],
     "decimals": [Decimal("0.10"), Decimal(3), Decimal("12345678901234567890.5")],
     "floats of 32 bits": [np.float32(0.1), np.float32(2.5)],
     "fractions": [Fraction(1, 3), Fraction(5)],
@@ -577,7 +579,7 @@ class Code(str, Enum):
     """Its members have other strings than the cells that a typed column stores."""
 
     FIRST = "01"
-    OTHER = "b"
+    OTHER = "02/01/2020"
 
 
 def test_a_subclass_of_strings_is_read_as_typed_columns_store_it():
@@ -585,6 +587,7 @@ def test_a_subclass_of_strings_is_read_as_typed_columns_store_it():
                ((Code.OTHER, "str"), (Code.OTHER, "string"), (1.5, object))]  # fmt: skip
     texts = [frame.read_column(column).distinct()[0][0] for column in columns]
     assert [canonical(text) for text in texts] == [1, 1, 1]
+    assert date_in_format(Code.OTHER, "%d/%m/%Y") == date_in_format("02/01/2020", "%d/%m/%Y")
 
 
 def test_a_place_in_memory_is_no_value():
