@@ -544,9 +544,9 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
     features = _features(model)
     # Kinds of columns are those of the fit for every content of this table.
     frame = read_typed_columns(cells, features)
-    for column in model.encoding_.columns:
-        if column.name not in features:
-            frame[column.name] = ""
+    unused = [column.name for column in model.encoding_.columns if column.name not in features]
+    # All at once: pandas warns of many single insertions.
+    frame = frame.reindex(columns=[*frame.columns, *unused])
     try:
         model.predict_proba(frame.iloc[:1])
     except Exception as error:
