@@ -720,6 +720,36 @@ MUTANTS = [
         "tests/data/test_cells.py",
         ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
         (
+            "_read_object",
+            "Mapping | list | tuple | Set | np.ndarray",
+            "()",
+            "test_cells_of_several_parts_are_read_by_themselves",
+        ),
+        (
+            "_text_of_parts",
+            "for key, part in texts if part",
+            "for key, part in texts",
+            "test_cells_of_several_parts_are_read_by_themselves",
+        ),
+        (
+            "_text_of_part",
+            '"" if text == "{}" else text',
+            "text",
+            "test_parts_have_one_text_however_they_are_stored",
+        ),
+        (
+            "_read_by_text",
+            "_ADDRESS.search(text)",
+            "False",
+            "test_a_place_in_memory_is_no_value",
+        ),
+        (
+            "_spelt",
+            "str.__str__(value)",
+            "str(value)",
+            "test_a_subclass_of_strings_is_read_as_typed_columns_store_it",
+        ),
+        (
             "_read_decimal",
             "return math.inf if number > 0 else -math.inf",
             "return math.inf",
@@ -809,6 +839,18 @@ MUTANTS = [
             'getattr(dtype, "storage", None) == "pyarrow"',
             "False",
             "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
+            "_read_series",
+            "object if is_whole else None",
+            "None",
+            "tests/data/test_cells.py::test_sparse_whole_numbers_stay_whole_beside_a_missing_one",
+        ),
+        (
+            "_cells_of_row",
+            'call_silently(partial(list, row), UNREADABLE.format("X"))',
+            "list(row)",
+            "test_what_a_row_of_another_library_says_is_not_shown",
         ),
     ),
     *of(
@@ -4545,8 +4587,20 @@ MUTANTS = [
         ),
         (
             "date_in_format",
-            "isinstance(value, bytes | bytearray)",
-            "False",
+            "str | bytes | bytearray",
+            "str",
+            "test_one_object_changes_no_other_row",
+        ),
+        (
+            "date_in_format",
+            "isinstance(value, str | bytes",
+            "isinstance(value, bytes",
+            "test_a_subclass_of_strings_is_read_as_typed_columns_store_it",
+        ),
+        (
+            "_read_time",
+            "np.datetime64(value.replace(tzinfo=None)) - np.timedelta64(ahead)",
+            "np.datetime64((value - ahead).replace(tzinfo=None))",
             "test_one_object_changes_no_other_row",
         ),
         (
@@ -4616,6 +4670,24 @@ MUTANTS = [
             "with IGNORED_WARNINGS",
             "if True",
             "test_a_date_of_an_excel_file_that_does_not_exist_is_missing_without_a_word",
+        ),
+        (
+            "_read_excel",
+            "except Exception as error",
+            "except ArithmeticError as error",
+            "test_a_damaged_cell_of_a_sheet_has_one_message",
+        ),
+        (
+            "_read_excel",
+            "header and not header[-1]",
+            "False",
+            "test_a_cell_of_a_sheet_beyond_the_header_is_in_no_column",
+        ),
+        (
+            "fields",
+            "not is_blank and '\"' not in text",
+            "False",
+            "test_a_quote_in_another_line_does_not_decide_whether_a_null_character_is_read",
         ),
         (
             "fields",

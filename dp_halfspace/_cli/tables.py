@@ -150,6 +150,9 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     # A quote in another line of the block must not change how long a cell may be. The limit
     # belongs to the process and is public.
     csv.field_size_limit(_MOST_CHARACTERS)
+    if not is_blank and '"' not in text:
+        # As in `_split_plain`: before Python 3.11 the reader refuses a null character.
+        return [cell.strip() for cell in text.split(separator)]
     try:
         reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
         return [cell.strip() for cell in next(reader)]
@@ -395,10 +398,18 @@ def _read_excel(path: Path) -> Any:
             f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "
             "install openpyxl), or save the sheet as CSV"
         ) from error
+    except OSError:
+        raise
+    except Exception as error:
+        # Readers of sheets raise errors of any type, with texts that depend on the cells.
+        raise ValueError("the sheet cannot be read") from error
     if not len(cells):
         raise UserError(f"{path} is empty")
     header = ["" if name is None else str(name).strip() for name in cells.iloc[0]]
-    return cells.iloc[1:].set_axis(header, axis=1)
+    # A cell beyond the header is in no column; the number of columns is public.
+    while header and not header[-1]:
+        header.pop()
+    return cells.iloc[1:, : len(header)].set_axis(header, axis=1)
 
 
 def _read_csv(

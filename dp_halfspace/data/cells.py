@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from numbers import Integral, Rational
@@ -78,6 +79,8 @@ _DATES = tuple(
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 # An interval as pandas writes it.
 _INTERVAL = re.compile(r"([(\[])([^,;()\[\]]+), ([^,;()\[\]]+)([)\]])")
+# The place of an object in memory, in its string.
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
 # Range of whole numbers that may be dates in the format YYYYMMDD.
 _FIRST_COMPACT = 1000_01_01
@@ -171,8 +174,10 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
 
 def _spelt(value: str | bytes | bytearray) -> str:
     """Return a text without blanks; bytes as `with_readable_texts` reads those of Arrow."""
-    text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
-    return str(text).strip()
+    if isinstance(value, str):
+        # A subclass may have another string than the one that typed columns store.
+        return str.__str__(value).strip()
+    return bytes(value).decode("utf-8", "backslashreplace").strip()
 
 
 def _read_number(value: Any) -> int | float | Decimal | None:
@@ -186,6 +191,10 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
     """Read an object of another type by its string, unless it means a missing value."""
     if isinstance(value, np.ma.MaskedArray):
         return None
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _read_cell(value[()], decimal)
+    if isinstance(value, Mapping | list | tuple | Set | np.ndarray):
+        return _text_of_parts(value)
     if may_print_or_warn(type(value)):
         with IGNORED_WARNINGS:
             return _read_by_text(value, decimal)
@@ -193,10 +202,34 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
 
 
 def _read_by_text(value: Any, decimal: str | None) -> Cell:
-    """Read an object by its string, unless it is a kind of NaN."""
+    """Read an object by its string, unless it is a kind of NaN.
+
+    A string that states a place in memory depends on the objects that were created before.
+    """
     if type(value).__name__ == "NAType" or bool(value != value):  # noqa: PLR0124 - any NaN
         return None
-    return _read_text(str(value).strip(), decimal)
+    text = str(value).strip()
+    return None if _ADDRESS.search(text) else _read_text(text, decimal)
+
+
+def _text_of_parts(value: Any) -> str:
+    """Write the canonical values of the parts of a list, a set or a mapping.
+
+    A reader stores the parts of all cells as one type, and every mapping with the keys of all
+    mappings of the column, in the order in which it found them.
+    """
+    if isinstance(value, Mapping):
+        texts = ((_text_of_part(key), _text_of_part(part)) for key, part in value.items())
+        fields = sorted(f"{key}: {part}" for key, part in texts if part)
+        return "{" + ", ".join(fields) + "}"
+    parts = list(map(_text_of_part, value))
+    return "[" + ", ".join(sorted(parts) if isinstance(value, Set) else parts) + "]"
+
+
+def _text_of_part(part: Any) -> str:
+    """Return the string of a part; a mapping without values is missing, as for readers."""
+    text = text_of(canonical(part)) or ""
+    return "" if text == "{}" else text
 
 
 def _read_whole(number: int) -> int | float:
@@ -326,8 +359,10 @@ def _read_time(value: Any) -> Cell:
         # The result has the same bits as `days_of_array` for a column of durations.
         rest = value.seconds * _PER_SECOND + value.microseconds * 1000
         return Duration(value.days + rest / _PER_DAY)
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, datetime):
+        # In UTC the year may be 0 or 10000, which numpy and Arrow have and Python has not.
+        ahead = value.utcoffset() or timedelta(0)
+        value = np.datetime64(value.replace(tzinfo=None)) - np.timedelta64(ahead)
     value = np.datetime64(value) if isinstance(value, date) else value
     if np.isnat(value):
         return None
@@ -414,14 +449,14 @@ def date_in_format(value: Any, form: str) -> float:
     """
     cell: Cell = None
     try:
-        value = bytes(value).decode() if isinstance(value, bytes | bytearray) else value
+        value = _spelt(value) if isinstance(value, str | bytes | bytearray) else value
         cell = canonical(value)
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)
         text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
-        return number_of(_read_time(datetime.strptime(str(text).strip(), form)))
+        return number_of(_read_time(datetime.strptime(str(text), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
-        is_stored_as_date = isinstance(cell, Moment) and value.strip()[:4].isdigit()
+        is_stored_as_date = isinstance(cell, Moment) and value[:4].isdigit()
         return number_of(cell) if is_stored_as_date else math.nan
 
 

@@ -218,12 +218,17 @@ def _from_lists(rows: Sequence[Any]) -> Frame:
     """Return the columns of rows in lists; numpy would choose one type for all of them."""
     if not all(map(_is_row, rows)):
         raise ValueError("X must be two-dimensional: one of its rows is not a list of cells")
-    rows = [row if isinstance(row, list | tuple) else list(row) for row in rows]
+    rows = [row if isinstance(row, list | tuple) else _cells_of_row(row) for row in rows]
     width = len(rows[0])
     if any(len(row) != width for row in rows):
         raise ValueError("X must be two-dimensional: its rows differ in length")
     columns = tuple(as_cells([row[j] for row in rows]) for j in range(width))
     return Frame(tuple(map(str, range(width))), False, columns, len(rows), has_dtypes=False)
+
+
+def _cells_of_row(row: Any) -> list[Any]:
+    """Return the cells of a row in a container of another library, which may fail or warn."""
+    return call_silently(partial(list, row), UNREADABLE.format("X"))
 
 
 def kind_of(column: Any) -> str:
@@ -275,7 +280,9 @@ def _read_series(series: Any) -> Stored:
     base = getattr(dtype, "numpy_dtype", None)
     if base is not None and base.kind in "biuf":
         return Stored(series.to_numpy(dtype=base, na_value=base.type(0)), series.isna().to_numpy())
-    return Stored(np.asarray(series))
+    # Sparse whole numbers would become floats if one of them is missing.
+    is_whole = getattr(getattr(dtype, "subtype", None), "kind", "O") in "iu"
+    return Stored(np.asarray(series, dtype=object if is_whole else None))
 
 
 def _read_arrow(column: Any) -> Stored:

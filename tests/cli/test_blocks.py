@@ -157,3 +157,16 @@ def test_rows_are_in_chunks_where_the_fit_takes_chunks(monkeypatch):
     for delta, groups, size in ((0.0, None, 10), (1e-6, np.arange(10), 10), (1e-6, None, 9)):
         given = replace(table, groups=groups, frame=frame[:size])
         assert commands._rows_of(SimpleNamespace(delta=delta), given) is given.frame
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_wide_table_with_a_dropped_column_makes_no_library_warn(tmp_path, ending):
+    """pandas warns of many columns that are inserted one by one; here every warning is an error."""
+    wide = pandas.DataFrame(np.zeros((60, 120)), columns=[f"c{j}" for j in range(120)])
+    wide["y"] = ["no", "yes"] * 30
+    path, model = tmp_path / f"wide.{ending}", str(tmp_path / "m.joblib")
+    wide.to_csv(path, index=False) if ending == "csv" else wide.to_parquet(path, index=False)
+    fit = ["fit", str(path), "--target", "y", "--epsilon", "1", "--drop", "c3", "--drop", "c9"]
+    assert main([*fit, "--save", model]) == 0
+    assert main(["evaluate", model, str(path), "--epsilon", "1", "--target", "y"]) == 0
+    assert main(["predict", model, str(path), "--out", str(tmp_path / "out.csv")]) == 0

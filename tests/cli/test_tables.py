@@ -385,6 +385,40 @@ def test_a_date_of_an_excel_file_that_does_not_exist_is_missing_without_a_word(t
     assert [canonical(cell) for cell in frame["day"]] == [canonical(date(2026, 1, 31)), None]
 
 
+@pytest.mark.parametrize("odd", ["<v>1e999</v>", "<v>x</v>", "<v>&x;</v>", "<v>1</w>"])
+def test_a_damaged_cell_of_a_sheet_has_one_message(tmp_path, odd):
+    """The reader raises errors of several types, of which one states the place in the file."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["size", "y"], [1.5, "no"], [2.5, "yes"]):
+        book.active.append(row)
+    book.save(tmp_path / "own.xlsx")
+    with zipfile.ZipFile(tmp_path / "own.xlsx") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "own.xlsx", "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part.replace(b"<v>1.5</v>", odd.encode()))
+    found = refusal(tmp_path / "own.xlsx")
+    assert found.endswith("own.xlsx: it is damaged, or its name has the wrong ending")
+
+
+@pytest.mark.parametrize("place", ["D3", "H2"])
+def test_a_cell_of_a_sheet_beyond_the_header_is_in_no_column(tmp_path, place):
+    """The number of columns is public, and a note states how many have no name."""
+    openpyxl = pytest.importorskip("openpyxl")
+    tables_read = []
+    for odd in (None, "note"):
+        book = openpyxl.Workbook()
+        for row in (["size", None, "y"], [1.5, 0, "no"], [2.5, 1, "yes"]):
+            book.active.append(row)
+        book.active[place] = odd
+        book.save(tmp_path / "own.xlsx")
+        tables_read.append(read(tmp_path / "own.xlsx", schema={"size": "number"}))
+    pandas.testing.assert_frame_equal(*(table.frame for table in tables_read))
+    one_column = ("1 column(s) without a name are left out, as an index is.",)
+    assert [table.notes[:1] for table in tables_read] == [one_column] * 2
+
+
 def test_columns_are_dropped_and_keys_are_named(tmp_path):
     path = write(tmp_path, ["patient_id,age,y", *(f"{k},{k},{k % 2}" for k in range(6))])
     table = read(path, "--drop", "patient_id")
@@ -460,3 +494,20 @@ def test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be(tmp_path
     assert found[0]["b"].iloc[0] == long.strip()
     # The limit belongs to the process and outlives the file.
     assert len(limits) == 1
+
+
+def test_a_quote_in_another_line_does_not_decide_whether_a_null_character_is_read(
+    tmp_path, monkeypatch
+):
+    """Before Python 3.11 the reader of quotes refuses such a line, which others do not need."""
+    reader = csv.reader
+
+    def refusing(lines, **options):
+        if any("\0" in line for line in lines):
+            raise csv.Error("line contains NUL")
+        return reader(lines, **options)
+
+    monkeypatch.setattr(csv, "reader", refusing)
+    rows = ["a,y", "1\x002,no", "3,yes"]
+    plain, quoted = (read(write(tmp_path, [*rows, last])).frame for last in ("x,no", '"x",no'))
+    assert plain["a"].tolist() == quoted["a"].tolist() == ["1\x002", "3", "x"]

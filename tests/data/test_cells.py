@@ -8,6 +8,7 @@ import json
 import warnings
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 
 import numpy as np
@@ -492,6 +493,8 @@ OBJECTS = {
     "dates": [date(2020, 1, 2), date(1999, 12, 31)],
     "moments": [datetime(2020, 1, 2, 3, 4, 5, 678901), datetime(1960, 5, 5)],
     "moments with zone": [datetime(2020, 7, 2, 3, tzinfo=timezone(timedelta(hours=3)))],
+    "last moments": [datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5)))],
+    "first moments": [datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=3)))],
     "decimals": [Decimal("0.10"), Decimal(3), Decimal("12345678901234567890.5")],
     "floats of 32 bits": [np.float32(0.1), np.float32(2.5)],
     "fractions": [Fraction(1, 3), Fraction(5)],
@@ -532,6 +535,77 @@ def test_one_object_changes_no_other_row(maker, kind):
     odd = [None, "unknown", "", True, -7, 7.5, date(2020, 5, 6), Decimal("7.25"), np.nan, b"z"]
     rules = [*RULES.values(), OF_FORMAT, "words"]
     assert [found for rule in rules if (found := moved_in_memory(kind, maker, odd, rule))] == []
+
+
+# A usual cell and an odd one, each with parts of its own.
+PARTS = {
+    "whole numbers": ([1, 2, 3], [1.5]),
+    "decimals": ([Decimal("1.5"), None], [Decimal("1.25")]),
+    "keys": ({"b": 1, "a": "x"}, {"c": 2, "a": "y", "b": 3}),
+    "values": ({"a": 1}, {"a": 1.5}),
+    "mappings in mappings": ({"a": {"x": 1}}, {"b": {"y": [2]}, "a": {"x": 3}}),
+    "mappings in lists": ([{"a": 1}], [{"b": True, "a": 2}, {"a": 2}]),
+}
+STORES = {
+    "arrow": lambda cells: pa.table({"c": pa.array(cells)}),
+    "polars": lambda cells: pl.DataFrame({"c": pl.Series(cells, strict=False)}),
+    "objects": lambda cells: pd.DataFrame({"c": pd.Series(cells, dtype=object)}),
+    "arrow in pandas": lambda cells: pa.table({"c": cells}).to_pandas(types_mapper=pd.ArrowDtype),
+    "arrays in pandas": lambda cells: pa.table({"c": pa.array(cells)}).to_pandas(),
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_cells_of_several_parts_are_read_by_themselves(kind):
+    """Readers have one type for the parts of all cells, and give a mapping the keys of all."""
+    usual, odd = PARTS[kind]
+    found = set()
+    for store, first in itertools.product(STORES.values(), (usual, odd)):
+        column = frame.read_column(read_frame(store([first, usual])).columns[0])
+        found.add(column.read(lambda cell: text_of(canonical(cell)), object)[1])
+    assert len(found) == 1
+    assert found != {None}
+
+
+def test_parts_have_one_text_however_they_are_stored():
+    rows = [[1, None, 2.5], (1.0, np.nan, Decimal("2.50")), np.array([1, np.nan, 2.5])]
+    assert {canonical(row) for row in rows} == {"[1, , 2.5]"}
+    assert canonical(np.array(["2020-01-02"], "M8[ns]")) == "[2020-01-02]"
+    assert canonical({"b", "a", "c"}) == canonical(frozenset("cab")) == "[a, b, c]"
+    assert canonical({"b": 1, "a": None, "c": {"d": None}}) == "{b: 1}"
+    assert [canonical(np.array(cell)) for cell in (5.0, "NA", None)] == [5, None, None]
+
+
+class Code(str, Enum):
+    """Its members have other strings than the cells that a typed column stores."""
+
+    FIRST = "01"
+    OTHER = "02/01/2020"
+
+
+def test_a_subclass_of_strings_is_read_as_typed_columns_store_it():
+    columns = [pd.Series([Code.FIRST, other]).astype(kind) for other, kind in
+               ((Code.OTHER, "str"), (Code.OTHER, "string"), (1.5, object))]  # fmt: skip
+    texts = [frame.read_column(column).distinct()[0][0] for column in columns]
+    assert [canonical(text) for text in texts] == [1, 1, 1]
+    assert date_in_format(Code.OTHER, "%d/%m/%Y") == date_in_format("02/01/2020", "%d/%m/%Y")
+
+
+def test_a_place_in_memory_is_no_value():
+    """It depends on the objects of other rows."""
+    cells = (object(), memoryview(b"7"), canonical, [object()], {1: object()})
+    assert [canonical(cell) for cell in cells] == [None, None, None, "[]", "{}"]
+    assert canonical("met at 0xA1") == "met at 0xA1"
+
+
+def test_sparse_whole_numbers_stay_whole_beside_a_missing_one():
+    kind, whole = pd.SparseDtype("int64", np.nan), [2**53 + 1, 2**53 + 3]
+    both = [
+        pd.arrays.SparseArray(np.array([*whole, last], dtype=object), dtype=kind)
+        for last in (5, np.nan)
+    ]
+    cells = [frame.read_column(pd.Series(column)).read(text_of, object)[:2] for column in both]
+    assert cells[0].tolist() == cells[1].tolist() == list(map(str, whole))
 
 
 def divide_by_a_day(value):

@@ -283,6 +283,30 @@ def test_what_is_no_row_of_cells_is_refused(row):
         read_frame([[1.0, "a"], row])
 
 
+class LoudRow:
+    """A row of another library that speaks of a cell when it is read."""
+
+    def __init__(self, fails):
+        self.fails = fails
+
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        warnings.warn("a private cell is here", UserWarning, stacklevel=2)
+        if self.fails:
+            raise RuntimeError("a private cell")
+        return iter([2.0, "b"])
+
+
+def test_what_a_row_of_another_library_says_is_not_shown():
+    found = silently(read_frame, [[1.0, "a"], LoudRow(fails=False)])
+    assert [list(column) for column in found.columns] == [[1.0, 2.0], ["a", "b"]]
+    with pytest.raises(ValueError, match=r"^X could not be read") as caught:
+        silently(read_frame, [[1.0, "a"], LoudRow(fails=True)])
+    assert caught.value.__context__ is None
+
+
 def test_planted_rows_that_are_read_by_the_type_of_all_of_them_are_seen(monkeypatch):
     monkeypatch.setattr(frames, "_is_row", lambda row: isinstance(row, list | tuple))
     with pytest.raises((AssertionError, ValueError)):
