@@ -126,8 +126,8 @@ def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
 
 
 def _split_plain(lines: Sequence[str], separator: str, width: int) -> list[list[str]] | None:
-    """Split lines without quotes; return None if there is a quote or another number of fields."""
-    if separator == " " or any('"' in line for line in lines):
+    """Split lines without a quote or NUL that have `width` fields; return None for others."""
+    if separator == " " or any('"' in line or "\0" in line for line in lines):
         return None
     rows = [line.rstrip("\r\n").split(separator) for line in lines]
     return rows if all(len(row) == width for row in rows) else None
@@ -144,7 +144,13 @@ def _checked_fields(line: str, separator: str, path: Path, number: int, width: i
 
 
 def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
-    """Split one line, which must close its quotes."""
+    """Split one line, which must close its quotes and contain no NUL character."""
+    # What Python's reader does with a NUL depends on the version of Python.
+    if "\0" in line:
+        raise UserError(
+            f"{path} is not a table: line {number} contains a NUL character; state the actual "
+            "--encoding, or remove it"
+        )
     is_blank = separator == " "
     text = line.strip() if is_blank else line.rstrip("\r\n")
     # A quote in another line of the block must not change how long a cell may be. The limit
@@ -460,9 +466,10 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
 
 def _separator(line: str, wanted: set[str]) -> str:
     """Return the separator that finds most of the required columns, then most columns."""
+    readable_line = line.replace("\0", "")
 
     def found(separator: str) -> tuple[int, int]:
-        names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
+        names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
         return len(wanted.intersection(names)), len(names)
 
     return max(_SEPARATORS, key=found)
