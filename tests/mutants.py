@@ -4291,6 +4291,8 @@ MUTANTS = [
             "if True",
             "test_a_date_of_an_excel_file_that_does_not_exist_is_missing_without_a_word",
         ),
+        ("_split_plain", r'"\0" in line', "False", "test_unusable_tables"),
+        ("fields", r'"\0" in line', "False", "test_unusable_tables"),
         (
             "fields",
             "csv.field_size_limit(_MOST_CHARACTERS)",
@@ -4953,7 +4955,7 @@ MUTANTS = [
             "additive_sizes",
             "pays and (is_stated or n_each >= _LEAST_RECORDS_PER_COEFFICIENT)",
             "pays",
-            "test_fourier_features_of_many_columns_in_learnt_scales_need_as_many_records_as_cosines",
+            "test_fourier_features_of_many_columns_in_estimated_scales_need_as_many_records_as_cosines",
         ),
     ),
     *of(

@@ -104,8 +104,8 @@ _N_MADE_UP = 500
 _BEYOND = 4.0
 # Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
 _SURER = 0.1
-# From this value of n mu / sqrt(columns) on, column scales are also learnt within stated ranges.
-_RANGES_LEARN = 150.0
+# From this value of n mu / sqrt(columns) on, column scales are also estimated within stated ranges.
+_RANGES_ESTIMATED = 150.0
 
 
 @dataclass(eq=False, repr=False)
@@ -123,7 +123,7 @@ class _Engine(PrivateKernelClassifier):
     count: DiscreteLaplaceNoise | None = None
 
     def _facts(self, data: TrainingData) -> PublicFacts:
-        # Columns with stated ranges get the same scale as columns with learnt ones.
+        # Columns with stated ranges get the same scale as columns with estimated ones.
         facts = super()._facts(data)
         return replace(
             facts,
@@ -172,9 +172,9 @@ class _EncodedTable(TrainingData):
 
 @dataclass(frozen=True, slots=True)
 class _TableFit(FitPlan):
-    """Learn column scales, run the inner plan on encoded rows, and calibrate the scores.
+    """Estimate column scales, run the inner plan on encoded rows, and calibrate the scores.
 
-    `learnt` marks the numeric columns whose scales are estimated. The inner plan is that of
+    `estimated` marks the numeric columns whose scales are estimated. The inner plan is that of
     `model`, and the record shows `parameters`.
     """
 
@@ -182,7 +182,7 @@ class _TableFit(FitPlan):
     model: _Engine | AdaptiveMarginClassifier
     inner: FitPlan
     parameters: Mapping[str, Any]
-    learnt: NDArray[np.bool_]
+    estimated: NDArray[np.bool_]
     scales: ColumnScalesPlan | None = None
     calibration: CalibrationPlan | None = None
     threshold: ThresholdPlan | None = None
@@ -202,7 +202,7 @@ class _TableFit(FitPlan):
             **self.parameters,
             **self.inner.public,
             "columns": {column.name: column.describe() for column in self.encoding.columns},
-            "private_column_scales": [] if self.scales is None else names[self.learnt],
+            "private_column_scales": [] if self.scales is None else names[self.estimated],
             "threshold": {self.threshold.target: self.threshold.wanted} if self.threshold else None,
             "calibrated": counts or self.calibration is not None,
         }
@@ -287,7 +287,7 @@ class _TableFit(FitPlan):
         return rows.kept() if is_kept else rows
 
     def _released_scales(self, data: TrainingData, permit: Permit) -> ColumnScales:
-        """Learn the unknown column scales, and take the ranges as scales of the other columns."""
+        """Estimate the unknown column scales; the other columns have the scales of their ranges."""
         columns = self.encoding.numbers
         ends = np.array(
             [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
@@ -295,9 +295,9 @@ class _TableFit(FitPlan):
         ends = ends.reshape(-1, 2) / 2.0
         scales = ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
         if self.scales is not None:
-            columns_learnt = apply_to_chunks(_columns, data.X, np.flatnonzero(self.learnt))
-            found = self.scales.run(columns_learnt, permit, data.people)
-            scales.center[self.learnt], scales.scale[self.learnt] = found.center, found.scale
+            numbers = apply_to_chunks(_columns, data.X, np.flatnonzero(self.estimated))
+            found = self.scales.run(numbers, permit, data.people)
+            scales.center[self.estimated], scales.scale[self.estimated] = found.center, found.scale
         return scales
 
 
@@ -579,7 +579,7 @@ class PrivateTableClassifier(PrivateClassifier):
         return str([*encoding.numbers, *others][int(np.searchsorted(ends, place, "right"))].name)
 
     @property
-    def _columns_in_learnt_scales(self) -> frozenset[str]:
+    def _columns_in_estimated_scales(self) -> frozenset[str]:
         """Names of the columns whose scales the fit has released."""
         if self._column_that_ranks is not None:
             return frozenset()
@@ -643,8 +643,8 @@ class PrivateTableClassifier(PrivateClassifier):
         )
         if self.features != "auto" or facts.balances_classes or inner is None:
             return None
-        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
-        return _TableFit(data.encoding, model, inner, model._public_parameters(data), none_learnt)
+        none = np.zeros(len(data.encoding.numbers), dtype=bool)
+        return _TableFit(data.encoding, model, inner, model._public_parameters(data), none)
 
     def _column_limit(self, data: _EncodedTable) -> float | None:
         """Return the share of a class up to which one column ranks it, None if it never does.
@@ -674,9 +674,9 @@ class PrivateTableClassifier(PrivateClassifier):
         inner = ColumnRankingFit(
             model._facts(data), plan_column_ranking(data.encoding.widths, left), count
         )
-        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
+        none = np.zeros(len(data.encoding.numbers), dtype=bool)
         parameters = model._public_parameters(data)
-        ranking = _TableFit(data.encoding, model, inner, parameters, none_learnt)
+        ranking = _TableFit(data.encoding, model, inner, parameters, none)
         return _RareTableFit(count, limit, Either(left, mu), ranking, steps)
 
     def _engine_fit(
@@ -690,13 +690,13 @@ class PrivateTableClassifier(PrivateClassifier):
             threshold, left = plan_threshold(target, data.n_privacy_units, left)
         if self.probability:
             calibration, left = affordable_calibration(n_samples, left)
-        learnt = _learnt_columns(numbers, n_samples, left)
-        if learnt.any():
-            n_learnt = int(learnt.sum())
-            paid = affordable_scales(n_samples, n_learnt, left)
+        estimated = _estimated_columns(numbers, n_samples, left)
+        if estimated.any():
+            n_estimated = int(estimated.sum())
+            paid = affordable_scales(n_samples, n_estimated, left)
             scales, left = paid or (None, left)
             if paid is None:
-                warn_of_scales(n_samples, n_learnt, budget.epsilon)
+                warn_of_scales(n_samples, n_estimated, budget.epsilon)
         model = _Engine(
             "additive" if self.features == "additive" else "auto",
             delta=budget.delta,
@@ -706,7 +706,7 @@ class PrivateTableClassifier(PrivateClassifier):
             random_state=self.random_state,
             n_curved=len(numbers),
             is_linear=self.features == "linear",
-            is_ranged=not (learnt.any() or budget.is_pure),
+            is_ranged=not (estimated.any() or budget.is_pure),
             count=count,
         )
         facts = model._facts(data)
@@ -714,7 +714,7 @@ class PrivateTableClassifier(PrivateClassifier):
         inner = plan_fit(facts, left)
         parameters = model._public_parameters(data)
         plan = _TableFit(
-            data.encoding, model, inner, parameters, learnt, scales, calibration, threshold
+            data.encoding, model, inner, parameters, estimated, scales, calibration, threshold
         )
         facts.refuse_unsupported(plan.takes)
         return plan
@@ -979,10 +979,10 @@ def _centre_of_scores(generated: NDArray[np.float64], rarity: Rarity) -> float:
     return side * rarity.degree * max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
 
 
-def _learnt_columns(
+def _estimated_columns(
     columns: tuple[Column, ...], n_samples: int, budget: Budget
 ) -> NDArray[np.bool_]:
-    """Return which columns have learnt scales: those without a range, or all if this is better."""
+    """Return which columns get estimated scales: those without a range, or all if better."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
     strength = 0.0 if budget.is_pure else n_samples * budget.mu
-    return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))
+    return without | (strength >= _RANGES_ESTIMATED * math.sqrt(max(len(columns), 1)))

@@ -2,7 +2,7 @@
 
 A public list contains directions for rows of norm one, linear classifiers of columns on a
 logarithmic scale, and the two constant classifiers. The mechanism chooses one with few errors. No
-column scales are learnt and no gradient steps are taken, and the guarantee is pure DP. If
+column scales are estimated and no gradient steps are taken, and the guarantee is pure DP. If
 probabilities are requested, a noisy count estimates the error rate of the chosen classifier. Proof:
 ``docs/proofs/small_tables.md``.
 """
