@@ -534,17 +534,14 @@ def _kind_of_texts(texts: Any, decimal: str | None) -> str:
     there = [(value, k) for value, k in cells if value is not None and k]
     enough = NEARLY_ALL * sum(k for _, k in there)
     plain = sum(k for value, k in there if type(value) in (int, float))
-    limits = sum(k for value, k in there if isinstance(value, str) and _is_limit(value, decimal))
+    texts = [(value, k) for value, k in there if isinstance(value, str)]
+    limits = sum(k for value, k in texts if not math.isnan(limit_of(value, decimal)))
     if plain + limits >= enough and plain >= limits:
         return "number"
     if all(truth_of(value) is not None for value, _ in there):
         return "boolean"
     dates = sum(k for value, k in there if isinstance(value, Moment))
     return "date" if dates >= enough else "text"
-
-
-def _is_limit(text: str, decimal: str | None) -> bool:
-    return not math.isnan(limit_of(text, decimal))
 
 
 def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:
