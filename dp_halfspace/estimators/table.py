@@ -223,12 +223,11 @@ class _TableFit(FitPlan):
         fitted, model = self.inner.run(rows, permit), self.model
         model._set_fitted(fitted, rows, permit.record)
         # 3. Turn scores into log odds: by counts of the classes, of errors, or of scores.
-        curve = uncounted_curve(None)
+        curve, centre = uncounted_curve(fitted.rarity), 0.0
         if fitted.rarity is not None and len(data.classes) == 2:
             generated = _scores_of_generated_rows(self.encoding, model)
             curve = uncounted_curve(fitted.rarity, float(generated.mean()))
-        elif fitted.rarity is not None:
-            curve = uncounted_curve(fitted.rarity)
+            centre = _centre_of_scores(generated, fitted.rarity)
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
             odds = math.log((1.0 - fitted.error_share) * n_others / fitted.error_share)
@@ -239,9 +238,6 @@ class _TableFit(FitPlan):
         if self.calibration is not None:
             # A pure DP fit does not count classes, and its class weights are public.
             stated = model._facts(rows).class_weights
-            centre = 0.0
-            if fitted.rarity is not None and len(data.classes) == 2:
-                centre = _centre_of_scores(generated, fitted.rarity)
             scores = kept(_scores_of_all(model, rows, self.inner.is_single))
             curve = self.calibration.run(
                 scores,
@@ -637,8 +633,7 @@ class PrivateTableClassifier(PrivateClassifier):
             {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
-            # With features and probabilities of single rows, the engine is better from fewer rows
-            # on.
+            # With features, and probabilities of single rows, gradient steps need fewer rows.
             has_features=True,
         )
         if self.features != "auto" or facts.balances_classes or inner is None:
@@ -929,7 +924,7 @@ def _rows_in_scales(
 
 
 def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Map scores of any size to numbers of size about one, with the same order and signs.
+    """Map scores to numbers of size about one, with the same order and signs.
 
     With several classes, the largest score becomes one and the others zero.
     """
