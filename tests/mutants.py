@@ -1848,6 +1848,12 @@ MUTANTS = [
         "privacy/accounting.py",
         "tests/privacy/test_accounting.py",
         (
+            "calibrate",
+            "if cost.fits(found)",
+            "if found",
+            "test_what_is_inferred_is_evaluated_before_it_is_returned",
+        ),
+        (
             "mu_beside",
             "return Exponential(choice), Gaussian(mu)",
             "return (Gaussian(mu),)",
