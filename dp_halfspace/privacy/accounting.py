@@ -393,6 +393,10 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     return min(step_up(found, excess), ceiling)
 
 
+# Relative width from which on an interval is halved without bracketing the root first.
+_ROUGH = 1e-3
+
+
 def calibrate(
     make_events: Callable[[float], Iterable[Event]],
     epsilon: float,
@@ -455,8 +459,10 @@ def calibrate(
         )
     if cost.fits(costly):
         return costly
-    # After the root is bracketed, two thirds of the evaluations follow from others.
-    cost.narrow(lower, upper, rtol)
+    # After the root is bracketed, two thirds of the evaluations follow from others; a rough answer
+    # takes fewer evaluations than the bracket.
+    if rtol < _ROUGH:
+        cost.narrow(lower, upper, rtol)
     found = _bisect(cost.fits_or_follows, safe, costly, rtol, lower)
     return found if cost.fits(found) else _bisect(cost.fits, safe, costly, rtol, lower)
 
