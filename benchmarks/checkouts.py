@@ -1,8 +1,8 @@
 """Two checkouts of this package, fit by fit: accuracy, area under the ROC curve, CPU seconds.
 
 ``git archive REVISION | tar x -C FOLDER``, then ``python -m benchmarks.checkouts FOLDER --fits 12``
-compares PrivateKernelClassifier there (defaults, learnt column scales) with the one here. Fits take
-turns in two processes, with the same splits and seeds (a quarter of the fits on each of four
+compares PrivateKernelClassifier there (defaults, estimated column scales) with the one here. Fits
+take turns in two processes, with the same splits and seeds (a quarter of the fits on each of four
 splits). Printed are means, the mean difference with its standard error, and median CPU seconds.
 """
 

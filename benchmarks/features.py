@@ -1,10 +1,10 @@
 """Features of columns on real tables: kernel="auto" beside the linear default and its former rule.
 
 ``python -m benchmarks.features``. Tables in natural units, 70 % train. ``linear`` is
-AdaptiveMarginClassifier and ``whitened`` PrivateKernelClassifier, both with learnt column scales;
-``plain`` is the same without whitening, the rule before it; ``ranges`` has columns on [-1, 1] by
-their documented ranges, which are never whitened. Accuracy, CPU seconds of a fit, and the peak of
-what a fit allocates (tracemalloc, one more fit) go to ``results/features.json``.
+AdaptiveMarginClassifier and ``whitened`` PrivateKernelClassifier, both with estimated column
+scales; ``plain`` is the same without whitening, the rule before it; ``ranges`` has columns on
+[-1, 1] by their documented ranges, which are never whitened. Accuracy, CPU seconds of a fit, and
+the peak of what a fit allocates (tracemalloc, one more fit) go to ``results/features.json``.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def wide_ranges(fits: int, folder: Path) -> str:
         ]
     return (
         f"2,000 rows, epsilon 3: area {mean(areas['ten times'])} with ranges ten times too wide, "
-        f"{mean(areas['learnt'])} with learnt scales"
+        f"{mean(areas['learnt'])} with estimated scales"
     )
 
 

@@ -42,7 +42,7 @@ CLASSIFIERS = {
     "kernel": "PrivateKernelClassifier",
     "objective_perturbation": "ObjectivePerturbationClassifier",
     "output_perturbation": "OutputPerturbationClassifier",
-    # The default as it is constructed: on dense rows it learns units of columns, too.
+    # The default as it is constructed: on dense rows it estimates column scales, too.
     "units": "AdaptiveMarginClassifier",
 }
 # Largest ratio aimed at; for the import milliseconds.

@@ -151,7 +151,7 @@ class SharedLedger(BaseEstimator):
 def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
     """Warn that the budget is too small for column scales; decided from public numbers alone."""
     warn_caller(
-        f"epsilon={epsilon:g} is too small to learn the scales of {n_columns} columns from "
+        f"epsilon={epsilon:g} is too small to estimate the scales of {n_columns} columns from "
         f"{n_samples} records, so the columns are not scaled: if their scales differ, the model "
         "may be no better than the majority class. State public scales (a range of each column, or "
         "data_norm), use fewer columns or a larger epsilon"
@@ -220,9 +220,9 @@ def warn_of_label_among_columns(y: Any, names: Iterable[str]) -> None:
 
 
 def warn_of_sparse_columns() -> None:
-    """Warn that the scales of sparse columns are not learnt; how X is stored is public."""
+    """Warn that the scales of sparse columns are not estimated; how X is stored is public."""
     warn_caller(
-        "X is sparse, so the scales of its columns are not learnt: give dense "
+        "X is sparse, so the scales of its columns are not estimated: give dense "
         "columns (sparse_threshold=0, sparse_output=False), or the PUBLIC norm of a "
         "row as data_norm, which silences this warning"
     )

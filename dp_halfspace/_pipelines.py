@@ -19,7 +19,8 @@ _MEMBERS = "one classifier of dp_halfspace with the whole budget"
 _READERS_BY_KIND = [
     (
         "means, spreads, extremes or quantiles of columns",
-        "PublicScaler with stated ranges, or data_norm=None, which learns scales within the budget",
+        "PublicScaler with stated ranges, or data_norm=None, which estimates scales within the "
+        "budget",
         "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler PowerTransformer "
         "QuantileTransformer",
     ),

@@ -368,7 +368,7 @@ def changers_of_filters(sources: dict[str, str]) -> set[str]:
     return {
         name
         for name, source in sources.items()
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Attribute) and node.attr == "catch_warnings"
     }
 

@@ -138,7 +138,7 @@ def test_chunks_change_nothing_but_roundings(name):
     labels = TWO if name in {"ranking", "differences"} else Y
     whole = make().fit(data, labels)
     more = (local(1), local(7)) if name in {"units", "scaler"} else ()
-    # Rows in learnt column scales are summed in float32.
+    # Rows in estimated column scales are summed in float32.
     in_single = {"units", "ranking", "curves"}
     apart, slow = 1e-5 if name in in_single else 1e-9, name in {"margin", "remade"}
     for cut in (local(2), *more) if slow else (local(2), of_dask(7), *more):
@@ -834,7 +834,7 @@ def test_a_killed_worker_is_replaced(name):
             model = make(random_state=0).fit(rows, labels)
         again = make(ledger=ledger).fit(rows, labels)
         score = private_score(again, rows, labels, ledger=ledger)
-    # Rows in learnt column scales are summed in float32.
+    # Rows in estimated column scales are summed in float32.
     apart = 1e-5 if "precision" in dict(want.privacy_.public) else 1e-9
     scores = model.decision_function(X), want.decision_function(X)
     np.testing.assert_allclose(*scores, rtol=0, atol=apart)

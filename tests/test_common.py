@@ -109,7 +109,7 @@ def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data)
     assert record.noise == "os"
     assert privacy.epsilon(record.events, record.delta) <= epsilon * (1 + 1e-12)
     # The distribution of a random number of runs is found on a coarser grid, and the part of a
-    # budget beside learnt column scales by trying.
+    # budget beside estimated column scales by trying.
     is_coarse = estimator.get_params().get("selection") == "random_stopping"
     slack = 1e-4 if is_coarse or estimator.data_norm is None else 1e-6
     assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - slack)
@@ -137,7 +137,7 @@ def neighbours(estimator, X, y):
 @pytest.mark.sampled(30)
 @every_estimator
 def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
-    if estimator.data_norm is None and estimator._learns_scales:
+    if estimator.data_norm is None and estimator._estimates_scales:
         pytest.skip("the noise of narrow columns follows their number, which is released first")
     X, y = margin_data
     first = releases_of(estimator, X, y, classes=[0, 1])
@@ -192,7 +192,7 @@ def test_units_of_the_data_are_a_choice(estimator, margin_data):
     X, y = margin_data
     params, size = estimator.get_params(), 1e40
     if params["data_norm"] is None:
-        pytest.skip("column scales are learnt, with noise of their own")
+        pytest.skip("column scales are estimated, with noise of their own")
     scaled = {"data_norm", "adversary_radius", "length_scale"}
     is_clipped = "tilt" in params and fitted(estimator, X, y).preconditioner_ is None
     if params.get("rows") == "clipped" or is_clipped:
@@ -293,8 +293,8 @@ def test_parameters_are_untouched_by_fit(estimator, margin_data):
 @pytest.mark.sampled(6)
 @three_of_each_way
 def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
-    if estimator.data_norm is None and estimator._learns_scales:
-        pytest.skip("column scales are learnt of dense rows alone")
+    if estimator.data_norm is None and estimator._estimates_scales:
+        pytest.skip("column scales are estimated of dense rows alone")
     X, y = margin_data
     X = np.where(np.abs(X) < 0.2, 0.0, X)
     X, y = X[:200], y[:200]

@@ -68,7 +68,7 @@ def _is_dropped(rule: Any) -> bool:
 def describe_columns(model: Any) -> str:
     """List the columns of a fitted model: their type, its source, and how they are used."""
     encoding: Encoding = model.encoding_
-    estimated = model._columns_in_learnt_scales
+    estimated = model._columns_in_estimated_scales
     rows = [("column", "type", "source", "used as")]
     for column in encoding.columns:
         known = Column.describe(column).removesuffix(f", {column.source}")
@@ -358,12 +358,12 @@ def _describe_poor_budgets(options: Any) -> str:
 
 
 def _describe_outlook(model: Any) -> str:
-    """Return the expected quality by public numbers and, if it is poor, what would be enough."""
+    """Return the expected quality by public numbers, unless a note before the fit stated it."""
     found = outlook_for(model)
-    if found is None:
+    # Of persons whose classes are not stated, nothing is said before the fit.
+    if found is None or (found.is_poor and (model.classes is not None or found.unit != "persons")):
         return ""
-    poor = ". Expect little more than the majority class" if found.is_poor else ""
-    return f"Expect:    {found}{poor}\n"
+    return f"Expect:    {found}\n"
 
 
 def _card_of(model: Any, options: Any, title: str, ledger: PrivacyLedger | None) -> str:

@@ -126,8 +126,8 @@ def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
 
 
 def _split_plain(lines: Sequence[str], separator: str, width: int) -> list[list[str]] | None:
-    """Split lines without quotes; return None if there is a quote or another number of fields."""
-    if separator == " " or any('"' in line for line in lines):
+    """Split lines without a quote or NUL that have `width` fields; return None for others."""
+    if separator == " " or any('"' in line or "\0" in line for line in lines):
         return None
     rows = [line.rstrip("\r\n").split(separator) for line in lines]
     return rows if all(len(row) == width for row in rows) else None
@@ -144,15 +144,18 @@ def _checked_fields(line: str, separator: str, path: Path, number: int, width: i
 
 
 def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
-    """Split one line, which must close its quotes."""
+    """Split one line, which must close its quotes and contain no NUL character."""
+    # What Python's reader does with a NUL depends on the version of Python.
+    if "\0" in line:
+        raise UserError(
+            f"{path} is not a table: line {number} contains a NUL character; state the actual "
+            "--encoding, or remove it"
+        )
     is_blank = separator == " "
     text = line.strip() if is_blank else line.rstrip("\r\n")
     # A quote in another line of the block must not change how long a cell may be. The limit
     # belongs to the process and is public.
     csv.field_size_limit(_MOST_CHARACTERS)
-    if not is_blank and '"' not in text:
-        # As in `_split_plain`: before Python 3.11 the reader refuses a null character.
-        return [cell.strip() for cell in text.split(separator)]
     try:
         reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
         return [cell.strip() for cell in next(reader)]
@@ -471,9 +474,10 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
 
 def _separator(line: str, wanted: set[str]) -> str:
     """Return the separator that finds most of the required columns, then most columns."""
+    readable_line = line.replace("\0", "")
 
     def found(separator: str) -> tuple[int, int]:
-        names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
+        names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
         return len(wanted.intersection(names)), len(names)
 
     return max(_SEPARATORS, key=found)
@@ -538,17 +542,14 @@ def _kind_of_texts(texts: Any, decimal: str | None) -> str:
     there = [(value, k) for value, k in cells if value is not None and k]
     enough = NEARLY_ALL * sum(k for _, k in there)
     plain = sum(k for value, k in there if type(value) in (int, float))
-    limits = sum(k for value, k in there if isinstance(value, str) and _is_limit(value, decimal))
+    texts = [(value, k) for value, k in there if isinstance(value, str)]
+    limits = sum(k for value, k in texts if not math.isnan(limit_of(value, decimal)))
     if plain + limits >= enough and plain >= limits:
         return "number"
     if all(truth_of(value) is not None for value, _ in there):
         return "boolean"
     dates = sum(k for value, k in there if isinstance(value, Moment))
     return "date" if dates >= enough else "text"
-
-
-def _is_limit(text: str, decimal: str | None) -> bool:
-    return not math.isnan(limit_of(text, decimal))
 
 
 def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:

@@ -89,13 +89,13 @@ class PublicFacts:
     is_scale_stated : bool
         Whether `data_norm` was stated; longer rows may be scaled down to it then.
     in_column_scales : bool
-        Whether the run will be given rows in learnt column scales.
+        Whether the run will be given rows in estimated column scales.
     is_single : bool
         Whether rows are read in float32: dense rows that are stored in float32 and whose scale is
-        stated, and copies in learnt column scales; both only if the scales of rows and intercept
+        stated, and copies in estimated column scales; both only if the scales of rows and intercept
         are in the range of float32 and each record is one row.
     copies_are_single : bool
-        Whether copies in learnt column scales would be read in float32.
+        Whether copies in estimated column scales would be read in float32.
     balances_classes : bool
         Whether noisy counts are to balance the classes; then `class_weights` are ones.
     has_weights : bool
@@ -158,7 +158,7 @@ class Fitted:
     """The released values of a run; post-processing may use them freely.
 
     `coefficients` are for rows as they were handed in, or in the column `scales` if these were
-    learnt. `data_norm` is the norm to which rows are scaled down at prediction, infinite if they
+    estimated. `data_norm` is the norm to which rows are scaled down at prediction, infinite if they
     are not. `attributes` are further fitted attributes by name. `error_share` is the released share
     of errors of a selection for a small table. `rarity` describes the released sizes of the
     classes, if they were counted; `population` are the class weights that scores are for.
@@ -204,7 +204,7 @@ class FitPlan(PublicPlan, Protocol):
 
     @property
     def is_single(self) -> bool:
-        """Whether a run reads rows in learnt column scales in float32."""
+        """Whether a run reads rows in estimated column scales in float32."""
         return False
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:

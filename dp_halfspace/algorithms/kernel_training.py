@@ -198,7 +198,7 @@ def features_of(
 
 
 def makes_single(facts: PublicFacts, feature_map: FeatureMap) -> bool:
-    """Return whether features are computed in float32: many of them, in learnt column scales."""
+    """Return whether features are computed in float32: many of them, in estimated column scales."""
     is_ours = isinstance(feature_map, AdditiveMap) and not feature_map.is_linear
     is_many = feature_map.n_components > _FEW_FEATURES
     return facts.in_column_scales and is_many and is_ours and facts.is_single

@@ -1,4 +1,4 @@
-"""Plans around other plans: learnt column scales, and classes balanced by noisy counts."""
+"""Plans around other plans: estimated column scales, and classes balanced by noisy counts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ScaledPlan(FitPlan):
     takes: frozenset[str]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Learn the scales, and fit a copy of the rows in the precision that was planned."""
+        """Estimate the scales, and fit a copy of the rows in the precision that was planned."""
         if self.scales is None:
             return self.inner.run(replace(data, X=_without_missing(data.X)), permit)
         scales = self.scales.run(data.X, permit, data.people)

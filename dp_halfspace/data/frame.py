@@ -80,6 +80,9 @@ class Stored:
     def numbers(self, decimal: str | None = None) -> FloatArray:
         """Return the numbers of all cells, dates in days, and NaN for other and missing cells."""
         kind = "O" if self.codes is not None else self.array.dtype.kind
+        # Objects that all are floats have the values that they would have one by one.
+        if kind == "O" and self.codes is None and _FLOATS.issuperset(map(type, self.array)):
+            kind = "f"
         if kind in "biuf":
             # Adding zero removes the sign of a zero, because a string may have either sign.
             numbers = self.array.astype(np.float64) + 0.0
@@ -92,6 +95,7 @@ class Stored:
         return np.clip(numbers, -LARGEST, LARGEST)
 
 
+_FLOATS = {float, np.float64}
 # Types whose equal values have the same canonical value, which is then computed once.
 _PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
 

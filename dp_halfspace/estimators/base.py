@@ -358,8 +358,8 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     # A public model that a fit may keep; a parameter of those classes that support it.
     prior = None
-    # Whether column scales are learnt if `data_norm` is not stated.
-    _learns_scales: ClassVar[bool] = True
+    # Whether column scales are estimated if `data_norm` is not stated.
+    _estimates_scales: ClassVar[bool] = True
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
 
@@ -373,7 +373,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
         how: dict[str, Any] = {
             "classes": self.classes,
-            "allow_missing": self.data_norm is None and self._learns_scales,
+            "allow_missing": self.data_norm is None and self._estimates_scales,
         }
         if is_chunked(X):
             from dp_halfspace.data.chunked_data import check_chunks  # noqa: PLC0415
@@ -439,7 +439,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         budget = Budget.of(float(self.epsilon), delta)
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
         plan = self._special_plan(facts, budget)
-        if plan is None and self._learns_scales_of(facts, budget):
+        if plan is None and self._estimates_scales_of(facts, budget):
             from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
 
             plan = scaled = plan_scaled(plan_fit, facts, budget)
@@ -453,10 +453,10 @@ class PrivateLinearClassifier(PrivateClassifier):
         facts.refuse_unsupported(plan.takes)
         return plan
 
-    def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Return whether column scales are to be learnt, as far as the budget allows."""
+    def _estimates_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
+        """Return whether column scales are estimated, as far as the budget allows."""
         del budget
-        return self._learns_scales and not facts.is_scale_stated
+        return self._estimates_scales and not facts.is_scale_stated
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan a selection for a small table or a fit with a public prior, None for other fits.
@@ -549,8 +549,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.classes_, self.privacy_ = data.classes, record
         self.coef_, self.intercept_ = fitted.coefficients, fitted.intercepts
         self.data_norm_ = fitted.data_norm
-        learns = self.data_norm is None and self._learns_scales and not sparse.issparse(data.X)
-        self.fill_value_ = 0.0 if learns else None
+        is_filled = self.data_norm is None and self._estimates_scales
+        self.fill_value_ = 0.0 if is_filled and not sparse.issparse(data.X) else None
         self.scaler_ = None
         if fitted.scales is not None:
             from dp_halfspace.preprocessing.scalers import ReleasedScaler  # noqa: PLC0415
@@ -570,7 +570,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.data_norm is None and self._learns_scales
+        tags.input_tags.allow_nan = self.data_norm is None and self._estimates_scales
         tags.classifier_tags.multi_class = not self._is_binary
         return tags
 

@@ -15,10 +15,10 @@ from dp_halfspace._params import NOISE_INSTEAD, WITHOUT_COUNTERPART, checked_siz
 
 # Earlier steps that read the records when they are fitted, and how the estimator replaces them.
 _OWN_STEPS = {
-    "StandardScaler": "centres and widths of the columns are learnt within the budget",
-    "RobustScaler": "centres and widths of the columns are learnt within the budget",
-    "MinMaxScaler": "scales of the columns are learnt within the budget",
-    "MaxAbsScaler": "scales of the columns are learnt within the budget",
+    "StandardScaler": "centres and widths of the columns are estimated within the budget",
+    "RobustScaler": "centres and widths of the columns are estimated within the budget",
+    "MinMaxScaler": "scales of the columns are estimated within the budget",
+    "MaxAbsScaler": "scales of the columns are estimated within the budget",
     "Normalizer": "rows are brought to one length anyway",
     "SimpleImputer": "a missing entry (NaN) is the centre of its column",
 }
@@ -196,7 +196,7 @@ def _without_steps(estimator: Any, data_norm: float | None) -> tuple[list[KeptPa
                 "PrivateTableClassifier for columns of strings"
             )
         if data_norm is not None:
-            reason = "rows are scaled down to data_norm; leave it out to learn the column scales"
+            reason = "rows are scaled down to data_norm; leave it out to estimate the column scales"
             steps.append(KeptParameter(name, step, f"data_norm={data_norm!r}", reason))
         else:
             steps.append(KeptParameter(name, step, "data_norm=None", _OWN_STEPS[kind]))

@@ -437,11 +437,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         is_plain = self.margin == "auto" and self.projection is None
         return is_plain and self.solver == "noisy_gd" and not budget.is_pure
 
-    def _learns_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Return whether column scales are learnt: with many records also if a norm is stated."""
+    def _estimates_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
+        """Return whether column scales are estimated: of many records, also with `data_norm`."""
         pays = self._is_default(budget) and not facts.is_sparse
         pays = pays and scales_pay(facts.n_privacy_units, budget.mu)
-        return pays or super()._learns_scales_of(facts, budget)
+        return pays or super()._estimates_scales_of(facts, budget)
 
     def _draw_whitened(
         self, problem: Problem, facts: PublicFacts, mu: float, seed: int

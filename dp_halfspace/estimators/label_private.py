@@ -407,7 +407,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     data_norm: Any = None
 
     _adjacency: ClassVar[str] = "replace-one-label"
-    _learns_scales: ClassVar[bool] = False
+    _estimates_scales: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,

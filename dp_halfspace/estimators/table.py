@@ -104,8 +104,8 @@ _N_MADE_UP = 500
 _BEYOND = 4.0
 # Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
 _SURER = 0.1
-# From this value of n mu / sqrt(columns) on, column scales are also learnt within stated ranges.
-_RANGES_LEARN = 150.0
+# From this value of n mu / sqrt(columns) on, column scales are also estimated within stated ranges.
+_RANGES_ESTIMATED = 150.0
 
 
 @dataclass(eq=False, repr=False)
@@ -123,7 +123,7 @@ class _Engine(PrivateKernelClassifier):
     count: DiscreteLaplaceNoise | None = None
 
     def _facts(self, data: TrainingData) -> PublicFacts:
-        # Columns with stated ranges get the same scale as columns with learnt ones.
+        # Columns with stated ranges get the same scale as columns with estimated ones.
         facts = super()._facts(data)
         return replace(
             facts,
@@ -172,9 +172,9 @@ class _EncodedTable(TrainingData):
 
 @dataclass(frozen=True, slots=True)
 class _TableFit(FitPlan):
-    """Learn column scales, run the inner plan on encoded rows, and calibrate the scores.
+    """Estimate column scales, run the inner plan on encoded rows, and calibrate the scores.
 
-    `learnt` marks the numeric columns whose scales are estimated. The inner plan is that of
+    `estimated` marks the numeric columns whose scales are estimated. The inner plan is that of
     `model`, and the record shows `parameters`.
     """
 
@@ -182,7 +182,7 @@ class _TableFit(FitPlan):
     model: _Engine | AdaptiveMarginClassifier
     inner: FitPlan
     parameters: Mapping[str, Any]
-    learnt: NDArray[np.bool_]
+    estimated: NDArray[np.bool_]
     scales: ColumnScalesPlan | None = None
     calibration: CalibrationPlan | None = None
     threshold: ThresholdPlan | None = None
@@ -202,7 +202,7 @@ class _TableFit(FitPlan):
             **self.parameters,
             **self.inner.public,
             "columns": {column.name: column.describe() for column in self.encoding.columns},
-            "private_column_scales": [] if self.scales is None else names[self.learnt],
+            "private_column_scales": [] if self.scales is None else names[self.estimated],
             "threshold": {self.threshold.target: self.threshold.wanted} if self.threshold else None,
             "calibrated": counts or self.calibration is not None,
         }
@@ -223,12 +223,11 @@ class _TableFit(FitPlan):
         fitted, model = self.inner.run(rows, permit), self.model
         model._set_fitted(fitted, rows, permit.record)
         # 3. Turn scores into log odds: by counts of the classes, of errors, or of scores.
-        curve = uncounted_curve(None)
+        curve, centre = uncounted_curve(fitted.rarity), 0.0
         if fitted.rarity is not None and len(data.classes) == 2:
             generated = _scores_of_generated_rows(self.encoding, model)
             curve = uncounted_curve(fitted.rarity, float(generated.mean()))
-        elif fitted.rarity is not None:
-            curve = uncounted_curve(fitted.rarity)
+            centre = _centre_of_scores(generated, fitted.rarity)
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
             odds = math.log((1.0 - fitted.error_share) * n_others / fitted.error_share)
@@ -239,9 +238,6 @@ class _TableFit(FitPlan):
         if self.calibration is not None:
             # A pure DP fit does not count classes, and its class weights are public.
             stated = model._facts(rows).class_weights
-            centre = 0.0
-            if fitted.rarity is not None and len(data.classes) == 2:
-                centre = _centre_of_scores(generated, fitted.rarity)
             scores = kept(_scores_of_all(model, rows, self.inner.is_single))
             curve = self.calibration.run(
                 scores,
@@ -287,7 +283,7 @@ class _TableFit(FitPlan):
         return rows.kept() if is_kept else rows
 
     def _released_scales(self, data: TrainingData, permit: Permit) -> ColumnScales:
-        """Learn the unknown column scales, and take the ranges as scales of the other columns."""
+        """Estimate the unknown column scales; the other columns have the scales of their ranges."""
         columns = self.encoding.numbers
         ends = np.array(
             [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
@@ -295,9 +291,9 @@ class _TableFit(FitPlan):
         ends = ends.reshape(-1, 2) / 2.0
         scales = ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
         if self.scales is not None:
-            columns_learnt = apply_to_chunks(_columns, data.X, np.flatnonzero(self.learnt))
-            found = self.scales.run(columns_learnt, permit, data.people)
-            scales.center[self.learnt], scales.scale[self.learnt] = found.center, found.scale
+            numbers = apply_to_chunks(_columns, data.X, np.flatnonzero(self.estimated))
+            found = self.scales.run(numbers, permit, data.people)
+            scales.center[self.estimated], scales.scale[self.estimated] = found.center, found.scale
         return scales
 
 
@@ -585,7 +581,7 @@ class PrivateTableClassifier(PrivateClassifier):
         return str([*encoding.numbers, *others][int(np.searchsorted(ends, place, "right"))].name)
 
     @property
-    def _columns_in_learnt_scales(self) -> frozenset[str]:
+    def _columns_in_estimated_scales(self) -> frozenset[str]:
         """Names of the columns whose scales the fit has released."""
         if self._column_that_ranks is not None:
             return frozenset()
@@ -643,14 +639,13 @@ class PrivateTableClassifier(PrivateClassifier):
             {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
-            # With features and probabilities of single rows, the engine is better from fewer rows
-            # on.
+            # With features, and probabilities of single rows, gradient steps need fewer rows.
             has_features=True,
         )
         if self.features != "auto" or facts.balances_classes or inner is None:
             return None
-        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
-        return _TableFit(data.encoding, model, inner, model._public_parameters(data), none_learnt)
+        none = np.zeros(len(data.encoding.numbers), dtype=bool)
+        return _TableFit(data.encoding, model, inner, model._public_parameters(data), none)
 
     def _column_limit(self, data: _EncodedTable) -> float | None:
         """Return the share of a class up to which one column ranks it, None if it never does.
@@ -680,9 +675,9 @@ class PrivateTableClassifier(PrivateClassifier):
         inner = ColumnRankingFit(
             model._facts(data), plan_column_ranking(data.encoding.widths, left), count
         )
-        none_learnt = np.zeros(len(data.encoding.numbers), dtype=bool)
+        none = np.zeros(len(data.encoding.numbers), dtype=bool)
         parameters = model._public_parameters(data)
-        ranking = _TableFit(data.encoding, model, inner, parameters, none_learnt)
+        ranking = _TableFit(data.encoding, model, inner, parameters, none)
         return _RareTableFit(count, limit, Either(left, mu), ranking, steps)
 
     def _engine_fit(
@@ -696,13 +691,13 @@ class PrivateTableClassifier(PrivateClassifier):
             threshold, left = plan_threshold(target, data.n_privacy_units, left)
         if self.probability:
             calibration, left = affordable_calibration(n_samples, left)
-        learnt = _learnt_columns(numbers, n_samples, left)
-        if learnt.any():
-            n_learnt = int(learnt.sum())
-            paid = affordable_scales(n_samples, n_learnt, left)
+        estimated = _estimated_columns(numbers, n_samples, left)
+        if estimated.any():
+            n_estimated = int(estimated.sum())
+            paid = affordable_scales(n_samples, n_estimated, left)
             scales, left = paid or (None, left)
             if paid is None:
-                warn_of_scales(n_samples, n_learnt, budget.epsilon)
+                warn_of_scales(n_samples, n_estimated, budget.epsilon)
         model = _Engine(
             "additive" if self.features == "additive" else "auto",
             delta=budget.delta,
@@ -712,7 +707,7 @@ class PrivateTableClassifier(PrivateClassifier):
             random_state=self.random_state,
             n_curved=len(numbers),
             is_linear=self.features == "linear",
-            is_ranged=not (learnt.any() or budget.is_pure),
+            is_ranged=not (estimated.any() or budget.is_pure),
             count=count,
         )
         facts = model._facts(data)
@@ -720,7 +715,7 @@ class PrivateTableClassifier(PrivateClassifier):
         inner = plan_fit(facts, left)
         parameters = model._public_parameters(data)
         plan = _TableFit(
-            data.encoding, model, inner, parameters, learnt, scales, calibration, threshold
+            data.encoding, model, inner, parameters, estimated, scales, calibration, threshold
         )
         facts.refuse_unsupported(plan.takes)
         return plan
@@ -935,7 +930,7 @@ def _rows_in_scales(
 
 
 def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Map scores of any size to numbers of size about one, with the same order and signs.
+    """Map scores to numbers of size about one, with the same order and signs.
 
     With several classes, the largest score becomes one and the others zero.
     """
@@ -985,10 +980,10 @@ def _centre_of_scores(generated: NDArray[np.float64], rarity: Rarity) -> float:
     return side * rarity.degree * max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
 
 
-def _learnt_columns(
+def _estimated_columns(
     columns: tuple[Column, ...], n_samples: int, budget: Budget
 ) -> NDArray[np.bool_]:
-    """Return which columns have learnt scales: those without a range, or all if this is better."""
+    """Return which columns get estimated scales: those without a range, or all if better."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
     strength = 0.0 if budget.is_pure else n_samples * budget.mu
-    return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))
+    return without | (strength >= _RANGES_ESTIMATED * math.sqrt(max(len(columns), 1)))

@@ -211,7 +211,7 @@ def plan_accuracy(
     delta : float or "auto", default="auto"
         Of every fit; "auto" is ``1/n_samples**2``.
     estimator : estimator object or None, default=None
-        Classifier of this package; None is ``AdaptiveMarginClassifier()``, scales learnt. Its
+        Classifier of this package; None is ``AdaptiveMarginClassifier()``, scales estimated. Its
         budget, label set, seed and ledger are replaced. Simulated columns are centred and of
         variance about one.
     X, y : array-like of shape (n_public, n_features) and (n_public,), or None

@@ -235,10 +235,10 @@ def _public(model: Any, groups: str | None) -> str:
     facts = dict(model.privacy_.public)
     is_seen = "seen" in str(facts.get("classes_source", ""))
     source = "found in the table and declared public" if is_seen else "stated"
-    learnt: frozenset[str] = getattr(model, "_columns_in_learnt_scales", frozenset())
+    estimated: frozenset[str] = getattr(model, "_columns_in_estimated_scales", frozenset())
     kinds = list(facts.get("columns", ()))
     columns = [
-        (name, kind, "scale estimated within the budget" if name in learnt else "")
+        (name, kind, "scale estimated within the budget" if name in estimated else "")
         for name, kind in kinds
         if kind != "drop"
     ]

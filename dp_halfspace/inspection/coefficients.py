@@ -63,8 +63,8 @@ class NaturalCoefficients:
 def natural_coefficients(model: Any) -> NaturalCoefficients:
     """Return the coefficients of a fitted linear model in the units of its columns.
 
-    ``coef_`` of a model that has learnt the scales of its columns is for ``scaler_.transform(X)``;
-    an explanation tool that multiplies it by the unscaled columns is wrong by the factor of the
+    ``coef_`` of a model with estimated column scales is for ``scaler_.transform(X)``; an
+    explanation tool that multiplies it by the unscaled columns is wrong by the factor of the
     scales.
 
     Parameters
@@ -274,7 +274,7 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
     Parameters
     ----------
     model : estimator object
-        A fitted classifier with learnt or stated column scales: a `PrivateTableClassifier`, or a
+        A fitted classifier with estimated or stated column scales: a `PrivateTableClassifier`, or a
         classifier of numbers with a ``scaler_``.
     X : data frame or array-like of shape (n_samples, n_features)
         New rows, as for ``predict``. Missing values are ignored.
@@ -284,7 +284,7 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
     tuple of UnitFinding
         A column with a stated range is reported if the median of its new rows is outside the range,
         and any other column if the median is more than five widths from the released centre. From
-        20 rows on, a column with learnt scales is also reported if nine of ten new entries are
+        20 rows on, a column with estimated scales is also reported if nine of ten new entries are
         smaller in absolute value than an eighth of the released size of the column, and most are
         not zero. Empty if all columns are plausible.
 
@@ -339,7 +339,7 @@ def _size(known: FloatArray) -> float:
     return float(np.quantile(np.abs(known), _SIZE))
 
 
-# Names, values, limits of a plausible median, and sizes (NaN if no size was learnt).
+# Names, values, limits of a plausible median, and sizes (NaN if no size was estimated).
 _Columns = tuple[list[str], list[FloatArray], FloatArray, FloatArray, FloatArray]
 
 
@@ -347,19 +347,19 @@ def _of_table(model: Any, X: Any) -> _Columns:
     """Return names, values and limits of the medians of the numeric columns of a table."""
     encoding, scales, frame = model.encoding_, model.column_scales_, read_frame(X)
     columns = encoding.numbers
-    learnt = model._columns_in_learnt_scales
+    estimated = model._columns_in_estimated_scales
     positions = encoding.positions(frame)
     place = dict(zip((column.name for column in encoding.columns), positions, strict=True))
     values = [
         read_numbers(read_column(frame.columns[place[column.name]]), column) for column in columns
     ]
-    # The limits of a column without a range are infinite, unless its scale was learnt.
+    # The limits of a column without a range are infinite, unless its scale was estimated.
     low, high = (np.array([getattr(c, end) for c in columns]) for end in ("low", "high"))
-    is_learnt = np.array([c.name in learnt for c in columns], dtype=bool)
-    is_far = is_learnt & np.array([not c.has_range for c in columns], dtype=bool)
+    is_estimated = np.array([c.name in estimated for c in columns], dtype=bool)
+    is_far = is_estimated & np.array([not c.has_range for c in columns], dtype=bool)
     near = _far(scales.center, scales.scale)
     low, high = np.where(is_far, near[0], low), np.where(is_far, near[1], high)
-    sizes = np.where(is_learnt, np.hypot(scales.center, scales.scale), np.nan)
+    sizes = np.where(is_estimated, np.hypot(scales.center, scales.scale), np.nan)
     return [column.name for column in columns], values, low, high, sizes
 
 

@@ -95,7 +95,6 @@ class Cap:
             lower=0.0,
             upper=upper,
             rtol=rtol,
-            infer=True,
         )
         return gdp_epsilon(left, delta) if delta > 0.0 else left
 

@@ -264,7 +264,7 @@ def private_score(
         PUBLIC thresholds. For ``"roc_auc"`` and ``"average_precision"``, two scores are
         distinguished only if one of these is between them. None takes multiples of 0.5 in log-odds
         from -8 to 8 for probabilities. For other scores, None takes steps of at least a third of
-        the width of their distribution; width and centre are learnt with about 4 % of the budget.
+        the width of their distribution; width and centre are estimated with 4 % of the budget.
         For ``"calibration_curve"`` the inner borders of the bins, by default multiples of 0.1.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises

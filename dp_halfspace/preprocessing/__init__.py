@@ -1,4 +1,4 @@
-"""Column scales, learnt privately or from public ranges, and features of columns."""
+"""Column scales, estimated privately or from public ranges, and features of columns."""
 
 from typing import TYPE_CHECKING
 

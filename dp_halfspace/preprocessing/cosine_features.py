@@ -49,7 +49,7 @@ class CosineFeatures(DenseTransformer):
 
     See Also
     --------
-    dp_halfspace.PrivateKernelClassifier : Computes these features itself, and learns the column
+    dp_halfspace.PrivateKernelClassifier : Computes these features itself, and estimates the column
     scales.
 
     Notes

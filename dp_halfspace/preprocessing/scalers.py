@@ -1,4 +1,4 @@
-"""Column scalers, with scales that are learnt privately, already released, or public."""
+"""Column scalers, with scales that are estimated privately, already released, or public."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def checked_ranges(ranges: Any, n_features: int) -> NDArray[np.float64]:
 class ReleasedScaler(ColumnScaler):
     """Scale columns by given numbers: ``clip((x - center) / scale, -clip, clip)``.
 
-    The attribute ``scaler_`` of a classifier that learns column scales is of this class.
+    The attribute ``scaler_`` of a classifier that estimates column scales is of this class.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class ReleasedScaler(ColumnScaler):
 
     See Also
     --------
-    PrivateScaler : Learns these numbers within a privacy budget.
+    PrivateScaler : Estimates these numbers within a privacy budget.
     PublicScaler : Computes them from the documented range of every column.
 
     Notes
@@ -217,7 +217,7 @@ class PublicScaler(ColumnScaler):
 
     See Also
     --------
-    PrivateScaler : Learns the scales of columns whose ranges are not known.
+    PrivateScaler : Estimates the scales of columns whose ranges are not known.
 
     Notes
     -----
@@ -250,7 +250,7 @@ class PublicScaler(ColumnScaler):
 
 @dataclass(eq=False, repr=False)
 class PrivateScaler(SharedLedger, ColumnScaler):
-    """Learn the centre and the width of every column privately, and scale the columns by them.
+    """Estimate the centre and the width of every column privately, and scale the columns by them.
 
     Columns may have any units: ages, counts of cells, codes, years, 0 and 1. A noisy histogram of
     the binary exponents of each column estimates its width. Columns whose width is small compared
@@ -321,7 +321,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateScaler:
-        """Learn the column scales within the budget.
+        """Estimate the column scales within the budget.
 
         Parameters
         ----------

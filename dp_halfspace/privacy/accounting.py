@@ -393,6 +393,10 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     return min(step_up(found, excess), ceiling)
 
 
+# Relative width from which on an interval is halved without bracketing the root first.
+_ROUGH = 1e-3
+
+
 def calibrate(
     make_events: Callable[[float], Iterable[Event]],
     epsilon: float,
@@ -402,15 +406,14 @@ def calibrate(
     upper: float,
     increasing: bool = True,
     rtol: float = 1e-10,
-    infer: bool = False,
 ) -> float:
     """Find the parameter that spends a budget and never exceeds it.
 
     Parameters
     ----------
     make_events : callable
-        Function from a public scalar to the events that it would cause. The loss must be monotone
-        in the scalar.
+        Deterministic function from a public scalar to the events that it would cause. The loss must
+        be monotone in the scalar.
     epsilon, delta : float
         The budget, epsilon >= 0 and delta in [0, 1).
     lower, upper : float
@@ -420,10 +423,6 @@ def calibrate(
         deviation).
     rtol : float, default=1e-10
         Relative width at which the bisection stops.
-    infer : bool, default=False
-        Whether to skip evaluations whose result follows from others, after bracketing the root.
-        About a third of them remain, with the same result if `make_events` is a deterministic
-        function.
 
     Returns
     -------
@@ -460,12 +459,12 @@ def calibrate(
         )
     if cost.fits(costly):
         return costly
-    if infer:
+    # After the root is bracketed, two thirds of the evaluations follow from others; a rough answer
+    # takes fewer evaluations than the bracket.
+    if rtol < _ROUGH:
         cost.narrow(lower, upper, rtol)
-        found = _bisect(cost.fits_or_follows, safe, costly, rtol, lower)
-        if cost.fits(found):
-            return found
-    return _bisect(cost.fits, safe, costly, rtol, lower)
+    found = _bisect(cost.fits_or_follows, safe, costly, rtol, lower)
+    return found if cost.fits(found) else _bisect(cost.fits, safe, costly, rtol, lower)
 
 
 def _bisect(

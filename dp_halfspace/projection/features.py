@@ -101,7 +101,7 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 _ROWS = 1024
 # Number of float32 rows whose angles stay in the cache until sines and cosines are computed.
 _ANGLE_ROWS = 256
-# Largest entry of a row in learnt column scales.
+# Largest entry of a row in estimated column scales.
 _FARTHEST = 4.0
 # Number of turns up to which the numerical library computes sines and cosines of all float32 angles
 # in the same way.

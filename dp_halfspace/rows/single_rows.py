@@ -4,7 +4,7 @@ Computed lengths are upper bounds, so rows keep a norm of at most one. Sums of s
 taken in float32 and added in float64. Replacing a record changes the sum of its own group only, so
 only the rounding errors of one group count. Proofs: ``docs/proofs/certificate.md``, section 9.
 
-Features of rows in learnt column scales need too much memory if there are many rows, so they are
+Features of rows in estimated column scales need too much memory if there are many rows, so they are
 computed in float32 again at every pass. Proofs: section 10 there.
 """
 
@@ -417,7 +417,7 @@ def single_feature_rows(
 ) -> SingleFeatureRows:
     """Return the rows ``[features of x / data_norm, constant]``, divided by their norm.
 
-    Entries of `X` are in learnt column scales, and at most four. `constant` is public, and so is
+    Entries of `X` are in estimated column scales, and at most four. `constant` is public, and so is
     the `memory` for features, in bytes.
 
     Notes

@@ -111,7 +111,7 @@ def pair(estimator, X, y, row, other):
 
 
 def rounded(estimator):
-    """How far an order of the records may move a value: learnt scales are in float32."""
+    """How far an order of the records may move a value: estimated scales are in float32."""
     is_default = isinstance(estimator, AdaptiveMarginClassifier | PrivateAUCClassifier)
     return 1e-3 if is_default and estimator.data_norm is None else ROUNDED
 

@@ -79,7 +79,7 @@ from tests.support import plant_noise
 
 
 def needs(estimator, y):
-    """How many further records an estimator takes, and column scales are learnt of."""
+    """How many further records an estimator takes, and column scales are estimated of."""
     if isinstance(estimator, PrivateScaler) or estimator.get_params().get("data_norm", 1) is None:
         return 60
     if isinstance(estimator, PrivateSearchCV) or estimator.get_params().get("margin") == "select":

@@ -278,8 +278,10 @@ def test_little_is_expected_is_noted_before_anything_is_spent(patients, capsys):
         Path("l.db").unlink(missing_ok=True)
         assert main([*FIT, *poor, cap, "1e-3"]) == code
         assert PrivacyLedger("l.db").spent() == pytest.approx(0.0 if code else 0.2, abs=0.01)
-        notes = [line for line in capsys.readouterr().err.splitlines() if "expect about" in line]
+        said = capsys.readouterr()
+        notes = [line for line in said.err.splitlines() if "expect about" in line]
         assert len(notes) == 1
+        assert "Expect:" not in said.out
         assert notes[0].startswith("dp_halfspace: note: epsilon=0.2 for 100 records")
 
 

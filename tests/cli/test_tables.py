@@ -249,6 +249,9 @@ GOOD = ["a,b,y", *(f"{i},x,{i % 2}" for i in range(30))]
             "line 6 has an unclosed quote",
         ),
         ([*GOOD, f'{SECRET},"x"x,0'], "closes in the middle of a field"),
+        (["a,b\0,y", *GOOD[1:]], "line 1 contains a NUL"),
+        ([*GOOD, f"{SECRET},x\0,0"], "line 32 contains a NUL"),
+        ([*GOOD, f"{SECRET},x\0,0", '1,"x",0'], "line 32 contains a NUL"),
         ([*GOOD, f"{SECRET},x,"], "column 'y' is empty in row 31"),
         ([*GOOD, SECRET], "line 32 has 1 fields"),
         (["a,y", *(f"{i},{SECRET}" for i in range(30))], "same label; state the label set"),
@@ -494,20 +497,3 @@ def test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be(tmp_path
     assert found[0]["b"].iloc[0] == long.strip()
     # The limit belongs to the process and outlives the file.
     assert len(limits) == 1
-
-
-def test_a_quote_in_another_line_does_not_decide_whether_a_null_character_is_read(
-    tmp_path, monkeypatch
-):
-    """Before Python 3.11 the reader of quotes refuses such a line, which others do not need."""
-    reader = csv.reader
-
-    def refusing(lines, **options):
-        if any("\0" in line for line in lines):
-            raise csv.Error("line contains NUL")
-        return reader(lines, **options)
-
-    monkeypatch.setattr(csv, "reader", refusing)
-    rows = ["a,y", "1\x002,no", "3,yes"]
-    plain, quoted = (read(write(tmp_path, [*rows, last])).frame for last in ("x,no", '"x",no'))
-    assert plain["a"].tolist() == quoted["a"].tolist() == ["1\x002", "3", "x"]

@@ -98,6 +98,9 @@ def test_numbers_are_read_from_every_kind_of_column():
     np.testing.assert_array_equal(as_numbers(pd.Series([True, None], dtype="boolean")), [1, np.nan])
     assert as_numbers(np.array([np.inf, -np.inf])).tolist() == [1e300, -1e300]
     assert np.copysign(1.0, as_numbers(np.array([-0.0])))[0] == 1.0
+    # Floats among objects are read at once if all are floats, and one by one beside a text.
+    floats = np.array([0.1, -0.0, 3.0, 1e308, np.float64(2.0**60), -np.inf, np.nan, ""], dtype="O")
+    assert as_numbers(floats[:-1]).tobytes() == as_numbers(floats)[:-1].tobytes()
 
 
 def test_texts_do_not_depend_on_how_a_number_is_stored():

@@ -128,7 +128,7 @@ def test_steps_in_front():
     assert model.data_norm is None
     first, second, *_ = report.parameters
     assert (first.name, second.name) == ("simpleimputer", "standardscaler")
-    assert "learnt within the budget" in second.reason
+    assert "estimated within the budget" in second.reason
     _, report = from_sklearn(usual, classes=[0, 1], data_norm=2.0, return_report=True)
     assert report.parameters[0].becomes == "data_norm=2.0"
     with pytest.raises(ValueError, match=r"step 'onehotencoder' \(OneHotEncoder\) has no counter"):

@@ -109,7 +109,7 @@ def of_linear_rows(X, bias, linear_map=None):
 
 
 def of_learnt_units(X):
-    """The copy of a table in learnt column scales, in float32, and factors of its rows."""
+    """The copy of a table in estimated column scales, in float32, and factors of its rows."""
     units = ColumnScales(np.full(X.shape[1], 0.1), np.geomspace(1e-3, 1e200, X.shape[1]))
     copy = in_column_scales(X, units, kind=np.float32)
     rows = single_normalised_rows(copy, 3.0, 0.5)
@@ -133,7 +133,7 @@ def of_single_rows(X):
 
 
 def of_single_features(X):
-    """Features made in float32 of a copy in learnt column scales, their factors and scores."""
+    """Features made in float32 of a copy in estimated column scales, their factors and scores."""
     d = X.shape[1]
     units = ColumnScales(np.full(d, 0.1), np.geomspace(1e-3, 1e200, d))
     copy = in_column_scales(X, units, kind=np.float32)

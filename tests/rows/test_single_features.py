@@ -23,7 +23,7 @@ from dp_halfspace.rows.chunked_rows import ChunkedRows, chunked_rows
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 from dp_halfspace.rows.single_rows import GRAM_GROUP, single_feature_rows
 
-# Largest entries in learnt column scales, all of one sign, nothing, and what lies between.
+# Largest entries in estimated column scales, all of one sign, nothing, and what lies between.
 D = 6
 SINGLE = 2.0**-24
 

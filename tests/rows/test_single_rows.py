@@ -55,7 +55,7 @@ def rows_of(n, d, seed=0):
 
 
 def learnt_rows(n, d, seed=0):
-    """The rows of a fit that learns units: most entries are clipped, some missing or zero."""
+    """Rows in estimated column scales: most entries are clipped, some missing or zero."""
     X = rows_of(n, d, seed).astype(np.float64)
     X[::5, 0], X[1::5] = math.nan, 1e300
     X[2::5, 1:] = 0.25

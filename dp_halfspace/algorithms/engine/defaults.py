@@ -19,7 +19,7 @@ from dp_halfspace.privacy.profiles import gdp_mu
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
 # Below this n epsilon a selection from listed classifiers is more accurate than linear steps in
-# learnt column scales.
+# estimated column scales.
 SMALL = 900.0
 # A selection from listed classifiers has at most this many classes.
 MOST_CLASSES = 7
@@ -77,9 +77,9 @@ COMPONENTS = 150
 OUTPUT_MARGIN_OFFSET = 2.0
 # Output perturbation: constant column for rows of a stated scale, relative to this scale.
 _OUTPUT_CONSTANT = 0.15
-# Output perturbation: constant column in learnt column scales, relative to one column.
+# Output perturbation: constant column in estimated column scales, relative to one column.
 _OUTPUT_LENGTH = 4.0
-# Number of columns in learnt scales at which the preconditioner has the power 3/4.
+# Number of columns in estimated scales at which the preconditioner has the power 3/4.
 _EVEN_OUT = 8.0
 # Fewest and most features of a kernel.
 _FEWEST = 64
@@ -89,7 +89,7 @@ _MAX_COLUMNS = 2049
 # Number of features of one column; with many records there are twice as many.
 FEW_TERMS = 4
 # Number of records, times mu, for each coefficient of a column, from which on cosines improve
-# accuracy, as do Fourier features in learnt scales.
+# accuracy, as do Fourier features in estimated scales.
 _LEAST_RECORDS_PER_COEFFICIENT = 6.0
 # Most Fourier features of all columns together.
 _JOINT = 192
@@ -122,7 +122,7 @@ _LENGTHENED = 30.0
 # more.
 _LAST_STEP = 0.1
 _LAST_STEP_OF_MANY = 0.05
-# Number of records, times mu, from which on column scales are learnt although a norm of rows is
+# Number of records, times mu, from which on column scales are estimated although a norm of rows is
 # stated.
 _RECORDS_FOR_SCALES = 900.0
 # Fewest columns for which a share of the budget sets the threshold of two classes,
@@ -439,7 +439,7 @@ def additive_sizes(
 
     There are at most `limit` features, or as many as there are columns. Cosines of higher order are
     shorter, and cost little where they do not help; Fourier features cost accuracy there. In
-    learnt scales (not `is_stated`) there are none if there are too few records for cosines.
+    estimated scales (not `is_stated`) there are none if there are too few records for cosines.
     """
     n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
     wanted = (
@@ -472,7 +472,7 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
 
 
 def scales_pay(n_samples: int, mu: float) -> bool:
-    """Return whether learnt column scales gain more than they cost if a norm of rows is stated."""
+    """Return whether estimated column scales gain more than they cost if `data_norm` is stated."""
     return n_samples * mu >= _RECORDS_FOR_SCALES
 
 
@@ -595,11 +595,11 @@ class OutputDefaults:
 
 
 def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefaults:
-    """Return the defaults for rows in learnt column scales, or of a stated scale.
+    """Return the defaults for rows in estimated column scales, or of a stated scale.
 
-    Columns in learnt scales are centred, so that only the constant column can express the sizes of
-    the classes: it is as long as four columns. Their widths are similar already; the fewer columns
-    there are, the smaller is the power of the preconditioner.
+    Columns in estimated scales are centred, so that only the constant column can express the sizes
+    of the classes: it is as long as four columns. Their widths are similar already; the fewer
+    columns there are, the smaller is the power of the preconditioner.
     """
     if not in_column_scales:
         return OutputDefaults(_OUTPUT_CONSTANT, 1.0)
@@ -666,7 +666,7 @@ def small_table_rule(
 
     It is one for at most 512 columns and two to seven classes if ``n epsilon`` is below 900. If
     scales are stated, or if steps would use features of columns, the limit is 600 for two classes
-    and 300 for more; for pure DP and learnt column scales it is 1500; with a public model in the
+    and 300 for more; for pure DP and estimated column scales it is 1500; with a public model in the
     list and two classes it is 3000.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):

@@ -56,10 +56,10 @@ _PURE_RECORDS = 20.0
 # Kernels whose first features are the columns themselves.
 ADDITIVE = ("auto", "additive")
 
-# Largest absolute entry of a column up to which its cosines differ, in a stated scale and in learnt
-# column scales.
+# Largest absolute entry of a column up to which its cosines differ, in a stated scale and in
+# estimated column scales.
 _STATED = 1.0
-_LEARNT = 1.5
+_ESTIMATED = 1.5
 
 # Range of length scales relative to data_norm: float32 cannot distinguish features outside it.
 _RELATIVE_SCALES = (1e-6, 1e6)
@@ -135,7 +135,7 @@ def draw_additive_features(
     """Draw the map to columns, cosines and Fourier features; sizes and the budget set their number.
 
     There are at most `n_components` features, if this is a number, but no fewer than columns. In
-    learnt column scales, entries are larger than in a stated scale of rows.
+    estimated column scales, entries are larger than in a stated scale of rows.
     """
     n_features = problem.n_features
     # The norm of pure noise is larger by the square root of the number of columns.
@@ -145,7 +145,7 @@ def draw_additive_features(
     n_terms, joint = additive_sizes(*sizes, is_stated=is_stated)
     if name == "additive":
         n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
-    half_range = _STATED if is_stated else _LEARNT
+    half_range = _STATED if is_stated else _ESTIMATED
     return draw_additive(
         n_features, n_terms, joint, np.random.default_rng(seed), half_range=half_range
     )
@@ -156,7 +156,7 @@ def draw_whitened_features(
 ) -> AdditiveMap | None:
     """Draw the map whose frequencies a release will whiten, None if that does not help.
 
-    The columns are in learnt scales. The Fourier features are drawn for the length scale one.
+    The columns are in estimated scales. The Fourier features are drawn for the length scale one.
     """
     n_features, rng = problem.n_features, np.random.default_rng(seed)
     sizes = problem.n_samples, n_features, problem.n_classes, mu
@@ -166,7 +166,7 @@ def draw_whitened_features(
     n_terms, _ = additive_sizes(*sizes, min(n_components or WIDE - 1, WIDE - 1))
     fourier = draw_fourier(Spectrum("rbf"), n_features, np.ones(joint // 2), rng)
     length = whitened_length(*sizes)
-    return AdditiveMap(n_features, n_terms, fourier, half_range=_LEARNT, joint_length=length)
+    return AdditiveMap(n_features, n_terms, fourier, half_range=_ESTIMATED, joint_length=length)
 
 
 def project_features(

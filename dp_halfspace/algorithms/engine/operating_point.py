@@ -140,7 +140,7 @@ class ThresholdPlan:
         """
         seen = curve.counts
         assert seen is not None
-        odds = apply_to_chunks(_log_odds, scores, curve)
+        odds = apply_to_chunks(curve, scores)
         above = sum_over_chunks(_counts_above, odds, classes, people, record_weights)
         value = safe_target(self.target, self.wanted)
         most, variance = most_and_variance(self.target, value, seen.weights)
@@ -222,11 +222,6 @@ def plan_threshold(
     optimism = _OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
     # A record moves every utility by at most one: `docs/proofs/operating_points.md`, Lemma 3.
     return ThresholdPlan(*target, ExponentialChoice(1.0, part), n_records, optimism), rest
-
-
-def _log_odds(scores: FloatArray, curve: CalibrationCurve) -> FloatArray:
-    """Return the log odds of scores of two classes, which a row has by itself."""
-    return curve(scores)
 
 
 def _counts_above(

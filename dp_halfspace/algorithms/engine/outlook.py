@@ -71,7 +71,7 @@ _SMALL_OF_SEVERAL = _Curve(45.0, 0.0, 0.70, 0.83)
 _SEVERAL_IN_SCALE = _Curve(23.0, 0.10, 0.47, 0.94)
 _PURE_TWO_CLASSES = _Curve(3.1, 0.90, 0.0, 0.77)
 _PURE_SEVERAL_CLASSES = _Curve(4.3, 0.79, 1.43, 1.03)
-# Rankings, by noise (Gaussian or not) and scales (stated or learnt). The signal is multiplied by
+# Rankings, by noise (Gaussian or not) and scales (stated or estimated). The signal is multiplied by
 # p (1 - p) for a class of the share p. Fitted to classes of 5 %; the root mean square error is .06
 # to .1 of the share of the area.
 _RANKINGS = {

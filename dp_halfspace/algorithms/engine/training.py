@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 # With rows of a stated scale, class weights are computed as if this many records, times the root of
 # the number of columns over mu, belonged to the rarer class instead of the majority: the mean row
-# of the majority is not zero there, while learnt column scales are centred.
+# of the majority is not zero there, while estimated column scales are centred.
 _RECOUNTED = 3.0
 # Counts of more than two classes are released from this n mu on, where they exceed their noise.
 _COUNTS_OF_MANY = 125.0

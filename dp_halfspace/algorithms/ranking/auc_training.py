@@ -402,7 +402,7 @@ class Ranker:
         if isinstance(self.plan, GradientPlan):
             share = smaller_share(count, n_samples, deviation=deviation)
             sizes = (n_samples, problem.n_columns(), self.mu)
-            # In learnt column scales the rows are centred.
+            # In estimated column scales the rows are centred.
             settings = rare_defaults(share, *sizes, power, centred=not problem.clips)
             plan = self.plan.with_step_scale(settings.step_factor, settings.map_power)
             ranker = replace(self, plan=plan)
@@ -467,7 +467,7 @@ class RankingPlan(FitPlan):
 
     @property
     def is_single(self) -> bool:
-        """Whether rows in learnt column scales are a copy in float32."""
+        """Whether rows in estimated column scales are a copy in float32."""
         return self.ranker.is_single
 
     @property

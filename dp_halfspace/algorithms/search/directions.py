@@ -17,8 +17,10 @@ Zakynthinou (2020), Algorithm 2. The limit of the score of a direction is an int
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -138,6 +140,13 @@ class CellStream:
         threshold = np.rint(PER_UNIT * threshold)
         np.clip(threshold, -_LARGEST_THRESHOLD, _LARGEST_THRESHOLD, out=threshold)
         return found.astype(np.float32), threshold.astype(np.float32)
+
+    def read(self, X: NDArray[Any]) -> Iterator[tuple[NDArray[np.float32], ...]]:
+        """Yield the cells of rows, coefficients and thresholds of every block, in their order."""
+        for exponent, places in groupby(self.blocks, lambda place: place[0]):
+            table = asinh_cells(X, exponent)
+            for place in places:
+                yield table, *self.block(*place)
 
 
 # Largest number of directions; more would take minutes and hardly improve on a million.

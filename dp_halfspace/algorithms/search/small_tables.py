@@ -2,7 +2,7 @@
 
 A public list contains directions for rows of norm one, linear classifiers of columns on a
 logarithmic scale, and the two constant classifiers. The mechanism chooses one with few errors. No
-column scales are learnt and no gradient steps are taken, and the guarantee is pure DP. If
+column scales are estimated and no gradient steps are taken, and the guarantee is pure DP. If
 probabilities are requested, a noisy count estimates the error rate of the chosen classifier. Proof:
 ``docs/proofs/small_tables.md``.
 """
@@ -21,11 +21,9 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.fit_plan import LinearPrior, linear_classes
 from dp_halfspace.algorithms.search.directions import (
-    EXPONENTS,
     CellStream,
     DirectionStream,
     IntArray,
-    asinh_cells,
     counts_below,
     integer_rows,
     margin_costs,
@@ -279,17 +277,10 @@ class SmallTablePlan:
         for number in range(directions.n_blocks):
             block = directions.block(number)
             yield margin_costs(block, rows, members, weights, 0.0, paired=True)
-        cells = self.cells
-        for exponent in EXPONENTS:
-            table = asinh_cells(X, exponent)
-            for place in cells.blocks:
-                if place[0] != exponent:
-                    continue
-                coefficients, thresholds = cells.block(*place)
-                limits = thresholds[None, :] + np.float32(1.0)
-                below = [counts_below(coefficients, table, index, limits)[0] for index in members]
-                wrong = sizes[0] - below[0], below[1]
-                yield scores(wrong, sizes, weights, paired=True)
+        for table, coefficients, thresholds in self.cells.read(X):
+            limits = thresholds[None, :] + np.float32(1.0)
+            below = [counts_below(coefficients, table, index, limits)[0] for index in members]
+            yield scores((sizes[0] - below[0], below[1]), sizes, weights, paired=True)
         ones = np.array([[1, 0], [0, 1]]) * np.array(sizes)
         constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
         yield np.repeat(constant, self.n_constants)

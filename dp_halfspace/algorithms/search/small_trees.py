@@ -194,16 +194,11 @@ class SmallTreePlan:
         members = [np.flatnonzero(codes == label) for label in range(self.n_classes)]
         sizes = np.array([len(index) for index in members])
         factors = class_factors(weights)
-        cells = self.cells
         total = int(factors @ sizes)
-        for exponent in self.exponents:
-            table = asinh_cells(X, exponent)
-            for place in cells.blocks:
-                if place[0] != exponent:
-                    continue
-                counts = pair_counts(*cells.block(*place), table, members) * factors[:, None]
-                right = np.concatenate(list(_right(counts, factors * sizes)))
-                yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
+        for table, coefficients, thresholds in self.cells.read(X):
+            counts = pair_counts(coefficients, thresholds, table, members) * factors[:, None]
+            right = np.concatenate(list(_right(counts, factors * sizes)))
+            yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
         yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
         if self.prior is not None:
             prior = self.prior
@@ -513,20 +508,14 @@ class StagedTreePlan:
         sizes = np.array([len(index) for index in members])
         factors = class_factors(weights)
         belongs = halves(self.n_classes)
-        cells = self.cells
-        for exponent in cells.exponents:
-            table = asinh_cells(X, exponent)
-            for place in cells.blocks:
-                if place[0] != exponent:
-                    continue
-                coefficients, thresholds = cells.block(*place)
-                limits = thresholds[None, :] + np.float32(1.0)
-                below = np.stack(
-                    [counts_below(coefficients, table, index, limits)[0] for index in members]
-                )
-                above = sizes[:, None] - below
-                wrong = (belongs * factors) @ below + (~belongs * factors) @ above
-                yield np.asarray(wrong >> WEIGHT_BITS).ravel()
+        for table, coefficients, thresholds in self.cells.read(X):
+            limits = thresholds[None, :] + np.float32(1.0)
+            below = np.stack(
+                [counts_below(coefficients, table, index, limits)[0] for index in members]
+            )
+            above = sizes[:, None] - below
+            wrong = (belongs * factors) @ below + (~belongs * factors) @ above
+            yield np.asarray(wrong >> WEIGHT_BITS).ravel()
 
     def _cut(self, number: int, lengths: list[int]) -> _Cut:
         """Return a first cut of the list by its number."""

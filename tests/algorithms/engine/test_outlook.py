@@ -103,7 +103,7 @@ def test_a_fit_with_a_poor_outlook_says_so_once(method):
 
 
 def test_several_classes_in_stated_scales_have_a_curve_of_their_own():
-    """Where selections have ended there but not in learnt scales, and beyond; not below."""
+    """Where selections have ended there but not in estimated scales, and beyond; not below."""
     for n_samples, is_other in ((150, False), (800, True), (5000, True)):
         sizes = (n_samples, 10, 4, 1.0, 1.0 / n_samples**2)
         stated, learnt = (outlook_of(*sizes, is_scale_stated=k) for k in (True, False))

@@ -268,7 +268,7 @@ def test_columns_of_a_table_without_features_have_no_part():
     assert public(found)["private_whitening"]
 
 
-def test_fourier_features_of_many_columns_in_learnt_scales_need_as_many_records_as_cosines():
+def test_fourier_features_of_many_columns_in_estimated_scales_need_as_many_records_as_cosines():
     """Of the same budget a stated scale has them, too."""
     for d, mu in ((40, 0.07), (80, 0.07), (80, 0.2)):
         n_terms, joint = additive_sizes(5600, d, 2, mu, 511)

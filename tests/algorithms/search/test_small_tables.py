@@ -217,8 +217,8 @@ def doubled(patch):
 
 def threshold_of_data(patch):
     """Planted: cells are measured from the first record of the table."""
-    honest = small_tables.asinh_cells
-    patch.setattr(small_tables, "asinh_cells", lambda X, k: honest(X, k) - honest(X[:1], k))
+    honest = cells_module.asinh_cells
+    patch.setattr(cells_module, "asinh_cells", lambda X, k: honest(X, k) - honest(X[:1], k))
 
 
 def family_of_data(patch):

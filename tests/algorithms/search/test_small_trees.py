@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.algorithms.search import small_trees
+from dp_halfspace.algorithms.search import directions, small_trees
 from dp_halfspace.algorithms.search.directions import CellStream, asinh_cells
 from dp_halfspace.algorithms.search.small_tables import counted_share, share_of
 from dp_halfspace.algorithms.search.small_trees import (
@@ -175,8 +175,8 @@ def shared_leaf(patch):
 
 def threshold_of_data(patch):
     """Planted: cells are measured from the first record of the table."""
-    honest = small_trees.asinh_cells
-    patch.setattr(small_trees, "asinh_cells", lambda X, k: honest(X, k) - honest(X[:1], k))
+    honest = directions.asinh_cells
+    patch.setattr(directions, "asinh_cells", lambda X, k: honest(X, k) - honest(X[:1], k))
 
 
 def cuts_of_data(patch):
