@@ -5867,6 +5867,12 @@ MUTANTS = [
         ),
         (
             "_largest_mu",
+            "return 0.0",
+            "return mu",
+            "test_edges_of_the_inverses",
+        ),
+        (
+            "_largest_mu",
             "while log_gdp_upper(mu, epsilon) > log_delta:",
             "while False:",
             "test_roots_are_checked_before_they_are_used",
