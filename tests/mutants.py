@@ -3453,6 +3453,12 @@ MUTANTS = [
         ),
         (
             "plan_threshold",
+            'resolved_delta("auto", n_records)',
+            "n_records**-2.0",
+            "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
+        ),
+        (
+            "plan_threshold",
             "mu_beside(part, budget.epsilon, budget.delta)",
             "budget.mu",
             "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
