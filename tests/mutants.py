@@ -3815,6 +3815,12 @@ MUTANTS = [
         ),
         (
             "plan_threshold",
+            'resolved_delta("auto", n_records)',
+            "n_records**-2.0",
+            "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
+        ),
+        (
+            "plan_threshold",
             "mu_beside(part, budget.epsilon, budget.delta)",
             "budget.mu",
             "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
@@ -6270,6 +6276,12 @@ MUTANTS = [
             "epsilon - abs(epsilon) * EPSILON_SLACK",
             "epsilon",
             "test_both_slacks_are_needed",
+        ),
+        (
+            "_largest_mu",
+            "return 0.0",
+            "return mu",
+            "test_edges_of_the_inverses",
         ),
         (
             "_largest_mu",

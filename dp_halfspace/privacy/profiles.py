@@ -31,6 +31,9 @@ EPSILON_SLACK = 2.0**-45
 It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scale.
 """
 
+# A smaller mu is rounded down to zero: subnormal numbers lack the digits for a safe rounding.
+_SMALLEST_MU = 1e-300
+
 # The Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z), is this multiple of
 # erfcx(z / sqrt(2)).
 _MILLS = math.sqrt(math.pi / 2.0)
@@ -295,6 +298,8 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     ends = math.log(low), math.log(high)
     log_mu = root(lambda t: log_gdp_upper(math.exp(t), epsilon), *ends, log_delta)
     mu = math.exp(log_mu) * (1.0 - LOG_SLACK)
+    if mu < _SMALLEST_MU:
+        return 0.0
     while log_gdp_upper(mu, epsilon) > log_delta:
         mu *= 1.0 - LOG_SLACK
     return mu

@@ -116,6 +116,9 @@ def test_edges_of_the_inverses():
     assert 0 < gdp_mu(0.0, 1e-6) <= 1e-6 * math.sqrt(2 * math.pi)
     assert gdp_mu(0.0, 1e-6) == pytest.approx(1e-6 * math.sqrt(2 * math.pi), rel=1e-9)
     assert 0 < gdp_mu(1e-8, 1e-300) < 1e-8
+    # A subnormal root is too large, or a relative step down does not change it.
+    assert gdp_mu(0.0, 3e-322) == gdp_mu(1e-320, 1e-315) == gdp_mu(0.0, 5e-324) == 0.0
+    assert 0 < gdp_mu(0.0, 1e-300) <= 1e-300 * math.sqrt(2 * math.pi)
     assert 5 < gdp_mu(1.0, 0.9999) < 10
     assert gdp_delta(gdp_mu(3.0, 1 - 1e-12), 3.0) <= 1 - 1e-12
     assert gdp_delta(10.0, gdp_epsilon(10.0, 0.999999)) <= 0.999999

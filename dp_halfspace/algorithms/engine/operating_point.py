@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from dp_halfspace._params import resolved_delta
 from dp_halfspace.algorithms.crossing import (
     COUNT_GRID,
     candidates,
@@ -215,7 +216,7 @@ def plan_threshold(
     part, usual = share * budget.epsilon, budget
     if budget.is_pure:
         # The noise of pure DP is larger than this Gaussian noise.
-        usual = Budget.of(budget.epsilon, n_records**-2.0)
+        usual = Budget.of(budget.epsilon, resolved_delta("auto", n_records))
         rest = budget.split(share)[1]
     else:
         rest = Budget.gaussian(mu_beside(part, budget.epsilon, budget.delta), budget.delta)

@@ -238,6 +238,8 @@ def test_a_plan_costs_what_it_takes_and_leaves_the_rest():
     assert pure.choice.epsilon == pytest.approx(0.3)
     assert rest.is_pure
     assert pure.choice.epsilon + rest.epsilon <= 1.0
+    single, _ = plan_threshold(("recall", 0.9), 1, Budget.of(1e4, 0.0))
+    assert 0.0 < single.optimism <= 0.02
     exact, rest = plan_threshold(("recall", 0.9), 10_000, Budget.of(math.inf, 0.0))
     assert isinstance(exact.choice, NoNoise)
     assert rest.is_infinite
