@@ -4595,7 +4595,7 @@ MUTANTS = [
             "_plain_text",
             "if found is None or not",
             "if True or not",
-            "test_one_object_changes_no_other_row",
+            "test_one_missing_interval_changes_no_other_row",
         ),
         (
             "date_in_format",

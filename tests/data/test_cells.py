@@ -537,6 +537,12 @@ def test_one_object_changes_no_other_row(maker, kind):
     assert [found for rule in rules if (found := moved_in_memory(kind, maker, odd, rule))] == []
 
 
+@pytest.mark.parametrize("maker", ["frame", "lists"])
+def test_one_missing_interval_changes_no_other_row(maker):
+    """Beside a missing interval, pandas writes whole bounds as floats."""
+    assert moved_in_memory("intervals", maker, [None, np.nan, ""], "words") == []
+
+
 # A usual cell and an odd one, each with parts of its own.
 PARTS = {
     "whole numbers": ([1, 2, 3], [1.5]),
