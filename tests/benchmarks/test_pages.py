@@ -397,7 +397,7 @@ def said_of_real_tables() -> Iterator[list[str]]:
     ]
     yield [
         value
-        for name in ("vehicle", "pima", "segment", "contraceptive")
+        for name in ("pima", "chess")
         for value in single("accuracy", "0.3", name, "table", "margin")
     ]
     yield [
