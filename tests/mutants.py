@@ -720,10 +720,16 @@ MUTANTS = [
         "tests/data/test_cells.py",
         ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
         (
-            "_read_object",
-            "Mapping | list | tuple | Set | np.ndarray",
+            "_is_nested",
+            "Mapping | list | tuple | Set",
             "()",
             "test_cells_of_several_parts_are_read_by_themselves",
+        ),
+        (
+            "_text_of_parts",
+            "depth > _DEEPEST",
+            "False",
+            "test_how_deep_parts_may_be_nested_does_not_depend_on_the_caller",
         ),
         (
             "_text_of_parts",

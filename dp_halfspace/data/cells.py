@@ -79,6 +79,8 @@ _DATES = tuple(
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 # An interval as pandas writes it.
 _INTERVAL = re.compile(r"([(\[])([^,;()\[\]]+), ([^,;()\[\]]+)([)\]])")
+# How deep lists and mappings may be nested in a cell: the limit of Python depends on the caller.
+_DEEPEST = 32
 # The place of an object in memory, in its string.
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -193,8 +195,8 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
         return None
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _read_cell(value[()], decimal)
-    if isinstance(value, Mapping | list | tuple | Set | np.ndarray):
-        return _text_of_parts(value)
+    if _is_nested(value):
+        return _text_of_parts(value, 1)
     if may_print_or_warn(type(value)):
         with IGNORED_WARNINGS:
             return _read_by_text(value, decimal)
@@ -212,23 +214,35 @@ def _read_by_text(value: Any, decimal: str | None) -> Cell:
     return None if _ADDRESS.search(text) else _read_text(text, decimal)
 
 
-def _text_of_parts(value: Any) -> str:
+def _is_nested(value: Any) -> bool:
+    """Return whether a cell has parts; a masked array is missing, and one entry is a cell."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0 and not isinstance(value, np.ma.MaskedArray)
+    return isinstance(value, Mapping | list | tuple | Set)
+
+
+def _text_of_parts(value: Any, depth: int) -> str:
     """Write the canonical values of the parts of a list, a set or a mapping.
 
     A reader stores the parts of all cells as one type, and every mapping with the keys of all
     mappings of the column, in the order in which it found them.
     """
+    if depth > _DEEPEST:
+        raise RecursionError
     if isinstance(value, Mapping):
-        texts = ((_text_of_part(key), _text_of_part(part)) for key, part in value.items())
+        texts = (
+            (_text_of_part(key, depth), _text_of_part(part, depth)) for key, part in value.items()
+        )
         fields = sorted(f"{key}: {part}" for key, part in texts if part)
         return "{" + ", ".join(fields) + "}"
-    parts = list(map(_text_of_part, value))
+    parts = [_text_of_part(part, depth) for part in value]
     return "[" + ", ".join(sorted(parts) if isinstance(value, Set) else parts) + "]"
 
 
-def _text_of_part(part: Any) -> str:
+def _text_of_part(part: Any, depth: int) -> str:
     """Return the string of a part; a mapping without values is missing, as for readers."""
-    text = text_of(canonical(part)) or ""
+    nested = _is_nested(part)
+    text = _text_of_parts(part, depth + 1) if nested else text_of(canonical(part)) or ""
     return "" if text == "{}" else text
 
 

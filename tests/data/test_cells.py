@@ -589,6 +589,27 @@ class Code(str, Enum):
     OTHER = "02/01/2020"
 
 
+def test_how_deep_parts_may_be_nested_does_not_depend_on_the_caller():
+    def nested(depth, make):
+        return make(nested(depth - 1, make)) if depth else make(1)
+
+    def below(n_calls, cell):
+        return below(n_calls - 1, cell) if n_calls else canonical(cell)
+
+    def boxed(part):
+        box = np.empty(1, dtype=object)
+        box[0] = part
+        return box
+
+    for make in (lambda part: [part], lambda part: {"a": part}, boxed):
+        assert "1" in canonical(nested(31, make))
+        assert canonical(nested(32, make)) is None
+        assert below(300, nested(200, make)) is below(0, nested(200, make)) is None
+    endless = []
+    endless.extend([endless, endless])
+    assert canonical(endless) is None
+
+
 def test_a_subclass_of_strings_is_read_as_typed_columns_store_it():
     columns = [pd.Series([Code.FIRST, other]).astype(kind) for other, kind in
                ((Code.OTHER, "str"), (Code.OTHER, "string"), (1.5, object))]  # fmt: skip
