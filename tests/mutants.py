@@ -961,6 +961,12 @@ MUTANTS = [
             "1.0",
             "test_lengths_of_features_have_an_allowance_for_their_sums",
         ),
+        (
+            "SingleFeatureRows.normalise_images",
+            "self._squares(rows)",
+            "np.einsum('ij,ij->i', rows, rows)",
+            "test_a_map_gets_upper_bounds_on_the_squares_of_rows",
+        ),
     ),
     *of(
         "privacy/pld.py",

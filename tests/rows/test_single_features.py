@@ -93,6 +93,25 @@ def test_images_have_norm_one_at_most(rank):
     assert norms.min() >= 0.98
 
 
+def test_a_map_gets_upper_bounds_on_the_squares_of_rows():
+    """A map subtracts from these bounds, so sums that are rounded down would be too small."""
+    handed = []
+
+    class Recorder:
+        @staticmethod
+        def single_squares():
+            def keep(rows, squares):
+                handed.append((rows.copy(), squares.copy()))
+                return squares
+
+            return keep
+
+    rows_of(table(900)).normalise_images(Recorder(), row_bound=4.0, condition=2.0)
+    assert sum(len(rows) for rows, _ in handed) == 900
+    for rows, squares in handed:
+        assert (squares >= (rows.astype(np.longdouble) ** 2).sum(axis=1)).all()
+
+
 def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch):
     """Nearly all of the length of these rows is removed again: nothing but roundings is left."""
     rng = np.random.default_rng(0)
