@@ -4604,6 +4604,12 @@ MUTANTS = [
             "test_one_object_changes_no_other_row",
         ),
         (
+            "_read_object",
+            "nested or may_print_or_warn(type(value))",
+            "not nested and may_print_or_warn(type(value))",
+            "test_a_container_that_warns_of_its_parts_is_read_in_silence",
+        ),
+        (
             "_plain_text",
             "if found is None or not",
             "if True or not",

@@ -195,11 +195,11 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
         return None
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _read_cell(value[()], decimal)
-    if _is_nested(value):
-        return _text_of_parts(value, 1)
-    if may_print_or_warn(type(value)):
+    nested = _is_nested(value)
+    if nested or may_print_or_warn(type(value)):
+        # A part of a container may be of another library although the container is not.
         with IGNORED_WARNINGS:
-            return _read_by_text(value, decimal)
+            return _text_of_parts(value, 1) if nested else _read_by_text(value, decimal)
     return _read_by_text(value, decimal)
 
 

@@ -561,6 +561,26 @@ STORES = {
 }
 
 
+class WarningMapping(dict):
+    """A container of another library, which warns when it is read."""
+
+    def items(self):
+        warnings.warn(f"read {dict(self)}", stacklevel=1)
+        return super().items()
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [(WarningMapping(a=1), "{a: 1}"), ([WarningMapping(a=1)], "[{a: 1}]")],
+    ids=["cell", "part"],
+)
+def test_a_container_that_warns_of_its_parts_is_read_in_silence(cell, text):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert canonical(cell) == text
+    assert seen == []
+
+
 @pytest.mark.parametrize("kind", PARTS)
 def test_cells_of_several_parts_are_read_by_themselves(kind):
     """Readers have one type for the parts of all cells, and give a mapping the keys of all."""
