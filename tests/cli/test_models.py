@@ -291,7 +291,7 @@ def test_what_a_fit_has_counted_of_a_rare_class_is_noted(patients, capsys, n_rar
     few.to_csv("patients.csv", index=False)
     main([*FIT, *STATED, *SAVE])
     notes = capsys.readouterr().err
-    assert ("are in the rarer class, expect" in notes) == (n_rare == 8)
+    assert ("in the rarer class, expect" in notes) == (n_rare == 8)
     assert "PrivacyWarning" not in notes
 
 
