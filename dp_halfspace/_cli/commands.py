@@ -106,8 +106,7 @@ _ROWS_ONLY = (
 )
 _HARDLY_PREDICTED = (
     "by noisy counts {:.2g} of the {} are in the rarer class, which is hardly ever "
-    "predicted, because a prediction is the more likely label. Rank rows by their "
-    "probabilities{}."
+    "predicted, because a prediction is the more likely label{}."
 )
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE = 0.2
@@ -440,7 +439,11 @@ def _train(
         has_counts = model.calibration_.counts is not None
         ways = ["--threshold recall 0.9"] if has_counts else []
         ways += ["--class-weight balanced"] if model.privacy_.delta > 0.0 else []
-        advice = f", or use {' or '.join(ways)}" if ways else ""
+        use = f"use {' or '.join(ways)}" if ways else ""
+        # A ranking that may be no better than chance is not recommended.
+        if not model._rarity_warning:
+            use = ", or ".join(filter(None, ["rank rows by their probabilities", use]))
+        advice = f". {use[0].upper()}{use[1:]}" if use else ""
         _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")
