@@ -609,7 +609,7 @@ class PrivateTableClassifier(PrivateClassifier):
             raise ValueError(
                 "threshold needs noisy counts of scores, for which the number of rows and epsilon "
                 f"are too small: their product is {size:.3g}, and about {enough} is enough. Use "
-                "more rows, a larger epsilon, or threshold=None; PrivateThresholdClassifier "
+                "more rows, a larger epsilon, or no threshold; PrivateThresholdClassifier "
                 "chooses a threshold from other records"
             )
         return plan
