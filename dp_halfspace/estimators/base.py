@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 # Methods import the modules for planning, charging and running, which prediction does not need.
 
+# Attributes of a fit that counts the rarer class.
+_OF_THE_RARER_CLASS = ("_rarer_share", "_rarity_warning")
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
@@ -326,7 +329,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _forget(self) -> None:
         """Remove the attributes of an earlier fit."""
         for name in list(vars(self)):
-            if name.endswith("_") and name[0] != "_":
+            if (name.endswith("_") and name[0] != "_") or name in _OF_THE_RARER_CLASS:
                 delattr(self, name)
 
     @abstractmethod

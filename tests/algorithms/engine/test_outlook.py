@@ -219,6 +219,9 @@ def test_steps_that_count_a_rare_class_say_so_afterwards(kind):
     assert re.search(r"0\.0\d+ of the records in the rarer class", text)
     assert text == model._rarity_warning
     assert text in _expectation(model).replace("&#x27;", "'")
+    # A fit that counts nothing forgets the counts of an earlier one.
+    assert not model.set_params(delta=0).fit(X, few)._rarity_warning
+    model.set_params(delta="auto")
     # Before the fit, nothing is known of the classes.
     assert said(model, X, few, "plan") == said(model, X, y, "plan")
     fitted = Fitted(
