@@ -813,6 +813,12 @@ MUTANTS = [
             "test_a_text_that_is_no_utf_8_is_read_by_itself",
         ),
         (
+            "with_readable_texts",
+            "column = _without_views(column)",
+            "",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
             "check_features",
             "texts = list(map(with_readable_texts, X.columns))",
             "texts = list(X.columns)",

@@ -379,8 +379,21 @@ def of_dictionary(cells):
     return pa.DictionaryArray.from_arrays(codes, of_bytes(cells))
 
 
+def of_views(cells):
+    """The same as views, in which polars hands over texts."""
+    stored = pa.array(cells, pa.binary()).cast(pa.binary_view())
+    return pa.Array.from_buffers(pa.string_view(), len(stored), stored.buffers())
+
+
 TEXTS = {
     "strings": of_bytes,
+    "views": of_views,
+    "dictionary of views": lambda cells: pa.DictionaryArray.from_arrays(
+        pa.array(range(len(cells))), of_views(cells)
+    ),
+    "frame of views": lambda cells: pd.Series(
+        of_views(cells), dtype=pd.ArrowDtype(pa.string_view())
+    ),
     "long strings": partial(of_bytes, is_large=True),
     "chunks": lambda cells: pa.chunked_array([of_bytes(cells[:2]), of_bytes(cells[2:])]),
     "dictionary": of_dictionary,
@@ -421,7 +434,9 @@ def test_bytes_that_are_no_utf_8_are_one_category_however_they_are_stored():
     assert found == len(found) * [["7", "NA", "caf\\xe9", "b"]]
 
 
-@pytest.mark.parametrize("kind", ["strings", "dictionary", "pandas", "texts of pandas"])
+@pytest.mark.parametrize(
+    "kind", ["strings", "views", "dictionary of views", "dictionary", "pandas", "texts of pandas"]
+)
 def test_a_refusal_does_not_tell_whether_texts_are_utf_8(kind):
     said = []
     for cells in (GOOD, BAD):
@@ -437,10 +452,15 @@ def test_a_refusal_does_not_tell_whether_texts_are_utf_8(kind):
 def test_so_it_is_in_files(tmp_path):
     for name, cells in (("good", GOOD), ("bad", BAD)):
         columns = {"a": [1.0, 2.0, 3.0, 4.0], "c": of_bytes(cells), "y": of_bytes(cells)}
-        parquet.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        table = pa.table({**columns, "v": of_views(cells)})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
     frames_of = {name: _read_parquet(tmp_path / f"{name}.parquet") for name in ("good", "bad")}
     good, bad = (list(frame["c"]) for frame in frames_of.values())
     assert [good[i] for i in (0, 1, 3)] == [bad[i] for i in (0, 1, 3)] == ["7", "NA", "b"]
+    for frame in frames_of.values():
+        # The command makes rows of missing cells of the types of a file.
+        assert list(frame["v"]) == list(frame["c"])
+        assert frame.iloc[:0].reindex(range(2))["v"].isna().all()
     rows, labels = read_parquet(tmp_path / "bad.parquet", label="y")
     assert list(rows.parts[0]()["c"])[:2] == list(labels.parts[0]())[:2] == ["7", "NA"]
 
