@@ -1349,6 +1349,24 @@ MUTANTS = [
             "False",
             "test_folds_that_nobody_knows_of_are_found",
         ),
+        (
+            "_check_splits",
+            'name in _GROUP_SPLITTERS and getattr(cv, "random_state", "fixed") is not None',
+            "False",
+            "test_no_identifier_decides_the_folds_of_others",
+        ),
+        (
+            "",
+            "step.transform_algorithm != \"threshold\"",
+            "False",
+            "test_steps_whose_warnings_show_a_record_are_found",
+        ),
+        (
+            "",
+            "None not in (step.func, step.inverse_func) and step.check_inverse",
+            "False",
+            "test_steps_whose_warnings_show_a_record_are_found",
+        ),
     ),
     *of(
         "ledger/ledger.py",
