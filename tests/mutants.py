@@ -1357,7 +1357,7 @@ MUTANTS = [
         ),
         (
             "",
-            "step.transform_algorithm != \"threshold\"",
+            'step.transform_algorithm != "threshold"',
             "False",
             "test_steps_whose_warnings_show_a_record_are_found",
         ),
@@ -2420,6 +2420,12 @@ MUTANTS = [
             "self._inside == 0",
             "True",
             "test_threads_that_overlap_restore_what_they_found",
+        ),
+        (
+            "",
+            "_OfThread if _FILTERS_OF_THREADS else _Shared",
+            "_Shared",
+            "test_the_interpreter_says_whose_the_filters_are",
         ),
     ),
     *of(
