@@ -5764,6 +5764,12 @@ MUTANTS = [
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
         ),
         (
+            "with_nan",
+            "columns=X.columns, dtype=object",
+            "columns=X.columns",
+            "test_one_date_among_missing_cells_is_refused",
+        ),
+        (
             "_convert_features",
             "if has_no_order",
             "if False",

@@ -381,7 +381,8 @@ def with_nan(X: Any) -> Any:
             flat[place] = _NO_NUMBER
         elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
-    return type(X)(objects, columns=X.columns) if hasattr(X, "iloc") else objects
+    # Without a type, pandas takes a column of missing cells and one date for dates.
+    return type(X)(objects, columns=X.columns, dtype=object) if hasattr(X, "iloc") else objects
 
 
 def is_chunked(X: Any) -> bool:

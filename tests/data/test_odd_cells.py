@@ -4,7 +4,7 @@ carries the message of a library."""
 from __future__ import annotations
 
 import warnings
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from uuid import uuid4
@@ -164,6 +164,20 @@ def test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others(kind):
         frame = pl.DataFrame([pl.Series(str(j), c, dtype=kind) for j, c in enumerate(columns)])
         found.add(repr(silently(checked, frame)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=str)
+@pytest.mark.parametrize("cell", [pd.Timestamp("2020"), timedelta(1), pd.Period("2020")], ids=str)
+def test_one_date_among_missing_cells_is_refused(missing, cell):
+    """Pandas takes such a column for dates, and would turn every missing cell into a number."""
+    columns = {name: pd.Series([missing, cell, missing], dtype=object) for name in "ab"}
+    with pytest.raises(TypeError, match=r"^X is not numeric in columns 'a', 'b'"):
+        features(pd.DataFrame(columns))
+    chunks = LocalChunks.read_by(
+        [partial(pd.DataFrame, columns)], pd.DataFrame({"a": [1.0], "b": 1.0})
+    )
+    with pytest.raises(ValueError, match="not a table of real numbers"):
+        AdaptiveMarginClassifier(classes=[0, 1], delta=1e-6).plan(chunks, [0, 1, 1])
 
 
 def test_what_is_an_array_by_its_buffer_is_read_as_one():
