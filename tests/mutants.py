@@ -5437,9 +5437,47 @@ MUTANTS = [
         "tests/estimators/test_auc.py",
         (
             "GradientPlan.with_step_scale",
-            "step_size=step_factor * self.descent.step_size)",
-            "step_size=step_factor * self.descent.step_size, radius=step_factor)",
+            "step_size=step_factor * descent.step_size, steps",
+            "step_size=step_factor * descent.step_size, radius=step_factor, steps",
             "test_what_follows_the_count_moves_no_noise",
+        ),
+        (
+            "GradientPlan.with_step_scale",
+            "tail_factor * self",
+            "1.0 * self",
+            "test_the_averaged_iterates_are_those_of_the_longer_path",
+        ),
+    ),
+    *of(
+        "algorithms/engine/defaults.py",
+        "tests/estimators/test_auc.py",
+        (
+            "steady_steps",
+            "2.0 * steady",
+            "1.0",
+            "test_steps_are_longer_with_many_records_for_each_column",
+        ),
+        (
+            "longer_path",
+            "min(mu, _LITTLE_NOISE)",
+            "mu",
+            "test_steps_are_longer_with_many_records_for_each_column",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/estimators/test_auc.py",
+        (
+            "Ranker.adapt_to_count",
+            "plan.preconditioner is None",
+            "plan is None",
+            "test_without_a_preconditioner_steps_are_not_longer",
+        ),
+        (
+            "Ranker.adapt_to_count",
+            "longer * self.constant_column",
+            "self.constant_column",
+            "test_steps_are_longer_with_many_records_for_each_column",
         ),
     ),
     *of(

@@ -261,7 +261,7 @@ def single_normalised_rows(
 ) -> SingleRows:
     """Return the rows ``[x / data_norm, constant]``, divided by their norm; see `normalised_rows`.
 
-    `data_norm` and the ratio of `constant` to its default must be within 2^20 of one.
+    `data_norm` must be within 2^20 of one, and the ratio of `constant` to its default within 2^22.
 
     Notes
     -----

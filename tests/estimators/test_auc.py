@@ -7,8 +7,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateAUCClassifier, privacy
+from dp_halfspace.algorithms.engine.preconditioner import release_preconditioner
 from dp_halfspace.algorithms.ranking import auc_training
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import intercept_releases
+from dp_halfspace.rows.rows import Rows
+from tests.algorithms.support import permit_for
 from tests.releases import record_releases
 
 MECHANISMS = ["noisy_gd", "mean_difference", "objective", "output"]
@@ -115,7 +119,7 @@ def test_pure_epsilon_buys_a_preconditioner_if_large_or_if_the_noise_is_small(n,
 
 def test_what_follows_the_count_moves_no_noise():
     """The rarer the class, the shorter the steps and the weaker the map; weights stay below one."""
-    plan = plan_of("auto", 10**4, 1.0, 1e-9)
+    plan = plan_of("auto", 10**4, 0.05, 1e-9)
     ranker = plan.ranker
     paces, powers = [], []
     for count in (-1e9, 0.0, 20.0, 100.0, 1000.0, 5000.0, 9980.0, 1e9):
@@ -130,6 +134,92 @@ def test_what_follows_the_count_moves_no_noise():
         assert 0 < values[1] < values[2] < values[3] < values[4] < values[5] < 1.0
         assert values[:2] == pytest.approx([values[-1]] * 2)
         assert values[-2] == pytest.approx(values[2])
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 30.0, 1e6])
+def test_steps_are_longer_with_many_records_for_each_column(epsilon):
+    """The longer the path, the more iterates are averaged, and the longer is the constant column.
+
+    However much the records weigh, steps are not so long that they would oscillate.
+    """
+    plan = plan_of("auto", 10**4, epsilon, 1e-9)
+    ranker, n_columns = plan.ranker, 6
+    before = ranker.plan.descent
+    factors = []
+    for count in (10.0, 100.0, 200.0, 600.0, 5000.0):
+        adapted, weights = ranker.adapt_to_count(count, 0.0, plan.problem)
+        assert adapted.plan.events == ranker.plan.events
+        after = adapted.plan.descent
+        assert replace(after, step_size=before.step_size, steps=before.steps) == before
+        steps = replace(before.steps, tail_fraction=after.steps.tail_fraction)
+        assert after.steps == steps
+        # The steps without this rule, and their product with the weights of all records.
+        plain = before.step_size / (1.0 + (20.0 / (count * ranker.mu)) ** 2)
+        total = count * weights[1] + (10**4 - count) * weights[0]
+        steady = 6.0 * n_columns / (total * plain)
+        signal = count * min(ranker.mu, 4.0) / (3.6 * n_columns**1.5)
+        longer = min(max(signal, 1.0), 4.0)
+        factor = min(max(min(longer, steady), 1.0), 2.0 * steady)
+        assert after.step_size == pytest.approx(factor * plain, rel=1e-12)
+        assert after.steps.tail_fraction == pytest.approx(0.25 * min(longer, 2.0), rel=1e-12)
+        assert adapted.constant_column == pytest.approx(0.2 * longer, rel=1e-12)
+        factors.append(factor)
+    assert factors[0] == 1.0
+    assert (max(factors) == 4.0) == (epsilon > 1.0)
+    assert (min(factors) < 0.5) == (epsilon > 1.0)
+
+
+def test_without_a_preconditioner_steps_are_not_longer():
+    problem = replace(problem_of(10**6, 30.0, 1e-9), n_features=600)
+    ranker = auc_training.plan_ranking(problem, "noisy_gd").ranker
+    assert ranker.plan.preconditioner is None
+    adapted, _ = ranker.adapt_to_count(5e5, 0.0, problem)
+    assert adapted.constant_column == ranker.constant_column
+    assert adapted.plan.descent.step_size == pytest.approx(ranker.plan.descent.step_size)
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_the_averaged_iterates_are_those_of_the_longer_path():
+    """Repeat the steps from what was released, with the length, tail and constant they should have.
+
+    Planted: the length and the number of averaged iterates of the plan.
+    """
+    X, y = table(share=0.03)
+    fitted = model(epsilon=30.0, random_state=0, threshold=0.0)
+    with record_releases() as releases:
+        fitted.fit(X, y)
+    count, moment, *gradients = releases
+    problem = problem_of(len(X), 30.0, fitted.privacy_.delta)
+    problem = replace(problem, threshold_share=0.0)
+    ranker = auc_training.plan_ranking(problem, "auto").ranker
+    deviation = count.mechanism.sigma
+    adapted, _ = ranker.adapt_to_count(float(count.released[0]), deviation, problem)
+    assert adapted.constant_column == pytest.approx(0.8)
+    n_columns = X.shape[1] + 1
+    preconditioner = released_preconditioner(moment, adapted.plan.preconditioner, n_columns)
+    step = adapted.plan.descent.step_size
+    assert step > 3.9 * ranker.plan.descent.step_size
+
+    def averaged(step_size, n_averaged):
+        point, velocity = np.zeros((2, n_columns))
+        points = []
+        for gradient in gradients:
+            velocity = 0.8 * velocity + step_size * gradient.released
+            point = point + velocity
+            points.append(point)
+        return (preconditioner.T @ np.mean(points[-n_averaged:], axis=0))[:-1]
+
+    assert fitted.coef_[0] == pytest.approx(averaged(step, 30), rel=1e-9)
+    assert fitted.coef_[0] != pytest.approx(averaged(step, 15), rel=1e-3)
+    plain = averaged(ranker.plan.descent.step_size, 30)
+    assert fitted.coef_[0] != pytest.approx(plain, rel=1e-3)
+
+
+def released_preconditioner(moment, plan, n_columns):
+    """Return the map that follows from a released moment, whatever the rows are."""
+    rows = Rows(np.zeros((plan.n_samples, n_columns)))
+    with intercept_releases(lambda *_: moment.released):
+        return release_preconditioner(rows, plan, permit_for(plan.mechanism.event)).root()
 
 
 @pytest.mark.filterwarnings("ignore:random_state")

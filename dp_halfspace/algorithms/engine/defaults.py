@@ -161,6 +161,16 @@ _EVEN = 0.1
 # Rankings: power of the ratio of the class sizes in the weight of the majority, for the rarest
 # classes.
 _RAREST_POWER = 1.0
+# Rankings: steps are longer, in proportion, if there are more records of the rarer class, times mu
+# up to `_LITTLE_NOISE`, than this times the number of columns to the power 3/2,
+_LONG_STEP = 3.6
+# up to this factor.
+_LONGEST_STEP = 4.0
+# Rankings: from this mu on, the number of records and not the noise limits the steps.
+_LITTLE_NOISE = 4.0
+# Rankings: a step times the total weight of the records, for each direction that the preconditioner
+# may distinguish, up to which steps may be longer. Steps beyond twice this number would oscillate.
+_STEADY_STEP = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +291,26 @@ def rare_defaults(
         if centred
         else _RECOUNTED * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
     )
+
+
+def longer_path(records: float, n_columns: int, mu: float) -> float:
+    """Return how many times longer the steps of a ranking on preconditioned rows should be.
+
+    `records` is the released or public number of records of the rarer class.
+    """
+    signal = records * min(mu, _LITTLE_NOISE)
+    longer = signal / (_LONG_STEP * n_columns * math.sqrt(n_columns))
+    return min(max(longer, 1.0), _LONGEST_STEP)
+
+
+def steady_steps(longer: float, n_columns: int, total_weight: float, step_size: float) -> float:
+    """Return how many times longer they are, which may be less than one.
+
+    The larger `total_weight`, the sum of the class weights of all records, the more curved is the
+    loss. It is a released or public number.
+    """
+    steady = _STEADY_STEP * min(n_columns, EFFECTIVE_DIMENSION) / (total_weight * step_size)
+    return min(max(min(longer, steady), 1.0), 2.0 * steady)
 
 
 # The following constants are for classification with a rare class. "Signal" is the number of

@@ -456,13 +456,18 @@ class GradientPlan:
     first: FirstStep | None = None
     last: LastSteps | None = None
 
-    def with_step_scale(self, step_factor: float, power: float) -> GradientPlan:
+    def with_step_scale(
+        self, step_factor: float, power: float, tail_factor: float = 1.0
+    ) -> GradientPlan:
         """Return a plan with other step sizes and another power of the preconditioner.
 
-        Steps are `step_factor` times as long. Both numbers are public or released, `power` is in
-        [0, 1], and no scale of noise depends on them, so the events are the same.
+        Steps are `step_factor` times as long, and the iterates of `tail_factor` times as many are
+        averaged. All three numbers are public or released, `power` is in [0, 1], and no scale of
+        noise depends on them, so the events are the same.
         """
-        descent = replace(self.descent, step_size=step_factor * self.descent.step_size)
+        descent, tail = self.descent, tail_factor * self.descent.steps.tail_fraction
+        steps = replace(descent.steps, tail_fraction=tail)
+        descent = replace(descent, step_size=step_factor * descent.step_size, steps=steps)
         preconditioner = (
             None if self.preconditioner is None else replace(self.preconditioner, power=power)
         )

@@ -30,8 +30,10 @@ from dp_halfspace.algorithms.engine.defaults import (
     WIDE,
     ObjectiveDefaults,
     engine_defaults,
+    longer_path,
     objective_defaults,
     rare_defaults,
+    steady_steps,
 )
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, Plan, noise_deviation, rows_over
@@ -360,6 +362,8 @@ _LARGEST_CONSTANT = 0.25
 # Share of the last steps whose iterates are averaged. It is less than for classification, because
 # averages improve a direction less than they improve a margin.
 _TAIL_FRACTION = 0.25
+# The longer the steps should be, the more iterates are averaged, up to this many times as many.
+_LARGEST_TAIL = 2.0
 # Least strength at which a preconditioner is worth its cost with pure DP, where a share of epsilon
 # costs more than a share of mu^2.
 _PRECONDITIONER_STRENGTH = 50.0
@@ -385,7 +389,7 @@ class Ranker:
     have norm one, or keep their lengths up to `row_bound`. The weight of the majority class is the
     ratio of the class sizes to the power `power`; None gives both classes the same weight and needs
     no count. Noisy steps, which are `mu`-Gaussian private, are adapted to the size of the rarer
-    class; nothing changes that a scale of noise depends on.
+    class, and so is the constant column; nothing changes that a scale of noise depends on.
     """
 
     plan: Plan
@@ -398,16 +402,28 @@ class Ranker:
         self, count: float, deviation: float, problem: RankingProblem
     ) -> tuple[Ranker, FloatArray]:
         """Adapt to a public or released count of positive records; return class weights, too."""
-        ranker, power, n_samples = self, self.power or 0.0, problem.n_samples
-        if isinstance(self.plan, GradientPlan):
-            share = smaller_share(count, n_samples, deviation=deviation)
-            sizes = (n_samples, problem.n_columns(), self.mu)
-            # In estimated column scales the rows are centred.
-            settings = rare_defaults(share, *sizes, power, centred=not problem.clips)
-            plan = self.plan.with_step_scale(settings.step_factor, settings.map_power)
-            ranker = replace(self, plan=plan)
-            power, deviation = settings.weight_power, max(deviation, settings.n_recounted)
-        return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
+        power, n_samples = self.power or 0.0, problem.n_samples
+        if not isinstance(self.plan, GradientPlan):
+            return self, class_weights(count, n_samples, deviation=deviation, power=power)
+        share = smaller_share(count, n_samples, deviation=deviation)
+        sizes = (n_samples, problem.n_columns(), self.mu)
+        # In estimated column scales the rows are centred.
+        settings = rare_defaults(share, *sizes, power, centred=not problem.clips)
+        weights = class_weights(
+            count,
+            n_samples,
+            deviation=max(deviation, settings.n_recounted),
+            power=settings.weight_power,
+        )
+        plan = self.plan.with_step_scale(settings.step_factor, settings.map_power)
+        if plan.preconditioner is None:
+            return replace(self, plan=plan), weights
+        longer = longer_path(share * n_samples, problem.n_columns(), self.mu)
+        total = n_samples * (share + (1.0 - share) * float(weights.min()))
+        factor = steady_steps(longer, problem.n_columns(), total, plan.descent.step_size)
+        plan = plan.with_step_scale(factor, settings.map_power, min(longer, _LARGEST_TAIL))
+        constant = self.constant_column and longer * self.constant_column
+        return replace(self, plan=plan, constant_column=constant), weights
 
     @property
     def is_single(self) -> bool:
