@@ -58,6 +58,8 @@ TABLES: dict[str, tuple[str, str | None, float | None]] = {
     "page-blocks 2": ("page-blocks", "2", None),
     "phoneme, 4 %": ("phoneme", "1", 0.04),
     "magic, 3 %": ("magic", "h", 0.03),
+    "compactiv high, 3 %": ("compactiv", "high", 0.03),
+    "compactiv low, 3 %": ("compactiv", "low", 0.03),
 }
 
 
