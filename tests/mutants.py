@@ -4866,10 +4866,22 @@ MUTANTS = [
         "algorithms/search/column_rankings.py",
         "tests/algorithms/search/test_column_rankings.py",
         (
-            "pair_costs",
-            "wrong // (2 * len(cells))",
-            "wrong // len(cells)",
+            "missed_records",
+            "n_below - -(",
+            "2 * n_below - -(",
             "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "missed_records",
+            "is_rare & ~is_above",
+            "is_rare & ~is_above & ~is_equal",
+            "test_costs_are_the_rare_records_below_the_top",
+        ),
+        (
+            "ColumnRankingPlan.run",
+            "costs[:, ::-1]",
+            "costs",
+            "test_each_candidate_ranks_by_what_was_counted",
         ),
         (
             "ColumnRankingPlan.events",
@@ -4901,8 +4913,8 @@ MUTANTS = [
         ),
         (
             "_RareTableFit.run",
-            "steps.with_count(noisy)",
-            "steps.with_count(exact[0])",
+            "plan.inner.with_count(noisy)",
+            "plan.inner.with_count(exact[0])",
             "test_a_fit_is_a_function_of_its_releases",
         ),
         (
@@ -4919,9 +4931,21 @@ MUTANTS = [
         ),
         (
             "_RareTableFit.events",
-            "(self.count.event, self.either)",
+            "(self.count.event, self.follows)",
             "(self.count.event,)",
             "test_the_record_is_the_same_whichever_follows",
+        ),
+        (
+            "PrivateTableClassifier._rare_fit",
+            "self._small_fit(data, Budget.of(left, budget.delta))",
+            "self._small_fit(data, budget)",
+            "test_a_small_table_spends_the_rest_on_one_selection",
+        ),
+        (
+            "PrivateTableClassifier._column_limit",
+            "is_of_small == is_small and (is_small or delta > 0.0)",
+            "is_small or delta > 0.0",
+            "test_a_selection_of_many_columns_is_not_preceded_by_a_count",
         ),
     ),
     *of(
@@ -4982,6 +5006,12 @@ MUTANTS = [
             "released.argmin() if is_cost else released.argmax()",
             "values.argmin() if is_cost else values.argmax()",
             "test_choice_by_additive_noise_is_the_best_of_what_was_released",
+        ),
+        (
+            "Permit.enter",
+            "isinstance(choice, Either) and total_mu",
+            "isinstance(choice, Pure) or total_mu",
+            "test_one_of_two_pure_kinds_is_permitted",
         ),
         (
             "Permit.enter",

@@ -35,7 +35,11 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
-from dp_halfspace.algorithms.engine.defaults import RARE_COUNT_SHARE, rare_class_limit
+from dp_halfspace.algorithms.engine.defaults import (
+    RARE_COUNT_SHARE,
+    SMALL_OF_TWO_IN_SCALE,
+    rare_class_limit,
+)
 from dp_halfspace.algorithms.engine.operating_point import (
     TARGETS,
     ThresholdPlan,
@@ -81,7 +85,7 @@ from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Either, Event
+from dp_halfspace.privacy.events import Either, Event, Pure
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -299,27 +303,28 @@ class _TableFit(FitPlan):
 
 @dataclass(frozen=True, slots=True)
 class _RareTableFit(FitPlan):
-    """Count the classes; if one is rare, rank by a single column, otherwise run the steps.
+    """Count the classes; if one is rare, rank by a single column, otherwise run the default fit.
 
-    A single column is used if the released share of the rarer class is at most `limit`.
+    A single column is used if the released share of the rarer class is at most `limit`. `default`
+    is a selection from listed classifiers, or gradient steps; `follows` covers both continuations.
     """
 
     count: DiscreteLaplaceNoise
     limit: float
-    either: Either
+    follows: Either | Pure
     ranking: _TableFit
-    steps: _TableFit
+    default: _TableFit
 
     @property
     def events(self) -> tuple[Event, ...]:
         """The events of a run: the count, and one of two kinds of releases, chosen by the count."""
-        return (self.count.event, self.either)
+        return (self.count.event, self.follows)
 
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
         listed = self.ranking.inner.public
-        return {**self.steps.public, **listed, _LIMIT: self.limit}
+        return {**listed, **self.default.public, _LIMIT: self.limit}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table.
@@ -339,14 +344,14 @@ class _RareTableFit(FitPlan):
         # 2. The released number alone decides between the two plans.
         n_samples = len(data.class_indices)
         is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
-        ranking, steps = self.ranking.inner, self.steps.inner
+        ranking, plan = self.ranking.inner, self.default
         assert isinstance(ranking, ColumnRankingFit)
-        assert isinstance(steps, KernelPlan)
-        plan = replace(self.steps, inner=steps.with_count(noisy))
+        if isinstance(plan.inner, KernelPlan):
+            plan = replace(plan, inner=plan.inner.with_count(noisy))
         if is_rare:
             plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
-        # 3. Run that plan, whose events are covered by `either`.
-        permit.enter(self.either, plan.events)
+        # 3. Run that plan, whose events are covered by `follows`.
+        permit.enter(self.follows, plan.events)
         return plan.run(data, permit)
 
 
@@ -361,7 +366,7 @@ class PrivateTableClassifier(PrivateClassifier):
     probabilities. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, or
     below 300 with three to seven classes; at most 512 encoded columns and seven classes), the model
     is selected from a public list of classifiers by a pure DP mechanism. With two classes and
-    ``n epsilon`` from 600 to 3500, a noisy count of the classes comes first; if one class is rare,
+    ``n epsilon`` from 250 to 3500, a noisy count of the classes comes first; if one class is rare,
     the model is one column that is selected to rank it.
 
     Parameters
@@ -578,6 +583,9 @@ class PrivateTableClassifier(PrivateClassifier):
             self.privacy_.public
         ):
             return None
+        if hasattr(self.model_, "row_lengths_"):
+            # The model is one of the listed classifiers, whose scores are divided by lengths.
+            return None
         encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
         others = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
         ends = np.cumsum(encoding.widths)
@@ -658,11 +666,15 @@ class PrivateTableClassifier(PrivateClassifier):
         limit = rare_class_limit(data.n_privacy_units, float(self.epsilon))
         asks_for_steps = self.features != "auto" or not self.probability
         asks_for_steps |= self.class_weight is not None or self.threshold is not None
-        is_pure = resolved_delta(self.delta, data.n_privacy_units) == 0.0
-        if limit is None or asks_for_steps or is_pure or len(data.classes) != 2:
+        if limit is None or asks_for_steps or len(data.classes) != 2:
             return None
         facts = self._selected_model(data)._facts(data)
-        return None if facts.is_chunked or facts.has_people or facts.has_weights else limit
+        if facts.is_chunked or facts.has_people or facts.has_weights:
+            return None
+        delta, epsilon = resolved_delta(self.delta, data.n_privacy_units), float(self.epsilon)
+        is_small = self._small_fit(data, Budget.of(epsilon, delta)) is not None
+        is_of_small = data.n_privacy_units * epsilon < SMALL_OF_TWO_IN_SCALE
+        return limit if is_of_small == is_small and (is_small or delta > 0.0) else None
 
     def _rare_fit(self, data: _EncodedTable, budget: Budget) -> _RareTableFit | None:
         """Plan a count of two classes, and the two possible continuations, by public facts only."""
@@ -672,8 +684,16 @@ class PrivateTableClassifier(PrivateClassifier):
         # Replacing a record changes the count by at most one: docs/proofs/rare.md, Lemma 1.
         count = DiscreteLaplaceNoise(1, RARE_COUNT_SHARE * epsilon)
         left = (1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN
-        mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
-        steps = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
+        follows: Either | Pure
+        default: _TableFit | None
+        if data.n_privacy_units * epsilon < SMALL_OF_TWO_IN_SCALE:
+            follows = Pure(left)
+            default = self._small_fit(data, Budget.of(left, budget.delta))
+            assert default is not None
+        else:
+            mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
+            follows = Either(left, mu)
+            default = self._engine_fit(data, Budget.gaussian(mu, budget.delta), count)
         model = self._selected_model(data)
         inner = ColumnRankingFit(
             model._facts(data), plan_column_ranking(data.encoding.widths, left), count
@@ -681,7 +701,7 @@ class PrivateTableClassifier(PrivateClassifier):
         none = np.zeros(len(data.encoding.numbers), dtype=bool)
         parameters = model._public_parameters(data)
         ranking = _TableFit(data.encoding, model, inner, parameters, none)
-        return _RareTableFit(count, limit, Either(left, mu), ranking, steps)
+        return _RareTableFit(count, limit, follows, ranking, default)
 
     def _engine_fit(
         self, data: _EncodedTable, budget: Budget, count: DiscreteLaplaceNoise | None = None

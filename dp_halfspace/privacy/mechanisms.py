@@ -277,21 +277,23 @@ class Permit:
                 self._unspent[event] -= 1
         return self._source
 
-    def enter(self, choice: Either, events: Sequence[Event]) -> None:
+    def enter(self, choice: Either | Pure, events: Sequence[Event]) -> None:
         """Use up one event of two kinds of releases, and permit `events` of one of these kinds.
 
-        They are one exponential mechanism of no larger range, or Gaussian releases whose mu in
-        quadrature is no larger. Which of the two kinds it is may depend on earlier releases, but on
-        nothing else about the data: ``docs/proofs/accounting.md``, section 12.
+        For `Either`, they are one exponential mechanism of no larger range, or Gaussian releases
+        whose mu in quadrature is no larger; for `Pure`, one release of no larger epsilon. Which of
+        the two kinds it is may depend on earlier releases, but on nothing else about the data:
+        ``docs/proofs/accounting.md``, section 12.
         """
         counts = tuple(single_runs(events).items())
         if all(isinstance(event, Gaussian) for event, _ in counts):
-            is_covered = total_mu(counts) <= choice.mu
+            is_covered = isinstance(choice, Either) and total_mu(counts) <= choice.mu
         else:
             # Only a single choice is covered: if a later choice depends on an earlier one, both
             # together are not of bounded range.
             ((event, count), *others) = counts
-            is_covered = isinstance(event, Exponential) and event.epsilon <= choice.epsilon
+            kinds = (Exponential,) if isinstance(choice, Either) else (Exponential, Pure)
+            is_covered = isinstance(event, kinds) and event.epsilon <= choice.epsilon
             is_covered = is_covered and count == 1 and not others
         if not is_covered:
             raise RuntimeError(f"{choice} does not cover the next release")

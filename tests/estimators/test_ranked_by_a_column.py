@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 N = 4000
 SCHEMA = dict.fromkeys("abcd", "number") | {"e": ["a", "b"]}
 MODEL = PrivateTableClassifier(epsilon=0.2, classes=[0, 1], schema=SCHEMA, random_state=0)
+SMALL = clone(MODEL).set_params(epsilon=0.1)
 
 
 def ward(share, n=N, seed=0):
@@ -52,7 +54,9 @@ def ranks_by_a_column(model):
 @pytest.mark.parametrize(
     ("n", "epsilon", "limit"),
     [
-        (4000, 0.14, None),
+        (4000, 0.06, None),
+        (4000, 0.0625, 0.04),
+        (4000, 0.14, 0.04),
         (4000, 0.15, 0.08),
         (4000, 0.24, 0.08),
         (4000, 0.25, 0.03),
@@ -87,6 +91,44 @@ def test_the_record_is_the_same_whichever_follows(share):
         assert {type(event) for event in others} == {Gaussian}
         assert 0.99 * either.mu < math.hypot(*(event.mu for event in others)) <= either.mu
     assert public(model)["ranked_by_a_column_up_to"] == 0.08
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4])
+@pytest.mark.parametrize("delta", ["auto", 0.0])
+def test_a_small_table_spends_the_rest_on_one_selection(share, delta):
+    """The same pure DP whichever follows: a column, or a classifier and a count of its errors."""
+    X, y = ward(share)
+    model = clone(SMALL).set_params(delta=delta)
+    record = model.plan(X, y)
+    count, follows = record.events
+    assert (type(count), type(follows)) == (Pure, Pure)
+    assert count.epsilon + follows.epsilon == pytest.approx(0.1, rel=1e-8)
+    assert count.epsilon + follows.epsilon <= 0.1
+    assert count.epsilon == pytest.approx(0.006)
+    with record_releases() as releases:
+        model.fit(X, y)
+    assert model.privacy_.events == record.events == clone(model).plan(*ward(0.5, seed=1)).events
+    first, *others = [release.mechanism.event for release in releases]
+    assert first == count
+    if share == 0.02:
+        assert others == [Exponential(follows.epsilon)]
+        assert model._column_that_ranks == "c"
+    else:
+        assert [type(event) for event in others] == [Pure]
+        assert 1.0 - 1e-8 < others[0].epsilon / follows.epsilon <= 1.0
+        assert model._column_that_ranks is None
+    assert public(model)["ranked_by_a_column_up_to"] == 0.04
+    assert public(model)["calibrated"]
+
+
+def test_a_selection_of_many_columns_is_not_preceded_by_a_count():
+    """There is no list of classifiers for wide rows, and steps have counts of their own."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 520)), rng.integers(2, size=400)
+    for n_columns in (500, 520):
+        model = clone(SMALL).set_params(schema=None, epsilon=1.0)
+        facts = dict(model.plan(X[:, :n_columns], y).public)
+        assert ("ranked_by_a_column_up_to" in facts) == (n_columns == 500)
 
 
 def fitted_by(released, X, y, **params):
@@ -169,6 +211,14 @@ def test_the_branch_follows_the_released_count(released, share):
     assert {type(event) for event in events} == ({Exponential} if is_rare else {Gaussian})
 
 
+@pytest.mark.parametrize("released", [0.0, 159.0, 161.0, 3839.0, 3841.0])
+@pytest.mark.parametrize("share", [0.02, 0.4])
+def test_the_branch_of_a_small_table_follows_the_released_count(released, share):
+    _, events = fitted_by(released, *ward(share), epsilon=0.1)
+    is_rare = min(released, N - released) <= 0.04 * N
+    assert [type(event) for event in events] == ([Exponential] if is_rare else [Pure])
+
+
 @pytest.mark.parametrize(
     "params",
     [
@@ -208,22 +258,24 @@ def test_steps_alone_follow_rows_in_chunks():
 REPLAYED = clone(MODEL).set_params(random_state=1)
 
 
-def worst(share, flips):
+def worst(share, flips, epsilon=0.2):
     """Largest move over the sensitivity; the record moves, and changes its label if it `flips`."""
     X, y = ward(share)
     y[0] = 1
     other, labels = X.copy(), y.copy()
     other.iloc[0] = [1e300, -1e300, 1e-300, None, 7]
     labels[0] = 0 if flips else 1
-    result = replay(REPLAYED, X, y, other, labels, n_histories=1, random_state=0)
+    model = clone(REPLAYED).set_params(epsilon=epsilon)
+    result = replay(model, X, y, other, labels, n_histories=1, random_state=0)
     assert [text for text in result.findings if "times the sensitivity" not in text] == []
     return max(release.ratio for release in result.releases)
 
 
-@pytest.mark.parametrize("share", [0.05, 0.4])
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.4])
 @pytest.mark.parametrize("flips", [True, False])
-def test_a_fit_is_a_function_of_its_releases(share, flips):
-    assert worst(share, flips) <= 1.0
+@pytest.mark.parametrize("epsilon", [0.1, 0.2])
+def test_a_fit_is_a_function_of_its_releases(share, flips, epsilon):
+    assert worst(share, flips, epsilon) <= 1.0
 
 
 def test_the_replay_sees_a_branch_that_follows_the_exact_count(monkeypatch):
@@ -255,14 +307,16 @@ def test_the_replay_sees_a_model_that_follows_the_exact_count(monkeypatch):
     monkeypatch.setattr(column_rankings.ColumnRankingPlan, "run", exact)
     with pytest.raises(AssertionError):
         assert worst(0.05, flips=True) <= 1.0
+    with pytest.raises(AssertionError):
+        assert worst(0.01, flips=True, epsilon=0.1) <= 1.0
 
 
 def test_nothing_is_released_that_was_not_entered(monkeypatch):
     """Planted: a fit that forgets to use up the choice of two kinds."""
     monkeypatch.setattr("dp_halfspace.privacy.mechanisms.Permit.enter", lambda *_: None)
-    for share in (0.05, 0.4):
+    for model, share in product((MODEL, SMALL), (0.01, 0.4)):
         with pytest.raises(RuntimeError, match="not charged"):
-            clone(MODEL).fit(*ward(share))
+            clone(model).fit(*ward(share))
 
 
 @pytest.mark.parametrize(("noisy", "commoner"), [(3.0, 0), (7.0, 1)])

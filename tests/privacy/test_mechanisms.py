@@ -270,6 +270,18 @@ def test_what_neither_kind_covers_is_refused(events):
     permit.enter(Either(0.3, 0.5), [Exponential(0.3)])
 
 
+@pytest.mark.parametrize("event", [Exponential(0.3), Pure(0.2)])
+def test_one_of_two_pure_kinds_is_permitted(event):
+    permit = permit_for(Pure(0.3))
+    for others in ([Exponential(0.31)], [Pure(0.1), Pure(0.1)], [Gaussian(0.1)], []):
+        with pytest.raises(RuntimeError, match="does not cover"):
+            permit.enter(Pure(0.3), others)
+    permit.enter(Pure(0.3), [event])
+    permit.consume(event)
+    with not_charged():
+        permit.enter(Pure(0.3), [event])
+
+
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_rights_to_release_cannot_be_duplicated(duplicate):
     permit = permit_for(Repeated(Gaussian(0.1), 2))

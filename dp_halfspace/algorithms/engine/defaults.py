@@ -31,8 +31,12 @@ SMALL_IN_SCALE = 300.0
 MOST_RANKED_BY_A_COLUMN = 3500.0
 # Share of epsilon for the count of the second class that decides whether a column is selected.
 RARE_COUNT_SHARE = 0.06
+# and from this one on. Below it the count is too noisy.
+LEAST_RANKED_BY_A_COLUMN = 250.0
 # Largest share of the rarer class for which one column is selected,
 _RANKED_BY_A_COLUMN = 0.08
+# where a selection from listed classifiers is the alternative,
+_RANKED_IN_SMALL_TABLES = 0.04
 # and, from this n epsilon on, where steps may separate such a class from the rest,
 _STEPS_SEPARATE = 1000.0
 # the largest share instead.
@@ -714,12 +718,14 @@ def small_table_rule(
 def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
     """Return the share of the rarer class up to which one selected column ranks it, None for never.
 
-    The answer depends on public numbers alone. A column is selected for tables that are too large
-    for `small_table_rule`, as long as the noise of sums hides a class of few records.
+    The answer depends on public numbers alone. A column is selected while the noise of sums, or
+    a selection by the number of errors, hides a class of few records.
     """
     strength = n_samples * epsilon
-    if not SMALL_OF_TWO_IN_SCALE <= strength < MOST_RANKED_BY_A_COLUMN:
+    if not LEAST_RANKED_BY_A_COLUMN <= strength < MOST_RANKED_BY_A_COLUMN:
         return None
+    if strength < SMALL_OF_TWO_IN_SCALE:
+        return _RANKED_IN_SMALL_TABLES
     return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
 
 

@@ -1,9 +1,9 @@
 """Select one column and a sign to rank the records of a rare class.
 
 If a class has few records, the noise of sums hides it at budgets at which an exponential mechanism
-can still distinguish columns. The cost of a column is the number of misordered pairs, each of one
-record from either class. The chosen column ranks the records, and the common class is predicted for
-all of them. Proofs: ``docs/proofs/rare.md``, section 6.
+can still distinguish columns. The cost of a column is the number of records of the rare class that
+are not among the records with the largest scores. The chosen column ranks the records, and the
+common class is predicted for all of them. Proofs: ``docs/proofs/rare.md``, section 6.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from dp_halfspace.privacy.mechanisms import Permit
 
 # Exponent of the cells (see `asinh_cells`); they are logarithmic for all but the smallest numbers.
 _EXPONENT = EXPONENTS[0]
+# The records with the largest scores are this many of ten.
+_TENTHS_AT_TOP = 3
 # Number of times that the list contains a column of the table with each sign. The encoded columns
 # of one table column share this number, so that a column with many categories is not chosen more
 # often by chance.
@@ -75,7 +77,11 @@ class ColumnRankingPlan:
         - Proof: ``docs/proofs/rare.md``, section 6.
         """
         with single_blas_thread():
-            costs = np.array([pair_costs(X[:, [j]], class_indices) for j in range(X.shape[1])])
+            is_rare = class_indices != common
+            costs = np.array([missed_records(column, is_rare) for column in X.T])
+        if common:
+            # Records of the first class, if it is the rare one, are to have small scores.
+            costs = costs[:, ::-1]
         repeats = np.repeat(self.repeats, 2)
         number = int(permit.release(np.repeat(costs.ravel(), repeats), self.choice)[0])
         column, opposite = divmod(int(np.searchsorted(np.cumsum(repeats), number, "right")), 2)
@@ -86,24 +92,23 @@ class ColumnRankingPlan:
         return SmallModel(coefficients, beyond if common else -beyond, _EXPONENT)
 
 
-def pair_costs(column: NDArray[Any], class_indices: NDArray[np.intp]) -> IntArray:
-    """Return the costs of a column and of the negated column as scores of the second class.
+def missed_records(column: NDArray[Any], is_rare: NDArray[np.bool_]) -> IntArray:
+    """Return how many rare records a column, and its negative, do not rank at the top.
 
-    A cost is the number of misordered pairs of one record from either class, with ties counted as
-    one half, divided by the number of records and rounded down. Replacing a record changes each
-    cost by at most one.
+    At the top are three tenths of all records. Of records that are equal at its end, each belongs
+    to it with the same probability; the expected number is rounded down. Replacing a record changes
+    each number by at most one.
     """
-    cells = asinh_cells(column[:, 0], _EXPONENT)
-    first = np.sort(cells[class_indices == 0])
-    second = cells[class_indices == 1]
-    n_pairs = len(first) * len(second)
-    # Twice the number of pairs in the right order.
-    right = int(
-        np.searchsorted(first, second, side="left").sum()
-        + np.searchsorted(first, second, side="right").sum()
-    )
-    wrong = np.array([2 * n_pairs - right, right], dtype=np.int64)
-    return np.asarray(wrong // (2 * len(cells)))
+    cells = asinh_cells(column, _EXPONENT)
+    size = max(1, _TENTHS_AT_TOP * len(cells) // 10)
+    missed = []
+    for score in (cells, -cells):
+        end = np.partition(score, -size)[-size]
+        is_above, is_equal = score > end, score == end
+        n_equal, n_below = np.count_nonzero(is_equal), np.count_nonzero(is_rare & ~is_above)
+        left = size - np.count_nonzero(is_above)
+        missed.append(n_below - -(-np.count_nonzero(is_rare & is_equal) * left // n_equal))
+    return np.array(missed, dtype=np.int64)
 
 
 def plan_column_ranking(widths: Sequence[int], epsilon: float) -> ColumnRankingPlan:

@@ -1,8 +1,10 @@
 """A column that ranks a rare class: costs by brute force, what is released, planted bugs."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
+from math import floor
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from dp_halfspace.algorithms.search import column_rankings
 from dp_halfspace.algorithms.search.column_rankings import (
     ColumnRankingPlan,
-    pair_costs,
+    missed_records,
     plan_column_ranking,
 )
 from dp_halfspace.algorithms.search.directions import asinh_cells
@@ -35,33 +37,50 @@ def wild(n, d, seed=0):
     return X, (rng.random(n) < 0.3).astype(int)
 
 
-def test_costs_are_pairs_in_the_wrong_order():
-    X, y = wild(40, 3)
-    for j in range(3):
-        cells = asinh_cells(X[:, j], column_rankings._EXPONENT)
-        pairs = [(a, b) for a in cells[y == 0] for b in cells[y == 1]]
-        wrong = sum((a > b) + Fraction(int(a == b), 2) for a, b in pairs)
-        expected = [wrong // 40, (len(pairs) - wrong) // 40]
-        assert pair_costs(X[:, [j]], y).tolist() == expected
+def expected_miss(score, is_rare):
+    """The mean number of rare records below the top, over all ways to decide between equal ones."""
+    size = max(1, 3 * len(score) // 10)
+    ranked = sorted(zip(-score, is_rare, strict=True))
+    end = ranked[size - 1][0]
+    above, equal = ([r for s, r in ranked if keeps(s)] for keeps in (end.__gt__, end.__eq__))
+    part = Fraction(size - len(above), len(equal))
+    return int(is_rare.sum()) - int(sum(above)) - part * int(sum(equal))
+
+
+@pytest.mark.parametrize("n", [1, 5, 40])
+def test_costs_are_the_rare_records_below_the_top(n):
+    X, y = wild(max(n, 3), 3)
+    for column, is_rare in product(X[:n].T, (y[:n] == 1, y[:n] == 0)):
+        cells = asinh_cells(column, column_rankings._EXPONENT).astype(float)
+        expected = [floor(expected_miss(score, is_rare)) for score in (cells, -cells)]
+        assert missed_records(column, is_rare).tolist() == expected
 
 
 def largest_change():
-    """The largest change of a cost between neighbours, extreme ones among them."""
+    """The largest change of a cost between neighbours, extreme ones and ties among them."""
     worst, rng = 0, np.random.default_rng(1)
     for seed in range(150):
-        n = int(rng.integers(2, 12))
-        X, y = np.round(rng.standard_normal((n, 1)), 1), rng.integers(2, size=n)
+        n = int(rng.integers(2, 14))
+        X, y = np.round(rng.standard_normal((n, 1)), seed % 2), rng.integers(2, size=n)
         if seed % 3 == 0:
             y[1:] = seed % 2
         X[0] = rng.choice([-1e9, 1e9, 0.0])
         other, labels = X.copy(), y.copy()
         other[0] = rng.choice([-1e9, 1e9, np.nan])
         labels[0] = rng.integers(2)
-        worst = max(worst, np.abs(pair_costs(X, y) - pair_costs(other, labels)).max())
-    for X, y, other, labels in neighbouring_pairs(rng, 100):
-        costs = [pair_costs(*pair) for pair in ((X[:, [0]], y), (other[:, [0]], labels))]
-        worst = max(worst, np.abs(costs[0] - costs[1]).max())
+        worst = max(worst, change_of_cost(X, y, other, labels))
+    for pair in neighbouring_pairs(rng, 100):
+        worst = max(worst, change_of_cost(*pair))
     return worst
+
+
+def change_of_cost(X, y, other, labels):
+    """The larger change with either class as the rare one, for a public choice of it."""
+    changes = [
+        missed_records(X[:, 0], y == rare) - missed_records(other[:, 0], labels == rare)
+        for rare in (0, 1)
+    ]
+    return np.abs(changes).max()
 
 
 def test_a_record_changes_a_cost_by_one_at_most():
@@ -69,19 +88,22 @@ def test_a_record_changes_a_cost_by_one_at_most():
 
 
 def test_the_bound_is_attained_by_one_record_of_the_rarer_class():
-    """From below all others to above them, beside one that is below them in both."""
-    y = np.r_[1, 1, np.zeros(998, dtype=int)]
-    costs = [pair_costs(np.r_[end, -9.0, np.zeros(998)][:, None], y) for end in (-1.0, 1.0)]
-    assert [cost.tolist() for cost in costs] == [[1, 0], [0, 0]]
+    """From below all others to above them, and with a new label below them."""
+    is_rare = np.arange(100) < 4
+    ends = [np.r_[end, -9.0 * np.ones(3), np.zeros(96)] for end in (-9.0, 1.0)]
+    costs = [missed_records(column, is_rare)[0] for column in ends]
+    assert costs == [4, 3]
+    assert missed_records(ends[0], np.arange(100) < 5)[0] == 4
+    assert missed_records(np.r_[ends[0][:4], -9.0, ends[0][5:]], np.arange(100) < 5)[0] == 5
 
 
-def test_brute_force_sees_pairs_that_count_twice(monkeypatch):
-    honest = np.searchsorted
+def test_brute_force_sees_records_that_count_twice(monkeypatch):
+    honest = np.count_nonzero
 
     class Twice:
-        """numpy with another search."""
+        """numpy with another count."""
 
-        searchsorted = staticmethod(lambda *a, **k: 2 * honest(*a, **k))
+        count_nonzero = staticmethod(lambda *a: 2 * honest(*a))
 
         def __getattr__(self, name):
             return getattr(np, name)
@@ -95,9 +117,10 @@ def test_each_candidate_ranks_by_what_was_counted():
     plan = plan_column_ranking((1, 1, 2), 1.0)
     assert plan.repeats == (60, 60, 30, 30)
     assert plan.n_listed == 360
+    asked = []
     for common in (0, 1):
         for number in range(0, plan.n_listed, 15):
-            fixed = ColumnRankingPlan(plan.repeats, Fixed(1.0, number))
+            fixed = ColumnRankingPlan(plan.repeats, Fixed(1.0, number, asked))
             model = fixed.run(X, y, common, permit_for(fixed.choice.event))
             scores = asinh_cells(X, model.exponent).astype(float) @ model.coefficients
             scores = scores + model.intercept
@@ -106,9 +129,12 @@ def test_each_candidate_ranks_by_what_was_counted():
             is_opposite = int(model.coefficients[column] < 0.0)
             start = 2 * sum(plan.repeats[:column]) + is_opposite * plan.repeats[column]
             assert start <= number < start + plan.repeats[column]
-            pairs = [np.sign(b - a) for a in scores[y == 0] for b in scores[y == 1]]
-            wrong = Fraction(int(len(pairs) - sum(pairs)), 2)
-            assert pair_costs(X[:, [column]], y)[is_opposite] == wrong // 60
+            # A rare first class has the smallest scores.
+            direction, is_rare = (-1.0, y == 0) if common else (1.0, y == 1)
+            place = int(is_opposite != common)
+            missed = missed_records(X[:, column], is_rare)[place]
+            assert missed == floor(expected_miss(direction * scores, is_rare))
+            assert asked[-1][number] == missed
 
 
 @dataclass(frozen=True)
@@ -116,10 +142,12 @@ class Fixed(TalliedChoice):
     """A choice that is known beforehand."""
 
     number: int = 0
+    asked: list = field(default_factory=list, compare=False)
 
     def perturb(self, value, source):
-        """Return the number."""
-        del value, source
+        """Return the number, and note the costs."""
+        del source
+        self.asked.append(value)
         return np.array([float(self.number)])
 
 
