@@ -102,6 +102,80 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "optim/solvers.py",
+        "tests/optim/solvers/test_minimum.py",
+        (
+            "certified_minimum",
+            "gamma * (1.0 - 1e-6)",
+            "gamma",
+            "test_a_point_on_the_edge_of_the_goal_is_not_returned",
+        ),
+        (
+            "certified_minimum",
+            "1.9 * gamma / objective.ridge",
+            "2.1 * gamma / objective.ridge",
+            "test_a_point_on_the_edge_of_the_goal_is_not_returned",
+        ),
+        (
+            "accelerated_gradient",
+            "project_to_ball(y - point.gradient / lipschitz, radius)",
+            "y - point.gradient / lipschitz",
+            "test_the_promised_number_of_accelerated_steps_is_enough",
+        ),
+        (
+            "accelerated_gradient",
+            "4.0 * lipschitz",
+            "0.01 * lipschitz",
+            "test_the_promised_number_of_accelerated_steps_is_enough",
+        ),
+    ),
+    *of(
+        "privacy/noise.py",
+        "tests/privacy/test_gaussian.py",
+        (
+            "_error_bound",
+            "+ (np.abs(total) + size + spread + 1.0) * _FLOAT_ERROR",
+            "",
+            "test_error_bound_counts_the_rounding_of_the_sum",
+        ),
+    ),
+    *of(
+        "privacy/exponential.py",
+        "tests/privacy/test_selection.py",
+        (
+            "_draw_successes",
+            "Fraction(candidates.best) - utility",
+            "Fraction(candidates.best - float(utility))",
+            "test_gaps_of_undecided_trials_are_exact",
+        ),
+        (
+            "ParallelChoice.perturb",
+            ", source=source",
+            "",
+            "tests/model_selection/test_conformal.py::test_choices_draw_from_the_source_that_they_are_given",
+        ),
+    ),
+    *of(
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_direction_counts.py",
+        (
+            "open_records",
+            "* WIDE_UP",
+            "",
+            "test_a_record_on_the_edge_of_a_cone_is_not_set_aside",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "_to_row_order",
+            "np.ascontiguousarray(rows, dtype=np.float64)",
+            "np.asarray(rows, dtype=np.float64)",
+            "test_types_and_layouts_agree",
+        ),
+    ),
+    *of(
         "algorithms/search/directions.py",
         "tests/algorithms/search/test_directions.py",
         (
