@@ -102,6 +102,122 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "data/chunked_data.py",
+        "tests/test_chunks.py",
+        (
+            "_encode_labels",
+            "tuple(count for count, _ in found) != rows.counts",
+            "False",
+            "test_what_does_not_run_on_chunks_says_so",
+        ),
+    ),
+    *of(
+        "estimators/_options.py",
+        "tests/estimators/test_robust_options.py",
+        (
+            "planned_attack",
+            "float(smoothing) / data_norm",
+            "float(smoothing)",
+            "test_the_smoothing_of_an_attack_is_in_units_of_the_scale",
+        ),
+    ),
+    *of(
+        "estimators/label_private.py",
+        "tests/estimators/test_label_private.py",
+        (
+            "LabelPrivateClassifier._feature_options",
+            "int(self.n_fourier) + int(self.n_fourier) % 2",
+            "int(self.n_fourier)",
+            "test_an_odd_number_of_features_is_raised_by_one",
+        ),
+    ),
+    *of(
+        "audit/white_box.py",
+        "tests/audit/test_replay.py",
+        (
+            "History.run",
+            "len(self.others) != len(self.entries)",
+            "False",
+            "test_a_number_of_releases_that_follows_a_label_is_seen",
+        ),
+        (
+            "_conclude",
+            "max(_recompose",
+            "min(_recompose",
+            "test_the_costliest_history_counts",
+        ),
+        (
+            "replay",
+            ":: -1 if number % 2 else 1",
+            "::1",
+            "test_data_sets_answer_first_in_turn",
+        ),
+    ),
+    *of(
+        "metrics/_intervals.py",
+        "tests/metrics/test_score.py",
+        (
+            "mean_recall_in_table",
+            "n_wrong=k - 1",
+            "n_wrong=1",
+            "test_the_interval_of_a_mean_recall_counts_the_noise_of_every_class",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "ProfileBound.log_delta",
+            "max(abs(first), abs(last))",
+            "abs(last)",
+            "test_errors_of_places_are_relative_to_the_farthest_loss",
+        ),
+        (
+            "ProfileBound.log_delta",
+            "max(s for _, s, _ in self.terms)",
+            "min(s for _, s, _ in self.terms)",
+            "test_errors_of_places_are_relative_to_the_farthest_loss",
+        ),
+    ),
+    *of(
+        "privacy/profiles.py",
+        "tests/privacy/test_profiles.py",
+        (
+            "_mills_drop",
+            "mu / (remote * (remote + mu))",
+            "mu / (remote * (remote - mu))",
+            "test_drops_of_the_mills_ratio_far_out_count_the_whole_interval",
+        ),
+        (
+            "gdp_delta",
+            "epsilon, dtype=np.float64",
+            "epsilon",
+            "test_profiles_are_computed_in_float64_and_in_silence",
+        ),
+        (
+            "log_gdp_excess",
+            'over="ignore",',
+            "",
+            "test_profiles_are_computed_in_float64_and_in_silence",
+        ),
+        (
+            "step_up",
+            "max(epsilon, 1e-300)",
+            "epsilon",
+            "test_a_root_of_zero_is_raised",
+        ),
+    ),
+    *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_random_stopping.py",
+        (
+            "_supremum",
+            "np.append(-38.0,",
+            "np.append(-9.5,",
+            "test_suprema_are_found_wherever_they_are",
+        ),
+    ),
+    *of(
         "optim/solvers.py",
         "tests/optim/solvers/test_minimum.py",
         (

@@ -57,6 +57,19 @@ def test_gaussians_add_in_quadrature(budget, small_delta):
         assert delta([Gaussian(planted)], budget) < 0.8 * small_delta
 
 
+@pytest.mark.parametrize(("first", "shift"), [(-3, 0.0), (-1, 0.0), (0, 4.0)])
+def test_errors_of_places_are_relative_to_the_farthest_loss(first, shift):
+    """Wherever it is: at the lower end, at the upper one, or in a shift of a term."""
+    error, mass, terms = 2.0**-10, np.array([0.5, 0.0, 0.0, 0.0, 0.5]), ((0.5, 0.0, 0.0),)
+    loss = PLD(1.0, first, mass, 0.0, error=error)
+    bound = accounting.ProfileBound(loss, (*terms, (0.5, shift, 0.0)), pairwise=False)
+    farthest = max(-first, first + 4) + shift
+    threshold = 0.9 - error * farthest
+    gaps = threshold - np.add.outer([0.0, shift], loss.losses)
+    exact = 0.5 * (mass * np.maximum(-np.expm1(np.minimum(gaps, 0.0)), 0.0)).sum()
+    assert bound.log_delta(0.9) == pytest.approx(math.log(exact) + error, rel=1e-9)
+
+
 def exact_beside_pure(mu, epsilon0, value):
     epsilon0 = mpmath.mpf(epsilon0)
     truth = 1 / (1 + mpmath.exp(-epsilon0))
