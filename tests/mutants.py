@@ -102,6 +102,104 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "theory/margin_bound.py",
+        "tests/theory/test_formulas.py",
+        (
+            "_Separated.rank",
+            "min(self.dimension, self.n)",
+            "self.dimension",
+            "test_mean_iterate",
+        ),
+        (
+            "_population_bound",
+            "1.0 + math.log(m / dimension)",
+            "0.5 + math.log(m / dimension)",
+            "test_mean_iterate_after_a_projection_and_on_fresh_records",
+        ),
+        (
+            "last_iterate_risk_bound",
+            "math.sqrt((1.0 - score_share) / candidates)",
+            "(1.0 - score_share) / candidates",
+            "test_last_iterate",
+        ),
+        (
+            "_excess_for",
+            "+ 0.5 * slack",
+            "- 0.5 * slack",
+            "test_last_iterate",
+        ),
+    ),
+    *of(
+        "theory/margin_guarantees.py",
+        "tests/theory/test_formulas.py",
+        (
+            "network_risk_bound",
+            "outliers / n",
+            "outliers / n / 2",
+            "test_networks",
+        ),
+        (
+            "network_risk_bound",
+            "beta / 3.0)",
+            "beta)",
+            "test_networks",
+        ),
+        (
+            "label_risk_bound",
+            "2.0 * capacity / (n * epsilon)",
+            "2.0 * capacity / n",
+            "test_labels",
+        ),
+        (
+            "selected_margin_risk_bound",
+            "choice, beta=beta",
+            "choice",
+            "test_a_margin_that_is_selected",
+        ),
+    ),
+    *of(
+        "theory/bounds.py",
+        "tests/theory/test_formulas.py",
+        (
+            "convex_excess_risk",
+            "math.sqrt(2.0 * gap / regularization)",
+            "2.0 * gap / regularization",
+            "test_excess_of_an_optimiser_with_a_gap",
+        ),
+        (
+            "ranking_risk_bound",
+            "if linear is None:",
+            "if linear is not None:",
+            "test_ranking_and_means_by_objective_perturbation",
+        ),
+    ),
+    *of(
+        "theory/pure_bounds.py",
+        "tests/theory/test_formulas.py",
+        (
+            "pure_risk_bound",
+            "beta=beta / 3.0",
+            "beta=beta",
+            "test_nets_of_directions",
+        ),
+        (
+            "_dimensions",
+            "min(most, 20) + 1",
+            "min(most, 20) + 2",
+            "test_lower_bounds_are_those_of_their_packings",
+        ),
+    ),
+    *of(
+        "theory/robust_bounds.py",
+        "tests/theory/test_formulas.py",
+        (
+            "RobustProblem.distance",
+            "2.0 * self.gap / ridge",
+            "2.0 * self.gap * ridge",
+            "test_a_gap_moves_the_solution_of_a_tilted_risk",
+        ),
+    ),
+    *of(
         "data/chunked_data.py",
         "tests/test_chunks.py",
         (
