@@ -102,6 +102,68 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "optim/objectives.py",
+        "tests/optim/objectives/test_contract.py",
+        (
+            "ChunkedObjective.hessian_product",
+            "self.ridge * v",
+            "self.ridge",
+            "test_chunks_add_up_to_the_objective_of_all_rows",
+        ),
+        (
+            "SoftmaxObjective.gradient_lipschitz",
+            "+ self.ridge",
+            "- self.ridge",
+            "tests/optim/objectives/test_softmax.py::test_value_and_gradient_are_the_formula",
+        ),
+    ),
+    *of(
+        "optim/pairs.py",
+        "tests/optim/objectives/test_pairs.py",
+        (
+            "PairwiseObjective.subsample",
+            "min(positive.size, negative.size) == 0",
+            "positive.size == 0",
+            "test_empty_class_is_only_the_ridge",
+        ),
+        (
+            "PairwiseObjective.initial_gap",
+            "self._mass * self.loss.at_zero",
+            "self._mass",
+            "test_value_gradient_and_hessian",
+        ),
+    ),
+    *of(
+        "ledger/statement.py",
+        "tests/ledger/test_entries.py",
+        (
+            "Statement._page_rows",
+            "_WHOLE if entry.part is None else entry.part",
+            "_WHOLE",
+            "test_what_is_spent_after_each_entry_is_what_the_ledger_said_then",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_events.py",
+        (
+            "largest_loss",
+            "max(shift for _, shift, _ in terms)",
+            "min(shift for _, shift, _ in terms)",
+            "test_the_largest_loss_of_a_choice_without_noise_is_that_of_its_worst_run",
+        ),
+    ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "PLD._trim_tails",
+            "mass[0] += rising[low - 1] if low else 0.0",
+            "",
+            "test_cut_mass_counts_as_an_infinite_loss",
+        ),
+    ),
+    *of(
         "theory/margin_bound.py",
         "tests/theory/test_formulas.py",
         (

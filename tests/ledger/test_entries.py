@@ -116,7 +116,13 @@ def test_what_is_spent_after_each_entry_is_what_the_ledger_said_then(rule, adapt
         said.append(ledger.spent())
     rows = csv.DictReader(io.StringIO(ledger.to_csv()))
     assert [float(row["spent_after"]) for row in rows] == pytest.approx(said, rel=1e-9)
-    assert f"epsilon {said[-1]:.3g}"[:10] in ledger.to_html()
+    page = ledger.to_html()
+    assert f"epsilon {said[-1]:.3g}"[:10] in page
+    lines = re.findall(r'<tr><th scope="row">\d+</th>.*?</tr>', page, flags=re.S)
+    cells = [re.findall(r"<td>([^<]*)</td>", line) for line in lines]
+    assert [float(row[-1]) for row in cells] == pytest.approx(said, rel=1e-4)
+    whole = "the whole data set"
+    assert [row[-3] for row in cells] == ["A", "B", whole, "C", "B", whole]
 
 
 # -- files ------------------------------------------------------------------------------------
