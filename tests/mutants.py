@@ -102,6 +102,48 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "ProfileBound._drop_negligible",
+            "cut + float(mass[high:].sum())",
+            "cut",
+            "test_atoms_that_are_left_out_are_moved_to_larger_losses",
+        ),
+        (
+            "ProfileBound._drop_negligible",
+            "kept[0] += mass[:low].sum()",
+            "",
+            "test_atoms_that_are_left_out_are_moved_to_larger_losses",
+        ),
+        (
+            "_without_choice",
+            "Fraction(loss) * n",
+            "Fraction(loss)",
+            "test_every_run_counts_before_a_choice_is_beyond_its_range",
+        ),
+    ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "PLD.plus",
+            "error=a.error + b.error + error",
+            "error=a.error",
+            "test_errors_of_sums_add_up",
+        ),
+    ),
+    *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_random_stopping.py",
+        (
+            "trade_off",
+            "+ LOG_SLACK",
+            "",
+            "test_heights_of_lines_are_raised_by_the_error_of_a_profile",
+        ),
+    ),
+    *of(
         "optim/objectives.py",
         "tests/optim/objectives/test_contract.py",
         (
