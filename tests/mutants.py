@@ -102,6 +102,16 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "ledger/statement.py",
+        "tests/ledger/test_entries.py",
+        (
+            "Statement._left",
+            "if part is None and self.parts:",
+            "if part is None:",
+            "test_what_is_left_says_what_it_is_about_where_there_are_parts",
+        ),
+    ),
+    *of(
         "privacy/accounting.py",
         "tests/privacy/test_accounting.py",
         (

@@ -125,6 +125,17 @@ def test_what_is_spent_after_each_entry_is_what_the_ledger_said_then(rule, adapt
     assert [row[-3] for row in cells] == ["A", "B", whole, "C", "B", whole]
 
 
+def test_what_is_left_says_what_it_is_about_where_there_are_parts():
+    ledger = PrivacyLedger(epsilon=2.0, delta=0.0)
+    pure_release = "one more pure DP release"
+    assert [kind for kind, _ in ledger._statement()._left()] == [pure_release]
+    ledger.part("A", fixed_by="site").charge(pure(0.5))
+    assert [kind for kind, _ in ledger._statement()._left()] == [
+        f"{pure_release}, about the whole data set",
+        f"{pure_release}, about the part 'A'",
+    ]
+
+
 # -- files ------------------------------------------------------------------------------------
 
 
