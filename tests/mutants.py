@@ -102,6 +102,408 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "ledger/statement.py",
+        "tests/ledger/test_entries.py",
+        (
+            "Statement._left",
+            "if part is None and self.parts:",
+            "if part is None:",
+            "test_what_is_left_says_what_it_is_about_where_there_are_parts",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "ProfileBound._drop_negligible",
+            "cut + float(mass[high:].sum())",
+            "cut",
+            "test_atoms_that_are_left_out_are_moved_to_larger_losses",
+        ),
+        (
+            "ProfileBound._drop_negligible",
+            "kept[0] += mass[:low].sum()",
+            "",
+            "test_atoms_that_are_left_out_are_moved_to_larger_losses",
+        ),
+        (
+            "_without_choice",
+            "Fraction(loss) * n",
+            "Fraction(loss)",
+            "test_every_run_counts_before_a_choice_is_beyond_its_range",
+        ),
+    ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "PLD.plus",
+            "error=a.error + b.error + error",
+            "error=a.error",
+            "test_errors_of_sums_add_up",
+        ),
+    ),
+    *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_random_stopping.py",
+        (
+            "trade_off",
+            "+ LOG_SLACK",
+            "",
+            "test_heights_of_lines_are_raised_by_the_error_of_a_profile",
+        ),
+    ),
+    *of(
+        "optim/objectives.py",
+        "tests/optim/objectives/test_contract.py",
+        (
+            "ChunkedObjective.hessian_product",
+            "self.ridge * v",
+            "self.ridge",
+            "test_chunks_add_up_to_the_objective_of_all_rows",
+        ),
+        (
+            "SoftmaxObjective.gradient_lipschitz",
+            "+ self.ridge",
+            "- self.ridge",
+            "tests/optim/objectives/test_softmax.py::test_value_and_gradient_are_the_formula",
+        ),
+    ),
+    *of(
+        "optim/pairs.py",
+        "tests/optim/objectives/test_pairs.py",
+        (
+            "PairwiseObjective.subsample",
+            "min(positive.size, negative.size) == 0",
+            "positive.size == 0",
+            "test_empty_class_is_only_the_ridge",
+        ),
+        (
+            "PairwiseObjective.initial_gap",
+            "self._mass * self.loss.at_zero",
+            "self._mass",
+            "test_value_gradient_and_hessian",
+        ),
+    ),
+    *of(
+        "ledger/statement.py",
+        "tests/ledger/test_entries.py",
+        (
+            "Statement._page_rows",
+            "_WHOLE if entry.part is None else entry.part",
+            "_WHOLE",
+            "test_what_is_spent_after_each_entry_is_what_the_ledger_said_then",
+        ),
+    ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_events.py",
+        (
+            "largest_loss",
+            "max(shift for _, shift, _ in terms)",
+            "min(shift for _, shift, _ in terms)",
+            "test_the_largest_loss_of_a_choice_without_noise_is_that_of_its_worst_run",
+        ),
+    ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "PLD._trim_tails",
+            "mass[0] += rising[low - 1] if low else 0.0",
+            "",
+            "test_cut_mass_counts_as_an_infinite_loss",
+        ),
+    ),
+    *of(
+        "theory/margin_bound.py",
+        "tests/theory/test_formulas.py",
+        (
+            "_Separated.rank",
+            "min(self.dimension, self.n)",
+            "self.dimension",
+            "test_mean_iterate",
+        ),
+        (
+            "_population_bound",
+            "1.0 + math.log(m / dimension)",
+            "0.5 + math.log(m / dimension)",
+            "test_mean_iterate_after_a_projection_and_on_fresh_records",
+        ),
+        (
+            "last_iterate_risk_bound",
+            "math.sqrt((1.0 - score_share) / candidates)",
+            "(1.0 - score_share) / candidates",
+            "test_last_iterate",
+        ),
+        (
+            "_excess_for",
+            "+ 0.5 * slack",
+            "- 0.5 * slack",
+            "test_last_iterate",
+        ),
+    ),
+    *of(
+        "theory/margin_guarantees.py",
+        "tests/theory/test_formulas.py",
+        (
+            "network_risk_bound",
+            "outliers / n",
+            "outliers / n / 2",
+            "test_networks",
+        ),
+        (
+            "network_risk_bound",
+            "beta / 3.0)",
+            "beta)",
+            "test_networks",
+        ),
+        (
+            "label_risk_bound",
+            "2.0 * capacity / (n * epsilon)",
+            "2.0 * capacity / n",
+            "test_labels",
+        ),
+        (
+            "selected_margin_risk_bound",
+            "choice, beta=beta",
+            "choice",
+            "test_a_margin_that_is_selected",
+        ),
+    ),
+    *of(
+        "theory/bounds.py",
+        "tests/theory/test_formulas.py",
+        (
+            "convex_excess_risk",
+            "math.sqrt(2.0 * gap / regularization)",
+            "2.0 * gap / regularization",
+            "test_excess_of_an_optimiser_with_a_gap",
+        ),
+        (
+            "ranking_risk_bound",
+            "if linear is None:",
+            "if linear is not None:",
+            "test_ranking_and_means_by_objective_perturbation",
+        ),
+    ),
+    *of(
+        "theory/pure_bounds.py",
+        "tests/theory/test_formulas.py",
+        (
+            "pure_risk_bound",
+            "beta=beta / 3.0",
+            "beta=beta",
+            "test_nets_of_directions",
+        ),
+        (
+            "_dimensions",
+            "min(most, 20) + 1",
+            "min(most, 20) + 2",
+            "test_lower_bounds_are_those_of_their_packings",
+        ),
+    ),
+    *of(
+        "theory/robust_bounds.py",
+        "tests/theory/test_formulas.py",
+        (
+            "RobustProblem.distance",
+            "2.0 * self.gap / ridge",
+            "2.0 * self.gap * ridge",
+            "test_a_gap_moves_the_solution_of_a_tilted_risk",
+        ),
+    ),
+    *of(
+        "data/chunked_data.py",
+        "tests/test_chunks.py",
+        (
+            "_encode_labels",
+            "tuple(count for count, _ in found) != rows.counts",
+            "False",
+            "test_what_does_not_run_on_chunks_says_so",
+        ),
+    ),
+    *of(
+        "estimators/_options.py",
+        "tests/estimators/test_robust_options.py",
+        (
+            "planned_attack",
+            "float(smoothing) / data_norm",
+            "float(smoothing)",
+            "test_the_smoothing_of_an_attack_is_in_units_of_the_scale",
+        ),
+    ),
+    *of(
+        "estimators/label_private.py",
+        "tests/estimators/test_label_private.py",
+        (
+            "LabelPrivateClassifier._feature_options",
+            "int(self.n_fourier) + int(self.n_fourier) % 2",
+            "int(self.n_fourier)",
+            "test_an_odd_number_of_features_is_raised_by_one",
+        ),
+    ),
+    *of(
+        "audit/white_box.py",
+        "tests/audit/test_replay.py",
+        (
+            "History.run",
+            "len(self.others) != len(self.entries)",
+            "False",
+            "test_a_number_of_releases_that_follows_a_label_is_seen",
+        ),
+        (
+            "_conclude",
+            "max(_recompose",
+            "min(_recompose",
+            "test_the_costliest_history_counts",
+        ),
+        (
+            "replay",
+            ":: -1 if number % 2 else 1",
+            "::1",
+            "test_data_sets_answer_first_in_turn",
+        ),
+    ),
+    *of(
+        "metrics/_intervals.py",
+        "tests/metrics/test_score.py",
+        (
+            "mean_recall_in_table",
+            "n_wrong=k - 1",
+            "n_wrong=1",
+            "test_the_interval_of_a_mean_recall_counts_the_noise_of_every_class",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "ProfileBound.log_delta",
+            "max(abs(first), abs(last))",
+            "abs(last)",
+            "test_errors_of_places_are_relative_to_the_farthest_loss",
+        ),
+        (
+            "ProfileBound.log_delta",
+            "max(s for _, s, _ in self.terms)",
+            "min(s for _, s, _ in self.terms)",
+            "test_errors_of_places_are_relative_to_the_farthest_loss",
+        ),
+    ),
+    *of(
+        "privacy/profiles.py",
+        "tests/privacy/test_profiles.py",
+        (
+            "_mills_drop",
+            "mu / (remote * (remote + mu))",
+            "mu / (remote * (remote - mu))",
+            "test_drops_of_the_mills_ratio_far_out_count_the_whole_interval",
+        ),
+        (
+            "gdp_delta",
+            "epsilon, dtype=np.float64",
+            "epsilon",
+            "test_profiles_are_computed_in_float64_and_in_silence",
+        ),
+        (
+            "log_gdp_excess",
+            'over="ignore",',
+            "",
+            "test_profiles_are_computed_in_float64_and_in_silence",
+        ),
+        (
+            "step_up",
+            "max(epsilon, 1e-300)",
+            "epsilon",
+            "test_a_root_of_zero_is_raised",
+        ),
+    ),
+    *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_random_stopping.py",
+        (
+            "_supremum",
+            "np.append(-38.0,",
+            "np.append(-9.5,",
+            "test_suprema_are_found_wherever_they_are",
+        ),
+    ),
+    *of(
+        "optim/solvers.py",
+        "tests/optim/solvers/test_minimum.py",
+        (
+            "certified_minimum",
+            "gamma * (1.0 - 1e-6)",
+            "gamma",
+            "test_a_point_on_the_edge_of_the_goal_is_not_returned",
+        ),
+        (
+            "certified_minimum",
+            "1.9 * gamma / objective.ridge",
+            "2.1 * gamma / objective.ridge",
+            "test_a_point_on_the_edge_of_the_goal_is_not_returned",
+        ),
+        (
+            "accelerated_gradient",
+            "project_to_ball(y - point.gradient / lipschitz, radius)",
+            "y - point.gradient / lipschitz",
+            "test_the_promised_number_of_accelerated_steps_is_enough",
+        ),
+        (
+            "accelerated_gradient",
+            "4.0 * lipschitz",
+            "0.01 * lipschitz",
+            "test_the_promised_number_of_accelerated_steps_is_enough",
+        ),
+    ),
+    *of(
+        "privacy/noise.py",
+        "tests/privacy/test_gaussian.py",
+        (
+            "_error_bound",
+            "+ (np.abs(total) + size + spread + 1.0) * _FLOAT_ERROR",
+            "",
+            "test_error_bound_counts_the_rounding_of_the_sum",
+        ),
+    ),
+    *of(
+        "privacy/exponential.py",
+        "tests/privacy/test_selection.py",
+        (
+            "_draw_successes",
+            "Fraction(candidates.best) - utility",
+            "Fraction(candidates.best - float(utility))",
+            "test_gaps_of_undecided_trials_are_exact",
+        ),
+        (
+            "ParallelChoice.perturb",
+            ", source=source",
+            "",
+            "tests/model_selection/test_conformal.py::test_choices_draw_from_the_source_that_they_are_given",
+        ),
+    ),
+    *of(
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_direction_counts.py",
+        (
+            "open_records",
+            "* WIDE_UP",
+            "",
+            "test_a_record_on_the_edge_of_a_cone_is_not_set_aside",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "_to_row_order",
+            "np.ascontiguousarray(rows, dtype=np.float64)",
+            "np.asarray(rows, dtype=np.float64)",
+            "test_types_and_layouts_agree",
+        ),
+    ),
+    *of(
         "algorithms/search/directions.py",
         "tests/algorithms/search/test_directions.py",
         (

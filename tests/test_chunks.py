@@ -328,6 +328,7 @@ def test_what_does_not_run_on_chunks_says_so():
     for given, expected in (
         ((rows, local(4)(Y)), "same number of chunks"),
         ((rows, Y[1:]), "same number of chunks"),
+        ((rows, LocalChunks.of([Y[:7], Y[7:14], Y[14:]])), "same number of chunks"),
         ((rows, np.append(Y, Y[0])), "same number of chunks"),
         ((X, labels), "y is in chunks"),
     ):

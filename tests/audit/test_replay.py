@@ -762,6 +762,54 @@ def test_histories_are_counted(n_histories):
         replay(OUTPUT, *flipped(), n_histories=n_histories)
 
 
+def released_by(decide):
+    """A function that releases sums as long as `decide` says so of labels and earlier answers."""
+    noise = GaussianNoise(2.0, 1.0)
+
+    class Sums:
+        privacy_ = PrivacyRecord(epsilon=20.0, delta=1e-3, events=(noise.event,) * 3, noise="os")
+
+    def fit(X, y):
+        permit, answers = authorise(Sums.privacy_, noise_source(None)), []
+        for value in decide(np.asarray(y), answers):
+            answers.append(float(permit.release(np.array([value]), noise)[0]))
+        return Sums()
+
+    return fit
+
+
+@pytest.mark.parametrize("n_histories", [1, 2])
+def test_a_number_of_releases_that_follows_a_label_is_seen(n_histories):
+    """Whichever of the data sets has more of them, and answers first."""
+    fit = released_by(lambda y, answers: [0.0] * (1 + y[0]))
+    for labels, others in (([0, 1], [1, 1]), ([1, 1], [0, 1])):
+        result = replay(fit, X := np.zeros((2, 1)), labels, X, others, n_histories=n_histories)
+        assert result.findings.count("the number of releases depends on the data") == n_histories
+
+
+def test_data_sets_answer_first_in_turn():
+    firsts = []
+
+    def fit(X, y):
+        firsts.append(y[0])
+        return released_by(lambda y, answers: [0.0])(X, y)
+
+    replay(fit, X := np.zeros((2, 1)), [0, 1], X, [1, 1], n_histories=3)
+    assert firsts == [0, 1, 1, 0, 0, 1]
+
+
+def test_the_costliest_history_counts():
+    """The fifth one has answers of zero, after which the values of this function agree."""
+
+    def decide(y, answers):
+        yield y[0]
+        yield y[0] if answers[0] else 0
+
+    pair = (np.zeros((2, 1)), [0, 1], np.zeros((2, 1)), [1, 1])
+    costs = [replay(released_by(decide), *pair, n_histories=n).recomposed for n in (1, 5)]
+    assert costs[0] == costs[1] > replay(released_by(lambda y, _: [y[0]]), *pair).recomposed
+
+
 def test_composition_agrees_with_the_accounting():
     """Two ways to the same number, for what both have a formula for; else a lower bound."""
     gaussian = [GaussianNoise(1.0, mu) for mu in (0.2, 0.5)]

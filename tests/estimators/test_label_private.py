@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dp_halfspace import LabelPrivateClassifier
 from dp_halfspace.estimators.label_private import FeatureOptions, fit_label_features
@@ -46,6 +47,16 @@ def test_probabilities_are_calibrated_and_only_of_logistic_models():
     assert not hasattr(LabelPrivateClassifier("net"), "predict_proba")
     X, y = separated(300, 3, 3)
     assert LabelPrivateClassifier(n_fourier=50).fit(X, y).predict_proba(X).shape == (300, 3)
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_an_odd_number_of_features_is_raised_by_one():
+    (X, y), model = checkers(100), LabelPrivateClassifier(classes=[0, 1], random_state=0)
+    odd, even, fewer = (
+        clone(model).set_params(n_fourier=n).fit(X, y).decision_function(X) for n in (3, 4, 2)
+    )
+    np.testing.assert_array_equal(odd, even)
+    assert np.any(odd != fewer)
 
 
 OPTIONS = {

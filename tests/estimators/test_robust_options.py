@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import itertools
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
+from dp_halfspace.estimators._options import planned_attack
 from dp_halfspace.optim import LOGISTIC, empirical_risk, get_loss
+from dp_halfspace.optim.objectives import Adversary
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.releases import record_releases
@@ -85,6 +88,12 @@ def test_robust_classes_are_fitted_one_against_the_rest(options):
     np.testing.assert_allclose(proba, odds / odds.sum(axis=1, keepdims=True), rtol=1e-10)
     model.intercept_ -= 2000.0  # every sigmoid underflows; the division has to survive it
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_the_smoothing_of_an_attack_is_in_units_of_the_scale():
+    facts = SimpleNamespace(data_norm=4.0, is_scale_stated=True, n_features=3)
+    found = planned_attack(0.2, 2, 1e-3, loss=LOGISTIC, facts=facts)
+    assert found == Adversary(0.2, 2, 3, 2.5e-4)
 
 
 def extremes():

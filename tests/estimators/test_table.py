@@ -148,7 +148,13 @@ def test_a_key_is_hinted_at_by_its_name_alone():
     with pytest.warns(PrivacyWarning, match="schema does not state") as caught:
         clone(TABLE).plan(frame, LABELS)
     (text,) = [str(w.message) for w in caught if "does not state" in str(w.message)]
-    assert "by the name, 'patient_id', 'visitId' may identify rows or persons" in text
+    assert "by the name, 'patient_id', 'visitId' may identify rows or persons, and are fe" in text
+    assert "what 5 of 9 columns hold" in text
+    assert " more)" not in text
+    with pytest.warns(PrivacyWarning, match=r"what 6 of 10 .* and 1 more\)"):
+        clone(TABLE).plan(frame.assign(height=1.7), LABELS)
+    with pytest.warns(PrivacyWarning, match="'patient_id' may identify .* and is a feature unless"):
+        clone(TABLE).plan(FRAME.assign(patient_id=1), LABELS)
     stated = {**SCHEMA, "patient_id": "drop", "visitId": "drop"}
     with pytest.warns(PrivacyWarning) as caught:
         clone(TABLE).set_params(schema=stated).plan(frame, LABELS)

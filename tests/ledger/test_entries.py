@@ -116,7 +116,24 @@ def test_what_is_spent_after_each_entry_is_what_the_ledger_said_then(rule, adapt
         said.append(ledger.spent())
     rows = csv.DictReader(io.StringIO(ledger.to_csv()))
     assert [float(row["spent_after"]) for row in rows] == pytest.approx(said, rel=1e-9)
-    assert f"epsilon {said[-1]:.3g}"[:10] in ledger.to_html()
+    page = ledger.to_html()
+    assert f"epsilon {said[-1]:.3g}"[:10] in page
+    lines = re.findall(r'<tr><th scope="row">\d+</th>.*?</tr>', page, flags=re.S)
+    cells = [re.findall(r"<td>([^<]*)</td>", line) for line in lines]
+    assert [float(row[-1]) for row in cells] == pytest.approx(said, rel=1e-4)
+    whole = "the whole data set"
+    assert [row[-3] for row in cells] == ["A", "B", whole, "C", "B", whole]
+
+
+def test_what_is_left_says_what_it_is_about_where_there_are_parts():
+    ledger = PrivacyLedger(epsilon=2.0, delta=0.0)
+    pure_release = "one more pure DP release"
+    assert [kind for kind, _ in ledger._statement()._left()] == [pure_release]
+    ledger.part("A", fixed_by="site").charge(pure(0.5))
+    assert [kind for kind, _ in ledger._statement()._left()] == [
+        f"{pure_release}, about the whole data set",
+        f"{pure_release}, about the part 'A'",
+    ]
 
 
 # -- files ------------------------------------------------------------------------------------

@@ -513,6 +513,16 @@ def test_the_charge_comes_first(monkeypatch):
     assert not charged_first(Book(refuse=True))
 
 
+def test_the_interval_of_a_mean_recall_counts_the_noise_of_every_class():
+    """A recall of one half, of 1000 records and the noise of three counts, for each of three."""
+    row = [500.0, 300.0, 200.0]
+    table = Released(np.array([np.roll(row, j) for j in range(3)]), 3000, 400.0)
+    value, low, high = _intervals.mean_recall_in_table(table)
+    for p in (0.5 - (value - low) * 3**0.5, 0.5 + (high - value) * 3**0.5):
+        deviation = np.sqrt(1000 * p * (1 - p) + 400 * ((1 - p) ** 2 + 2 * p**2))
+        assert abs(500 - 1000 * p) == pytest.approx(2 * deviation)
+
+
 def test_noise_has_the_deviation_that_intervals_count_on(monkeypatch):
     """And planted: half of the noise is seen."""
 

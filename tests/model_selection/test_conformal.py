@@ -30,7 +30,7 @@ from dp_halfspace.model_selection import _prefit, conformal
 from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from tests.model_selection.prefit_models import Several
 from tests.releases import record_releases
 from tests.support import Book
@@ -119,6 +119,11 @@ def test_a_choice_for_every_class_has_the_distribution_of_the_mechanism():
             loss.append(np.log(probability[0] / probability[1]))
         largest = max(largest, max(loss) - min(loss))
     assert largest == pytest.approx(3.0)
+
+
+def test_choices_draw_from_the_source_that_they_are_given():
+    drawn = [ParallelChoice(2.0, 1.0).perturb(np.zeros((40, 8)), SeededBytes(0, "")) for _ in "ab"]
+    np.testing.assert_array_equal(*drawn)
 
 
 @by_class_or_not

@@ -22,6 +22,7 @@ from dp_halfspace.privacy.events import (
     SampledGaussian,
     event_from_dict,
     gaussian_terms,
+    largest_loss,
 )
 from tests.privacy.oracles import of_gaussian
 
@@ -177,3 +178,9 @@ def test_terms_that_are_added_up_have_the_largest_shift_and_mu():
     for terms in ((small, large), (large, small)):
         ((weight, shift, mu),) = gaussian_terms(((RandomStopping(1.0, 0.0, terms), 1),))
         assert (weight, shift >= large[1], mu >= large[2]) == (2.0, True, True)
+
+
+def test_the_largest_loss_of_a_choice_without_noise_is_that_of_its_worst_run():
+    terms = ((0.5, 0.1, 0.0), (0.5, 0.3, 0.0))
+    assert largest_loss(RandomStopping(2.0, 0.5, terms, (0.5, 0.5))) == 0.3 + 0.5
+    assert largest_loss(RandomStopping(2.0, 0.5, ((1.0, 0.3, 1e-9),))) == math.inf

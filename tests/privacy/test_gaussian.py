@@ -184,6 +184,18 @@ def test_error_bound_holds_over_the_whole_cell(cell, shift_right, offset, ratio)
             assert abs(ideal - mpmath.mpf(float(total[0]))) <= bound
 
 
+def test_error_bound_counts_the_rounding_of_the_sum():
+    """With little noise it is larger than the errors of the quantile."""
+    cell, spread, offset, worst = 3 * 2**61, 2.0**-30, np.linspace(0.3, 0.4, 50), 0.0
+    shift = spread * ndtri((float(cell) + 0.5) * 2.0**-64)
+    bound = noise._error_bound(cell, shift, offset + shift, spread)
+    with mpmath.workdps(60):
+        for start, total, most in zip(offset, offset + shift, bound, strict=True):
+            ideal = mpmath.mpf(start) - mpmath.mpf(spread) * mp_quantile(cell, 64)
+            worst = max(worst, float(abs(ideal - mpmath.mpf(total)) / most))
+    assert 2.0**-8 < worst <= 0.5
+
+
 def test_bound_of_common_draws_covers_them():
     cells = 2.0 ** np.arange(46, 63)
     for spread in (2.0**-108, 1.0, 2.0**20.5, 2.0**36.9):

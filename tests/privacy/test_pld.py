@@ -354,7 +354,17 @@ def test_many_different_events_cost_little_more_on_a_coarser_lattice():
     assert exact * (1 - 1e-9) <= delta(events, apart) <= exact * (1 + 2e-3)
 
 
+def test_errors_of_sums_add_up():
+    first, other = (
+        PLD(1.0, 0, np.full(3, 1 / 3), 0.0, error=error) for error in (2.0**-10, 2.0**-9)
+    )
+    assert first.plus(other).error >= 3 * 2.0**-10
+    assert first.repeat(5).error >= 5 * 2.0**-10
+
+
 def test_cut_mass_counts_as_an_infinite_loss():
+    loss = PLD(1.0, -1, np.array([2.0**-72, 2.0**-60, 1.0]), 0.0)._trim_tails()
+    assert (loss.first, loss.mass.tolist()) == (0, [2.0**-60 + 2.0**-72, 1.0])
     loss = PLD(1.0, -1, np.array([1e-30, 1.0, 1e-50]), TAIL)._trim_tails()
     assert loss.mass.tolist() == [1.0]
     assert loss.losses.tolist() == [0.0]

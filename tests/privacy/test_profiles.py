@@ -148,6 +148,28 @@ def test_invalid_arguments_are_named(name):
             function(*arguments)
 
 
+def test_drops_of_the_mills_ratio_far_out_count_the_whole_interval():
+    x, mu = np.array([3e6]), 2e6
+    assert profiles._mills_drop(x, mu) == pytest.approx(1 / 3e6 - 1 / 5e6, rel=1e-11)
+
+
+def test_profiles_are_computed_in_float64_and_in_silence():
+    assert gdp_delta(0.2, np.float32(1.0)) == gdp_delta(0.2, 1.0)
+    with np.errstate(all="raise"):
+        assert profiles.log_gdp_excess(1e-150, np.array([1e300])) == -np.inf
+
+
+def test_a_root_of_zero_is_raised():
+    calls = []
+
+    def beyond(t):
+        calls.append(t)
+        assert len(calls) < 99
+        return 1e-290 - t
+
+    assert 1e-290 <= profiles.step_up(0.0, beyond) <= 1e-289
+
+
 def test_a_raw_root_is_caught():
     """Planted bug: a calibration that returns the root itself is sometimes unsafe."""
 

@@ -271,6 +271,24 @@ def test_log_ratio_is_just_above_the_supremum(distribution, mu):
     assert best <= found <= best + 2.0**-15 * mu
 
 
+def test_heights_of_lines_are_raised_by_the_error_of_a_profile():
+    found = random_stopping.trade_off(lambda t: -1.0 - 0.5 * t)
+    inner = found.slopes > 1.0
+    exact = -1.0 - 0.5 * np.log(found.slopes[inner])
+    assert inner.sum() > 100
+    assert (np.log(found.heights[inner]) - exact > 2.0**-37).all()
+
+
+@pytest.mark.parametrize("peak", [-37.0, -20.0, -8.95, 0.0, 9.0])
+def test_suprema_are_found_wherever_they_are(peak):
+    def cells(low, high, index):
+        away = np.maximum(np.maximum(low - peak, peak - high), 0.0)
+        return -np.abs(low - peak), -away
+
+    (found,) = random_stopping._supremum(cells, 9.0, np.array([1e-3]))
+    assert 0.0 <= found <= 1e-3
+
+
 def test_log_ratio_at_the_ends():
     distribution, one = RunCountDistribution(1.0, 0.1, 30), RunCountDistribution(2.0, 0.3, 1)
     whole = math.log(distribution.mean / distribution.probabilities[0])

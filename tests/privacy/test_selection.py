@@ -106,6 +106,18 @@ def test_borderline_trials_are_decided_exactly(best, gap, epsilon, nudge):
     assert not flip_disagrees(word, utility, best, epsilon)
 
 
+def test_gaps_of_undecided_trials_are_exact(monkeypatch):
+    """The difference of two floats needs more digits than a float."""
+    held = []
+    monkeypatch.setattr(
+        exponential, "random_events", lambda probabilities, enclosure, _: held.append(enclosure(0))
+    )
+    exponential._draw_successes(
+        exponential._check_candidates([2.0**-60, 1.0], 2.0, 1.0), np.array([0]), seeded()
+    )
+    assert held[0](200) == noise.exp_minus(1 - Fraction(1, 2**60), 200)
+
+
 def test_planted_float_comparison_is_caught(monkeypatch):
     def failures():
         return sum(

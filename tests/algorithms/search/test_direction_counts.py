@@ -10,6 +10,7 @@ from scipy import sparse
 from dp_halfspace.algorithms.search import directions
 from dp_halfspace.algorithms.search.directions import (
     DirectionStream,
+    IntegerRows,
     counts_below,
     integer_rows,
     margin_costs,
@@ -181,6 +182,17 @@ def test_records_are_set_aside_only_where_all_directions_agree():
     rows = integer_rows(Rows(np.eye(3)))
     assert open_records(everywhere, rows, np.arange(3))[1] == 0
     assert len(open_records(everywhere, rows, np.arange(3))[0]) == 3
+
+
+def test_a_record_on_the_edge_of_a_cone_is_not_set_aside():
+    """Its computed score may be off by roundings of float64."""
+    rows = IntegerRows(Rows(np.eye(2)), np.array([[300.0, 400.0]], dtype=np.float32))
+    stream = DirectionStream(2, 10, (0,), centre=np.array([1.0, 0.0]), radius=0.0)
+    rounding = (np.sqrt(2.0) / 2.0 + 1.0) / stream.length
+    edge = (0.6 - rounding) / (1.0 + rounding)
+    for radius, is_open in ((edge * (1.0 - 1e-12), True), (edge * (1.0 - 1e-5), False)):
+        left, n_negative = open_records(replace(stream, radius=radius), rows, np.arange(1))
+        assert (len(left), n_negative) == (is_open, 0)
 
 
 @pytest.mark.parametrize("planted", ["smaller radius", "no rounding"])

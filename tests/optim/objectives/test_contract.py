@@ -10,7 +10,13 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE
-from dp_halfspace.optim.objectives import Adversary, MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.objectives import (
+    NO_RIDGE,
+    Adversary,
+    MarginObjective,
+    SoftmaxObjective,
+    chunked_objective,
+)
 from dp_halfspace.optim.pairs import PairwiseObjective
 from dp_halfspace.optim.risks import balanced_normaliser
 from dp_halfspace.rows.rows import Rows, clipped_rows
@@ -112,6 +118,33 @@ def test_public_constants_bound_the_curvature_and_the_gap(name):
     points = 3 * np.random.default_rng(2).standard_normal((200, J.size))
     lowest = min(J.value_and_gradient(w)[0] for w in points * np.linspace(0, 1, 200)[:, None])
     assert J.value_and_gradient(zero)[0] - lowest <= J.initial_gap * (1 + 1e-12)
+
+
+class Parts(list):
+    """Rows in parts, which are read one after the other."""
+
+    shape = N, D
+
+    def total(self, function, classes, *arguments):
+        return sum(function(*part, *arguments) for part in zip(self, classes, strict=True))
+
+
+def test_chunks_add_up_to_the_objective_of_all_rows():
+    def make(rows, index, ridge=NO_RIDGE, linear=None):
+        return MarginObjective(rows, SIGNS[index], WEIGHTS[index], LOGISTIC, ridge, linear)
+
+    linear, v, w = LINEAR[:D], RNG.standard_normal(D), RNG.standard_normal(D)
+    index = [np.arange(0, 25), np.arange(25, N)]
+    parts = Parts(Rows(X[part], row_bound=9.0) for part in index)
+    found = chunked_objective(make, parts, index, size=D, ridge=0.3, linear=linear)
+    whole = make(Rows(X, row_bound=9.0), slice(None), 0.3, linear)
+    assert found.value_and_gradient(w)[0] == pytest.approx(whole.value_and_gradient(w)[0])
+    np.testing.assert_allclose(found.value_and_gradient(w)[1], whole.gradient(w))
+    np.testing.assert_allclose(found.gradient(w), whole.gradient(w))
+    np.testing.assert_allclose(found.hessian(w), whole.hessian(w))
+    np.testing.assert_allclose(found.hessian_product(w)(v), whole.hessian(w) @ v)
+    assert found.initial_gap == pytest.approx(whole.initial_gap)
+    assert found.gradient_lipschitz >= np.linalg.eigvalsh(whole.hessian(w))[-1]
 
 
 @pytest.mark.parametrize("form", FORMS[1:])

@@ -41,6 +41,8 @@ def test_value_gradient_and_hessian(loss, size):
     assert value == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-12)
     np.testing.assert_array_equal(J.gradient(w), gradient)
+    bare = typical(loss, linear=False)[0]
+    assert bare.initial_gap == pytest.approx(bare.value_and_gradient(np.zeros(4))[0])
     hessian = J.hessian(w)
     np.testing.assert_allclose(hessian, brute.hessian(w), rtol=1e-6, atol=1e-7)
     np.testing.assert_array_equal(hessian, hessian.T)
@@ -170,6 +172,8 @@ def test_empty_class_is_only_the_ridge(loss, classes):
     np.testing.assert_allclose(w, [-0.5, 2.0], atol=1e-10)
     assert J.value_and_gradient(np.zeros(2))[0] == 0.0
     np.testing.assert_array_equal(J.hessian(w), 2.0 * np.eye(2))
+    many = PairwiseObjective(Rows(np.ones((5000, 2))), np.full(5000, classes[0]), loss, 2.0, 1.0)
+    assert many.subsample(1024) is None
 
 
 @each_loss

@@ -42,6 +42,7 @@ def test_value_and_gradient_are_the_formula(form, margin_offset):
         expected = naive_softmax_gradient(Z, TARGETS, K, WEIGHTS, 0.3, W) + LINEAR
         np.testing.assert_allclose(gradient, expected.astype(float), atol=1e-11)
     at_zero = objective(linear=None, margin_offset=margin_offset)
+    assert J.gradient_lipschitz == N * WEIGHTS.max() * 0.5 * J.rows.row_bound**2 + 0.3
     assert at_zero.initial_gap == pytest.approx(at_zero.value_and_gradient(np.zeros(SIZE))[0])
 
 

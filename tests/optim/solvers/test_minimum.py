@@ -213,6 +213,18 @@ def test_fallback_certifies_when_the_fast_path_fails(case, bad, monkeypatch):
     assert reached
 
 
+@pytest.mark.parametrize(
+    ("norm", "share"), [(50.0 + 2.000002e-6, 0.0), (0.0, 1.0 - 1e-7)], ids=["norm", "gradient"]
+)
+def test_a_point_on_the_edge_of_the_goal_is_not_returned(norm, share, monkeypatch):
+    """A computed norm may be too small, so the goals are stricter than what is promised."""
+    J = typical(300, ridge=1.0 / 300)[0]
+    edge = Point(np.eye(J.size)[0] * norm, np.zeros(J.size), share * 1e-6)
+    monkeypatch.setitem(solvers._FAST_SOLVERS, "auto", lambda objective, target: edge)
+    w = certified_minimum(J, 1e-6, radius=50.0)
+    assert np.linalg.norm(J.gradient(w)) < 1e-6
+
+
 def test_the_promised_number_of_accelerated_steps_is_enough(monkeypatch):
     """The guarantee itself: never look at the gradient, trust the count; no more than promised."""
     J, target = Counting(typical(300)[0]), 1e-10
@@ -224,7 +236,13 @@ def test_the_promised_number_of_accelerated_steps_is_enough(monkeypatch):
     for loss, ridge in ((LOGISTIC, 1e-2), (huber_hinge(0.2), 1e-3), (SQUARED, 1e-2)):
         J, _, _ = typical(200, loss=loss, ridge=ridge)
         for target in (1e-2, 1e-6):
+            J = Counting(J)
+            promised = math.sqrt(J.gradient_lipschitz / J.ridge) * math.log(
+                4 * J.gradient_lipschitz * J.initial_gap / target**2
+            )
             assert accelerated_gradient(J, target, radius=200.0).norm <= target
+            assert J.gradients >= promised
+    assert np.linalg.norm(accelerated_gradient(J, 1e-2, radius=0.1).w) == pytest.approx(0.1)
 
 
 def test_momentum_errors_are_polished_away(monkeypatch):
