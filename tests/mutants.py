@@ -3576,6 +3576,18 @@ MUTANTS = [
             "test_a_record_moves_the_counts_by_the_root_of_two",
         ),
         (
+            "_likeliest",
+            " + _LEAST_RISE * _KNOTS",
+            "",
+            "test_cells_round_a_centre_tell_a_rare_class_from_the_other",
+        ),
+        (
+            "CalibrationPlan.run",
+            "usual_slope=slope",
+            "usual_slope=DEFAULT_SLOPE",
+            "tests/estimators/test_table.py::test_the_prior_slope_follows_the_scores_of_generated_rows",
+        ),
+        (
             "score_counts",
             "if people is None else people.weights",
             "",
@@ -6103,13 +6115,19 @@ MUTANTS = [
         ),
         (
             "_TableFit.run",
+            "prior_slope(float(generated.std()))",
+            "prior_slope(float(_scores_of_all(model, rows, False).std()))",
+            "test_the_centre_of_scores_follows_the_released_model",
+        ),
+        (
+            "_TableFit.run",
             "_scores_of_generated_rows(self.encoding, model)",
             "_scores_of_all(model, rows, self.inner.is_single)",
             "test_scores_that_are_not_counted_are_compared_with_those_of_generated_rows",
         ),
         (
             "_centre_of_scores",
-            "side * rarity.degree *",
+            "side * math.sqrt(rarity.degree) *",
             "side *",
             "test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree",
         ),
@@ -6475,8 +6493,8 @@ MUTANTS = [
         ),
         (
             "CalibrationPlan.run",
-            "_likeliest(counts,",
-            "_likeliest(exact,",
+            "counts, spread, population",
+            "exact, spread, population",
             "test_curves_of_probabilities",
         ),
         (

@@ -21,11 +21,13 @@ from dp_halfspace._params import explains_absence, explains_foreign_parameters, 
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
+    DEFAULT_SLOPE,
     SIGNIFICANT,
     CalibrationPlan,
     affordable_calibration,
     evidence_of_ranking,
     line,
+    prior_slope,
     uncounted_curve,
 )
 from dp_halfspace.algorithms.engine.class_counts import Rarity
@@ -105,7 +107,7 @@ _HALF_RANGE = 1.5
 # Number of generated rows that show where scores lie, and number of standard deviations of these
 # scores from their mean within which a rare class is looked for.
 _N_MADE_UP = 500
-_BEYOND = 4.0
+_BEYOND = 2.5
 # Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
 _SURER = 0.1
 # From this value of n mu / sqrt(columns) on, column scales are also estimated within stated ranges.
@@ -227,11 +229,12 @@ class _TableFit(FitPlan):
         fitted, model = self.inner.run(rows, permit), self.model
         model._set_fitted(fitted, rows, permit.record)
         # 3. Turn scores into log odds: by counts of the classes, of errors, or of scores.
-        curve, centre = uncounted_curve(fitted.rarity), 0.0
+        curve, centre, slope = uncounted_curve(fitted.rarity), 0.0, DEFAULT_SLOPE
         if fitted.rarity is not None and len(data.classes) == 2:
             generated = _scores_of_generated_rows(self.encoding, model)
             curve = uncounted_curve(fitted.rarity, float(generated.mean()))
             centre = _centre_of_scores(generated, fitted.rarity)
+            slope = prior_slope(float(generated.std()))
         if fitted.error_share is not None:
             n_others = model._facts(rows).n_classes - 1
             odds = math.log((1.0 - fitted.error_share) * n_others / fitted.error_share)
@@ -252,6 +255,7 @@ class _TableFit(FitPlan):
                 rarity=fitted.rarity,
                 record_weights=data.weights,
                 centre=centre,
+                slope=slope,
             )
             # 4. Choose the threshold for a target.
             if self.threshold is not None:
@@ -1000,7 +1004,8 @@ def _centre_of_scores(generated: NDArray[np.float64], rarity: Rarity) -> float:
     """
     side = -1.0 if rarity.common == 0 else 1.0
     sizes = side * generated
-    return side * rarity.degree * max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
+    beyond = max(0.0, float(sizes.mean() - _BEYOND * sizes.std()))
+    return side * math.sqrt(rarity.degree) * beyond
 
 
 def _estimated_columns(

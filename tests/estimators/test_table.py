@@ -649,6 +649,19 @@ def test_the_centre_of_scores_follows_the_released_model(monkeypatch):
         assert_follows(calibration_of, first, second)
 
 
+def test_the_prior_slope_follows_the_scores_of_generated_rows(monkeypatch):
+    honest, given = calibration._likeliest, []
+
+    def seen(*counts, **how):
+        given.append(how["usual_slope"])
+        return honest(*counts, **how)
+
+    monkeypatch.setattr(calibration, "_likeliest", seen)
+    again = fit_of_a_rare_class(*rare_table(1))
+    spread = float(table._scores_of_generated_rows(again.encoding_, again.model_).std())
+    assert given == [pytest.approx(calibration.prior_slope(spread))] != [calibration.DEFAULT_SLOPE]
+
+
 def test_scores_that_are_not_counted_are_compared_with_those_of_generated_rows():
     def curve_of(frame, labels):
         return fit_of_a_rare_class(frame, labels, epsilon=0.1).calibration_
@@ -671,7 +684,7 @@ def test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree
         for degree in (1.0, 0.5, 0.0)
     )
     assert whole < -5.0
-    assert (half, none) == (whole / 2.0, 0.0)
+    assert (half, none) == (pytest.approx(whole / math.sqrt(2.0)), 0.0)
     other = dataclasses.replace(Rarity.unknown(), degree=1.0, common=1)
     assert table._centre_of_scores(generated, other) == 0.0
     edges = calibration_of(*rare_table(1, share=0.3)).counts.edges

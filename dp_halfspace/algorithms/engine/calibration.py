@@ -34,10 +34,16 @@ _PURE_SHARE = 0.1
 # Scores are counted if n mu (or n epsilon / 2) of that share is at least this number.
 _LEAST_STRENGTH = 25.0
 # Prior of the slope, that is log odds per unit of score: its median, the standard deviation of its
-# logarithm, and that of the difference between the logarithms for positive and negative scores.
+# logarithm, and that of the difference between the logarithms for positive and negative scores,
+# for classes of similar size and with a rare class.
 DEFAULT_SLOPE = 0.1
 _SLOPE_DEVIATION = 0.5
 _SLOPE_DIFFERENCE = 0.5
+_RARE_SLOPE_DIFFERENCE = 0.2
+# Standard deviation of the scores of generated rows at which the median is `DEFAULT_SLOPE`; it
+# falls with the square root of this deviation, which counts as at least the second number.
+_USUAL_SPREAD = 14.0
+_LEAST_SPREAD = 0.5
 _LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
 # Prior standard deviation of the offset, the log odds at a score of zero, for classes of similar
 # size.
@@ -62,6 +68,9 @@ _FARTHEST = 4.0
 # The curve of log odds is stated at these scores, relative to the centre.
 _POSITIVE = 2.0 ** (np.arange(-4.0, 37.0) / 4.0)
 _KNOTS = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
+# Log odds per unit of score that are added to an average with the share of a class, which would
+# else be flat far from the centre, so that scores keep their order.
+_LEAST_RISE = 1e-12
 # Variance that is added so that exact counts, without noise, do not lead to a division by zero.
 _LEAST_VARIANCE = 1e-6
 # Evidence of a ranking from which on it is significant: a model without one reaches it in 5 % of
@@ -134,6 +143,11 @@ def line(slope: float, offset: float = 0.0) -> CalibrationCurve:
     return CalibrationCurve(ends, offset + slope * ends)
 
 
+def prior_slope(spread: float) -> float:
+    """Return the prior median of a slope if scores of generated rows have this deviation."""
+    return DEFAULT_SLOPE * math.sqrt(_USUAL_SPREAD / max(spread, _LEAST_SPREAD))
+
+
 def uncounted_curve(rarity: Rarity | None, typical: float = 0.0) -> CalibrationCurve:
     """Return the curve for scores that were not counted; the classes may have been counted.
 
@@ -181,12 +195,13 @@ class CalibrationPlan:
         rarity: Rarity | None = None,
         record_weights: FloatArray | None = None,
         centre: float = 0.0,
+        slope: float = DEFAULT_SLOPE,
     ) -> CalibrationCurve:
         """Count the scores and return their log odds; `weights` are those of the classes.
 
         `rarity` describes the sizes of the classes, if they were counted. `centre`, a public or
         released number, is the score of two classes from which cells start on both sides, and at
-        which the slope may change.
+        which the slope may change; `slope`, another one, is the prior median of both slopes.
 
         Notes
         -----
@@ -209,7 +224,7 @@ class CalibrationPlan:
         if rarity is None:
             rarity = Rarity.unknown()
         population = math.log(weights[1] / weights[0]) if is_binary else 0.0
-        curve = _likeliest(counts, spread, population, rarity, centre)
+        curve = _likeliest(counts, spread, population, rarity, centre=centre, usual_slope=slope)
         if not is_binary:
             return replace(curve, common=common)
         return replace(curve, counts=NoisyCounts(_EDGES + centre, counts, spread, weights))
@@ -320,12 +335,19 @@ def _likeliest_line(counts: FloatArray, deviation: float) -> CalibrationCurve:
 
 
 def _likeliest(
-    counts: FloatArray, deviation: float, population: float, rarity: Rarity, centre: float = 0.0
+    counts: FloatArray,
+    deviation: float,
+    population: float,
+    rarity: Rarity,
+    *,
+    centre: float = 0.0,
+    usual_slope: float = DEFAULT_SLOPE,
 ) -> CalibrationCurve:
     """Return the posterior mean of the probabilities over a public grid of curves.
 
     A curve is a line of log odds on each side of `centre`, with a common offset. If the centre is
     far from zero, the prior of the offset has its mean towards the log odds of the rare class.
+    `usual_slope` is the prior median of both slopes, which differ less with a rare class.
     `population` is the logarithm of the ratio of the class weights: the log odds of the counted
     records are lower by this number. The count of the classes is one more observation, of the sum
     of all probabilities.
@@ -336,9 +358,10 @@ def _likeliest(
     tables, totals = _cell_likelihoods(counts, deviation), counts.sum(axis=0)
     low, high = (_side(tables, totals, side, offsets - population) for side in (-1.0, 1.0))
     fit, seen, squares = (a[:, None, :] + b[None, :, :] for a, b in zip(low, high, strict=True))
-    means = np.add.outer(_LOG_SLOPES, _LOG_SLOPES) / 2.0 - math.log(DEFAULT_SLOPE)
+    means = np.add.outer(_LOG_SLOPES, _LOG_SLOPES) / 2.0 - math.log(usual_slope)
     between = np.subtract.outer(_LOG_SLOPES, _LOG_SLOPES)
-    prior = (means / _SLOPE_DEVIATION) ** 2 + (between / _SLOPE_DIFFERENCE) ** 2
+    unlike = _SLOPE_DIFFERENCE + (_RARE_SLOPE_DIFFERENCE - _SLOPE_DIFFERENCE) * degree
+    prior = (means / _SLOPE_DEVIATION) ** 2 + (between / unlike) ** 2
     width = _OFFSET_DEVIATION + (_RARE_DEVIATION - _OFFSET_DEVIATION) * degree
     fit -= 0.5 * (prior[:, :, None] + ((offsets - middle) / width) ** 2)
     if math.isfinite(rarity.deviation):
@@ -361,7 +384,7 @@ def _likeliest(
             np.logaddexp(known + log_expit(sign * found), unknown + log_expit(sign * usual))
             for sign in (1.0, -1.0)
         )
-        found = found - none
+        found = found - none + _LEAST_RISE * _KNOTS
     return CalibrationCurve(_KNOTS + centre, found, slope=slope)
 
 

@@ -39,8 +39,10 @@ _RANKED_BY_A_COLUMN = 0.08
 _RANKED_IN_SMALL_TABLES = 0.04
 # and, from this n epsilon on, where steps may separate such a class from the rest,
 _STEPS_SEPARATE = 1000.0
-# the largest share instead.
+# the largest share instead; and the largest number of records of the class times epsilon there:
+# with more of them, steps rank the class at least as well and their scores are calibrated.
 _RARELY_SEPARATED = 0.03
+_FEW_RANKED = 65.0
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections in sequence are more accurate.
@@ -726,7 +728,9 @@ def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
         return None
     if strength < SMALL_OF_TWO_IN_SCALE:
         return _RANKED_IN_SMALL_TABLES
-    return _RANKED_BY_A_COLUMN if strength < _STEPS_SEPARATE else _RARELY_SEPARATED
+    if strength < _STEPS_SEPARATE:
+        return _RANKED_BY_A_COLUMN
+    return min(_RARELY_SEPARATED, _FEW_RANKED / strength)
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:

@@ -10,7 +10,12 @@ from scipy.special import expit, logsumexp, softmax
 from scipy.stats import binom, norm
 
 from dp_halfspace.algorithms.engine import calibration
-from dp_halfspace.algorithms.engine.calibration import affordable_calibration, uncounted_curve
+from dp_halfspace.algorithms.engine.calibration import (
+    DEFAULT_SLOPE,
+    affordable_calibration,
+    prior_slope,
+    uncounted_curve,
+)
 from dp_halfspace.algorithms.engine.class_counts import Rarity, rarity_of
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -220,6 +225,37 @@ def test_cells_round_a_centre_tell_a_rare_class_from_the_other(is_second):
             assert abs(probability.mean() - np.mean(classes)) < 0.02
         losses.append(-np.mean(np.log(np.where(classes == 1, probability, 1.0 - probability))))
     assert losses[0] < 0.06 < 0.08 < losses[1]
+
+
+def test_slopes_without_evidence_are_near_those_of_the_prior():
+    """Nothing was counted; equal counts in all cells speak a little for flat slopes."""
+    nothing = np.zeros((2, 2 * calibration._PER_SIDE))
+    for slope in (0.05, DEFAULT_SLOPE, 0.3):
+        curve = calibration._likeliest(nothing, 1e6, 0.0, Rarity.unknown(), usual_slope=slope)
+        assert curve.slope == pytest.approx(0.8 * slope, rel=0.05)
+
+
+def test_the_prior_slope_falls_with_the_spread_of_scores():
+    usual = calibration._USUAL_SPREAD
+    assert prior_slope(usual) == DEFAULT_SLOPE
+    assert prior_slope(4.0 * usual) == pytest.approx(DEFAULT_SLOPE / 2.0)
+    assert prior_slope(0.0) == prior_slope(0.5) < 6.0 * DEFAULT_SLOPE
+
+
+def test_two_slopes_are_more_alike_with_a_rare_class():
+    """Steep counts on the far side of the centre change the slope on the near side more."""
+    counts = np.zeros((2, 2 * calibration._PER_SIDE))
+    k = np.arange(4)
+    counts[1, calibration._PER_SIDE + k] = 500.0 * expit(calibration._MIDDLES[k])
+    counts[0, calibration._PER_SIDE + k] = 500.0 - counts[1, calibration._PER_SIDE + k]
+    lower = []
+    for degree in (0.0, 1.0):
+        rarity = replace(Rarity.unknown(), degree=degree)
+        curve = calibration._likeliest(counts, 5.0, 0.0, rarity)
+        at = curve(np.array([-2.0, 0.0, 2.0]))
+        assert at[2] - at[1] > 4.0 * DEFAULT_SLOPE
+        lower.append(at[1] - at[0])
+    assert lower[1] > 1.3 * lower[0] > 0.0
 
 
 def test_what_scores_say_and_the_share_of_a_class_are_averaged_as_probabilities():
