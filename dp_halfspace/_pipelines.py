@@ -150,6 +150,16 @@ _REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
         "records outside the knots, and its errors reveal them",
         "extrapolation='constant'",
     ),
+    "FunctionTransformer": (
+        lambda step: None not in (step.func, step.inverse_func) and step.check_inverse,
+        "some of the records, and its warning tells whether the inverse restores them",
+        "check_inverse=False",
+    ),
+    "SparseCoder": (
+        lambda step: step.transform_algorithm != "threshold",
+        "each record by a solver whose warnings reveal it",
+        "transform_algorithm='threshold'",
+    ),
     "Pipeline": (
         lambda step: step.memory is not None,
         "all records, and stores them and every fit in the files of a cache",
@@ -172,6 +182,8 @@ _SPLITTERS = _names(
     "GroupKFold GroupShuffleSplit KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut "
     "RepeatedKFold ShuffleSplit TimeSeriesSplit"
 )
+# Splitters that sort the groups by their identifiers, and take them in this order or a random one.
+_GROUP_SPLITTERS = _names("GroupKFold GroupShuffleSplit LeaveOneGroupOut LeavePGroupsOut")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +219,8 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
         other meta-estimator of scikit-learn around one, fitted or not.
     cv : int, splitter, iterable of splits or None, default=None
         Of a cross-validation round it; None means that there is none. Of splits in a list, a
-        generator or a ``PredefinedSplit`` it is not known what made them.
+        generator or a ``PredefinedSplit`` it is not known what made them. Folds of groups must be
+        drawn without a seed, because scikit-learn sorts the groups by their identifiers.
 
     Returns
     -------
@@ -347,6 +360,10 @@ def _check_splits(shown: str, cv: Any) -> Iterator[PipelineFinding]:
     elif name == "GroupKFold" and not cv.shuffle:
         reads = "how many records each group has, to make folds of one size"
         yield PipelineFinding(shown_kind, reads, "GroupKFold(5, shuffle=True)")
+    elif name in _GROUP_SPLITTERS and getattr(cv, "random_state", "fixed") is not None:
+        # With secret randomness, the folds of the others have one distribution for all identifiers.
+        reads = "the identifiers of groups, whose order decides which folds the others are in"
+        yield PipelineFinding(shown_kind, reads, "GroupKFold(5, shuffle=True) without a seed")
 
 
 def library_of(kind: type) -> str:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from numbers import Number
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,22 @@ class _Shared:
                 self._restored.close()
 
 
+class _OfThread:
+    """Changes something of the running thread alone while it is inside."""
+
+    def __init__(self, change: Callable[[ExitStack], None]) -> None:
+        self._change = change
+        self._own = local()
+
+    def __enter__(self) -> None:
+        restored = ExitStack()
+        self._change(restored)
+        self._own.entered = [*getattr(self._own, "entered", ()), restored]
+
+    def __exit__(self, *error: object) -> None:
+        self._own.entered.pop().close()
+
+
 def _drop_streams_and_logs(restored: ExitStack) -> None:
     # The stream is never closed, because a log handler that is created inside may keep it.
     nowhere = io.TextIOWrapper(io.BufferedWriter(_Nowhere()))
@@ -64,8 +80,11 @@ def _ignore_warnings(restored: ExitStack) -> None:
 
 
 _DROPPED_OUTPUT = _Shared(_drop_streams_and_logs)
-# Ignores all warnings of the block, and those of other threads during the block.
-IGNORED_WARNINGS = _Shared(_ignore_warnings)
+# Without the lock of Python, from 3.14 on, every thread has warning filters of its own.
+_FILTERS_OF_THREADS = bool(getattr(sys.flags, "context_aware_warnings", False))
+# Ignores all warnings of the block, and those of other threads during the block if filters are
+# shared.
+IGNORED_WARNINGS = (_OfThread if _FILTERS_OF_THREADS else _Shared)(_ignore_warnings)
 
 
 @contextmanager

@@ -813,6 +813,12 @@ MUTANTS = [
             "test_a_text_that_is_no_utf_8_is_read_by_itself",
         ),
         (
+            "with_readable_texts",
+            "column = _without_views(column)",
+            "",
+            "test_a_text_that_is_no_utf_8_is_read_by_itself",
+        ),
+        (
             "check_features",
             "texts = list(map(with_readable_texts, X.columns))",
             "texts = list(X.columns)",
@@ -1342,6 +1348,24 @@ MUTANTS = [
             'name == "GroupKFold" and not cv.shuffle',
             "False",
             "test_folds_that_nobody_knows_of_are_found",
+        ),
+        (
+            "_check_splits",
+            'name in _GROUP_SPLITTERS and getattr(cv, "random_state", "fixed") is not None',
+            "False",
+            "test_no_identifier_decides_the_folds_of_others",
+        ),
+        (
+            "",
+            'step.transform_algorithm != "threshold"',
+            "False",
+            "test_steps_whose_warnings_show_a_record_are_found",
+        ),
+        (
+            "",
+            "None not in (step.func, step.inverse_func) and step.check_inverse",
+            "False",
+            "test_steps_whose_warnings_show_a_record_are_found",
         ),
     ),
     *of(
@@ -2396,6 +2420,12 @@ MUTANTS = [
             "self._inside == 0",
             "True",
             "test_threads_that_overlap_restore_what_they_found",
+        ),
+        (
+            "",
+            "_OfThread if _FILTERS_OF_THREADS else _Shared",
+            "_Shared",
+            "test_the_interpreter_says_whose_the_filters_are",
         ),
     ),
     *of(
@@ -5744,6 +5774,12 @@ MUTANTS = [
             'order="K" if isinstance(X, np.ndarray) else "C"',
             'order="C"',
             "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+        ),
+        (
+            "with_nan",
+            "columns=X.columns, dtype=object",
+            "columns=X.columns",
+            "test_one_date_among_missing_cells_is_refused",
         ),
         (
             "_convert_features",

@@ -225,6 +225,7 @@ def with_readable_texts(column: Any) -> Any:
     """
     import pyarrow  # noqa: PLC0415 (optional dependency)
 
+    column = _without_views(column)
     is_dictionary = pyarrow.types.is_dictionary(column.type)
     kind = column.type.value_type if is_dictionary else column.type
     stored = {pyarrow.string(): pyarrow.binary(), pyarrow.large_string(): pyarrow.large_binary()}
@@ -239,6 +240,26 @@ def with_readable_texts(column: Any) -> Any:
         plain = pyarrow.chunked_array([plain]) if hasattr(column, "chunks") else plain
         return plain.dictionary_encode() if is_dictionary else plain
     return column
+
+
+def _without_views(column: Any) -> Any:
+    """Return a column of Arrow with its strings or bytes as plain ones, not as views.
+
+    Views, as polars hands them over, lack many functions of Arrow and pandas.
+    """
+    import pyarrow  # noqa: PLC0415 (optional dependency)
+
+    is_dictionary = pyarrow.types.is_dictionary(column.type)
+    plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}.get(
+        str(column.type.value_type if is_dictionary else column.type)
+    )
+    if plain is None or not is_dictionary:
+        return column if plain is None else column.cast(plain)
+    parts = [
+        pyarrow.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(plain))
+        for part in getattr(column, "chunks", (column,))
+    ]
+    return pyarrow.chunked_array(parts, pyarrow.dictionary(column.type.index_type, plain))
 
 
 def _kind_of(X: Any) -> str:
@@ -360,7 +381,8 @@ def with_nan(X: Any) -> Any:
             flat[place] = _NO_NUMBER
         elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
-    return type(X)(objects, columns=X.columns) if hasattr(X, "iloc") else objects
+    # Without a type, pandas takes a column of missing cells and one date for dates.
+    return type(X)(objects, columns=X.columns, dtype=object) if hasattr(X, "iloc") else objects
 
 
 def is_chunked(X: Any) -> bool:

@@ -4,7 +4,7 @@ carries the message of a library."""
 from __future__ import annotations
 
 import warnings
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from uuid import uuid4
@@ -164,6 +164,20 @@ def test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others(kind):
         frame = pl.DataFrame([pl.Series(str(j), c, dtype=kind) for j, c in enumerate(columns)])
         found.add(repr(silently(checked, frame)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=str)
+@pytest.mark.parametrize("cell", [pd.Timestamp("2020"), timedelta(1), pd.Period("2020")], ids=str)
+def test_one_date_among_missing_cells_is_refused(missing, cell):
+    """Pandas takes such a column for dates, and would turn every missing cell into a number."""
+    columns = {name: pd.Series([missing, cell, missing], dtype=object) for name in "ab"}
+    with pytest.raises(TypeError, match=r"^X is not numeric in columns 'a', 'b'"):
+        features(pd.DataFrame(columns))
+    chunks = LocalChunks.read_by(
+        [partial(pd.DataFrame, columns)], pd.DataFrame({"a": [1.0], "b": 1.0})
+    )
+    with pytest.raises(ValueError, match="not a table of real numbers"):
+        AdaptiveMarginClassifier(classes=[0, 1], delta=1e-6).plan(chunks, [0, 1, 1])
 
 
 def test_what_is_an_array_by_its_buffer_is_read_as_one():
@@ -379,8 +393,21 @@ def of_dictionary(cells):
     return pa.DictionaryArray.from_arrays(codes, of_bytes(cells))
 
 
+def of_views(cells):
+    """The same as views, in which polars hands over texts."""
+    stored = pa.array(cells, pa.binary()).cast(pa.binary_view())
+    return pa.Array.from_buffers(pa.string_view(), len(stored), stored.buffers())
+
+
 TEXTS = {
     "strings": of_bytes,
+    "views": of_views,
+    "dictionary of views": lambda cells: pa.DictionaryArray.from_arrays(
+        pa.array(range(len(cells))), of_views(cells)
+    ),
+    "frame of views": lambda cells: pd.Series(
+        of_views(cells), dtype=pd.ArrowDtype(pa.string_view())
+    ),
     "long strings": partial(of_bytes, is_large=True),
     "chunks": lambda cells: pa.chunked_array([of_bytes(cells[:2]), of_bytes(cells[2:])]),
     "dictionary": of_dictionary,
@@ -421,7 +448,9 @@ def test_bytes_that_are_no_utf_8_are_one_category_however_they_are_stored():
     assert found == len(found) * [["7", "NA", "caf\\xe9", "b"]]
 
 
-@pytest.mark.parametrize("kind", ["strings", "dictionary", "pandas", "texts of pandas"])
+@pytest.mark.parametrize(
+    "kind", ["strings", "views", "dictionary of views", "dictionary", "pandas", "texts of pandas"]
+)
 def test_a_refusal_does_not_tell_whether_texts_are_utf_8(kind):
     said = []
     for cells in (GOOD, BAD):
@@ -437,10 +466,15 @@ def test_a_refusal_does_not_tell_whether_texts_are_utf_8(kind):
 def test_so_it_is_in_files(tmp_path):
     for name, cells in (("good", GOOD), ("bad", BAD)):
         columns = {"a": [1.0, 2.0, 3.0, 4.0], "c": of_bytes(cells), "y": of_bytes(cells)}
-        parquet.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        table = pa.table({**columns, "v": of_views(cells)})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
     frames_of = {name: _read_parquet(tmp_path / f"{name}.parquet") for name in ("good", "bad")}
     good, bad = (list(frame["c"]) for frame in frames_of.values())
     assert [good[i] for i in (0, 1, 3)] == [bad[i] for i in (0, 1, 3)] == ["7", "NA", "b"]
+    for frame in frames_of.values():
+        # The command makes rows of missing cells of the types of a file.
+        assert list(frame["v"]) == list(frame["c"])
+        assert frame.iloc[:0].reindex(range(2))["v"].isna().all()
     rows, labels = read_parquet(tmp_path / "bad.parquet", label="y")
     assert list(rows.parts[0]()["c"])[:2] == list(labels.parts[0]())[:2] == ["7", "NA"]
 

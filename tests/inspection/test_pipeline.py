@@ -1,5 +1,6 @@
 """What stands around a private model: every transformer of scikit-learn is classified rightly."""
 
+import copy
 import sys
 import types
 import warnings
@@ -41,7 +42,8 @@ def test_every_transformer_of_scikit_learn_is_classified():
     assert not names - known, "decide what these read from the records"
     assert not table._READERS.keys() & (table._STATELESS | table._CONTAINERS)
     assert not table._READS_NOTHING.keys() - table._READERS.keys()
-    assert not table._REVEALS.keys() - table._READS_NOTHING.keys() - table._CONTAINERS
+    may_reveal = table._READS_NOTHING.keys() | table._CONTAINERS | table._STATELESS
+    assert not table._REVEALS.keys() - may_reveal
     splitters = {n for n in dir(model_selection) if n.endswith(("Fold", "Split", "Out"))}
     refused = {"BaseShuffleSplit", "PredefinedSplit"}
     named = {n for n in splitters if "Stratified" in n} | table._SPLITTERS
@@ -55,7 +57,7 @@ STATELESS = [
         for n in sorted(table._STATELESS & CLASSES.keys())
         if n not in ("FeatureHasher", "HashingVectorizer", "PatchExtractor", "SparseCoder")
     ),
-    sk.SparseCoder(np.eye(3)),
+    sk.SparseCoder(np.eye(3), transform_algorithm="threshold"),
     sk.OneHotEncoder(categories=[[0, 1, 2]] * 3, handle_unknown="ignore"),
     sk.OrdinalEncoder(
         categories=[[0, 1, 2]] * 3, handle_unknown="use_encoded_value", unknown_value=-1
@@ -187,6 +189,53 @@ def test_folds_that_nobody_knows_of_are_found():
     for cv in (*listed, types.SimpleNamespace(split=None)):
         assert [f.reads for f in check_pipeline(OURS, cv=cv)] == ["not known"]
     assert "records each group has" in check_pipeline(OURS, cv=GroupKFold(2))[0].reads
+
+
+def test_no_identifier_decides_the_folds_of_others():
+    """One person with another identifier moves others, unless the folds are drawn in secret."""
+    reads = "the identifiers of groups, whose order decides which folds the others are in"
+    people, other = np.arange(100, 120), np.arange(100, 120)
+    other[10] = 7
+    kept = people == other
+    for cv in (
+        GroupKFold(4, shuffle=True, random_state=0),
+        model_selection.GroupShuffleSplit(4, random_state=np.random.RandomState(0)),
+        model_selection.LeaveOneGroupOut(),
+        model_selection.LeavePGroupsOut(2),
+    ):
+        folds = [
+            [test[kept[test]].tolist() for _, test in copy.deepcopy(cv).split(people, groups=ids)]
+            for ids in (people, other)
+        ]
+        assert folds[0] != folds[1]
+        assert [f.reads for f in check_pipeline(OURS, cv=cv)] == [reads]
+    for cv in (GroupKFold(4, shuffle=True), model_selection.GroupShuffleSplit(4)):
+        assert check_pipeline(OURS, cv=cv) == ()
+
+
+def test_steps_whose_warnings_show_a_record_are_found():
+    rows, odd = np.eye(3)[[0, 1, 2] * 4], np.eye(3)[[0, 1, 2] * 4]
+    odd[4] = -2.0, 0.0, 0.0
+    warning = (
+        sk.FunctionTransformer(np.abs, np.positive),
+        *(sk.SparseCoder(np.eye(3), transform_algorithm=name) for name in ("omp", "lasso_lars")),
+    )
+    for step in warning:
+        assert found(step, OURS) == [type(step).__name__]
+    with pytest.warns(UserWarning, match="not strictly inverse"):
+        warning[0].fit(odd)
+    silent = (
+        warning[0].fit(rows),
+        sk.FunctionTransformer(np.abs, np.positive, check_inverse=False),
+        sk.FunctionTransformer(np.abs),
+        sk.FunctionTransformer(inverse_func=np.abs),
+        sk.SparseCoder(np.eye(3), transform_algorithm="threshold"),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for step in silent[1:]:
+            step.fit(odd).transform(odd)
+            assert found(step, OURS) == []
 
 
 def codes(**params):

@@ -6,7 +6,9 @@ Each test runs a search with few and with many runs of random stopping, and comp
 import io
 import logging
 import random
+import runpy
 import sys
+import threading
 import warnings
 from contextlib import contextmanager, nullcontext
 from multiprocessing.pool import ThreadPool
@@ -191,6 +193,36 @@ def assert_overlapping_blocks_are_silent(block):
 
 def test_blocks_that_overlap_are_silent_and_restore_the_filters():
     assert_overlapping_blocks_are_silent(_silence.drop_output)
+
+
+def test_filters_of_threads_are_set_in_each_thread():
+    """As in Python 3.14 without its lock: what one thread ignores, another one would show."""
+    own = threading.local()
+
+    def ignore(restored):
+        restored.callback(setattr, own, "ignores", getattr(own, "ignores", False))
+        own.ignores = True
+
+    block, seen = _silence._OfThread(ignore), []
+
+    def run(_):
+        with block:
+            with block:
+                pass
+            seen.append(own.ignores)
+        seen.append(own.ignores)
+
+    with block, ThreadPool(1) as pool:
+        pool.map(run, range(2))
+    assert seen == [True, False] * 2
+    assert own.ignores is False
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_the_interpreter_says_whose_the_filters_are(each, monkeypatch):
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(context_aware_warnings=each))
+    kind = type(runpy.run_path(_silence.__file__)["IGNORED_WARNINGS"]).__name__
+    assert kind == ("_OfThread" if each else "_Shared")
 
 
 @pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
