@@ -210,8 +210,12 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
 
 
 def warn_of_label_among_columns(y: Any, names: Iterable[str]) -> None:
-    """Warn if the model reads a column with the name of `y`; names are public."""
-    name = getattr(y, "name", None)
+    """Warn if the model reads a column with the name of `y`, or of its one column.
+
+    Names are public.
+    """
+    columns: Any = getattr(y, "column_names", getattr(y, "columns", ()))
+    name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
     if isinstance(name, str) and name in names:
         warn_caller(
             f"X has a column {name!r}, and y has this name: a model that reads the labels as a "

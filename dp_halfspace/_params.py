@@ -86,8 +86,10 @@ def label_weights(
         return weights
     if not isinstance(class_weight, Mapping):
         raise ValueError(
-            "class_weight must be None or a dict of public weights. 'balanced' is not supported "
-            "here, because it needs the private class counts, which this estimator does not release"
+            "class_weight must be None or a dict of public weights. 'balanced' is supported by "
+            "AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier, "
+            "ObjectivePerturbationClassifier and OutputPerturbationClassifier, which count the "
+            "classes within the budget; PrivateAUCClassifier weighs its classes by itself"
         )
     position = {label: index for index, label in enumerate(classes.tolist())}
     for label, weight in class_weight.items():

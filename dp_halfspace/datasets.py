@@ -114,7 +114,7 @@ def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:
     Raises
     ------
     ValueError
-        If `n_rows` is not positive, or `array` has no shape or no dtype.
+        If `n_rows` is not positive, or `array` has no shape or no dtype of numpy.
 
     Notes
     -----
@@ -131,10 +131,10 @@ def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:
     """
     if n_rows < 1:
         raise ValueError("n_rows must be a positive number of rows")
-    if not (hasattr(array, "shape") and hasattr(array, "dtype")):
+    if not (hasattr(array, "shape") and isinstance(getattr(array, "dtype", None), np.dtype)):
         raise ValueError(
-            "array must be an ndarray or a memory map: for a data frame of numbers "
-            "frame.to_numpy(), and read_parquet for files"
+            "array must be an ndarray or a memory map: for a data frame of numbers, or a column of "
+            "labels, its to_numpy(), and read_parquet for files"
         )
     parts = [slice(start, start + n_rows) for start in range(0, len(array), n_rows)]
     readers = [partial(getitem, array, part) for part in parts]

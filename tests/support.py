@@ -23,6 +23,8 @@ RELEASED = {
     *("fill_value_", "hidden_coef_", "hidden_intercept_", "intercept_", "margin_"),
     *("n_components_", "n_features_in_", "n_hidden_", "one_vs_rest_", "privacy_"),
     *("preconditioner_", "probability_scale_", "projection_", "row_lengths_", "scaler_"),
+    # Functions of noisy class counts.
+    *("_rarer_share", "_rarity_warning"),
 }
 
 

@@ -841,3 +841,8 @@ def test_a_killed_worker_is_replaced(name):
     assert len(releases) == len(whole)
     assert len(ledger.entries()) == 2
     assert 0.0 <= score.value <= 1.0
+
+
+def test_a_column_of_texts_of_pandas_is_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="a column of labels, its to_numpy"):
+        in_chunks(pd.Series(["no", "yes"] * 10, dtype="string"), 5)

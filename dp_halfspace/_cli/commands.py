@@ -35,12 +35,12 @@ from dp_halfspace._cli.tables import (
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.operating_point import TARGETS
-from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS
+from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, looks_like_key, word_of
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
-from dp_halfspace.inspection import outlook, plan_accuracy
+from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
 from dp_halfspace.inspection.card import model_card, outlook_for
 from dp_halfspace.metrics import METRICS, PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
@@ -106,8 +106,7 @@ _ROWS_ONLY = (
 )
 _HARDLY_PREDICTED = (
     "by noisy counts {:.2g} of the {} are in the rarer class, which is hardly ever "
-    "predicted, because a prediction is the more likely label. Rank rows by their "
-    "probabilities{}."
+    "predicted, because a prediction is the more likely label{}."
 )
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE = 0.2
@@ -134,7 +133,8 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
         )
     text = (
         f"{expected!r}\n\nExpected accuracy on new rows, from simulated tables; spread: standard "
-        f"deviation of one fit.\n{_describe_poor_budgets(options)}Nothing was read or spent.\n"
+        f"deviation of one fit.\n{_describe_poor_budgets(options, expected)}Nothing was read or "
+        "spent.\n"
     )
     write_out(out, text)
     if target is None:
@@ -345,11 +345,24 @@ def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
     return f"Guarantee: {claim}; unit: {unit}\n"
 
 
-def _describe_poor_budgets(options: Any) -> str:
-    """Return the accuracy of the majority class, and the budgets that hardly exceed it."""
+def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
+    """Return the accuracy of the majority class, and the budgets that hardly exceed it.
+
+    If the area without privacy is stated, these are the budgets whose ranking is hardly better than
+    chance.
+    """
     share = 1.0 / options.classes if options.majority is None else options.majority
     assumed = "for classes of equal size" if options.majority is None else "as stated"
     lines = [f"The majority class alone: {share:.3f}, {assumed}."]
+    if expected.reference_area is not None:
+        least = 0.5 + HARDLY_BETTER * (expected.reference_area - 0.5)
+        areas = zip(expected.epsilons, expected.area, strict=True)
+        lines += [
+            f"The ranking is hardly better than chance at epsilon={epsilon:g}: area {area:.3f}."
+            for epsilon, area in areas
+            if area < least
+        ]
+        return "\n".join(lines) + "\n"
     for epsilon in options.epsilons:
         found = outlook(options.rows, options.columns, options.classes, epsilon, options.delta)
         if found.is_poor:
@@ -440,7 +453,11 @@ def _train(
         has_counts = model.calibration_.counts is not None
         ways = ["--threshold recall 0.9"] if has_counts else []
         ways += ["--class-weight balanced"] if model.privacy_.delta > 0.0 else []
-        advice = f", or use {' or '.join(ways)}" if ways else ""
+        use = f"use {' or '.join(ways)}" if ways else ""
+        # A ranking that may be no better than chance is not recommended.
+        if not model._rarity_warning:
+            use = ", or ".join(filter(None, ["rank rows by their probabilities", use]))
+        advice = f". {use[0].upper()}{use[1:]}" if use else ""
         _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")

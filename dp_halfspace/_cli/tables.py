@@ -200,12 +200,23 @@ def _likely_encoding(path: Path) -> str:
         return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
 
 
+# Ends of the names of tables of other programs.
+_OF_OTHER_PROGRAMS = frozenset(
+    (".dta", ".sav", ".sas7bdat", ".xpt", ".rds", ".rdata", ".feather", ".arrow", ".orc", ".mdb")
+)
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Convert a failure to read a file into one sentence."""
     try:
         yield
     except UnicodeError as error:
+        if path.suffix.lower() in _OF_OTHER_PROGRAMS:
+            raise UserError(
+                f"cannot read {path}: save it as CSV, Parquet or Excel with the program that wrote "
+                "it, or by pandas"
+            ) from error
         raise UserError(
             f"cannot read {path}: it is not text in this encoding; use --encoding "
             f"{_likely_encoding(path)}, or the actual encoding"

@@ -39,7 +39,7 @@ _KEYS = frozenset(
 # Boundaries of words: characters other than letters and digits, and capitals after small letters.
 _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
 _BY_DTYPE = "by the dtype of the column"
-_BY_CATEGORIES = "by the dtype of the column, whose categories are private until they are stated"
+_BY_CATEGORIES = "by the dtype of the column; its categories are not public unless stated"
 _BY_LIST = "as in all lists of rows"
 _AS_FOUND = "as found in the file"
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
+    from dp_halfspace.privacy.record import PrivacyRecord
 
 # Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
 # depend on it.
@@ -253,15 +254,21 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         twin.prior = self.prior
         return twin
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+    @property
+    def _selects_few_of_two(self) -> bool:
         # A selection may replace a fit only if all parameters that shape the model are defaults. An
         # array never equals a default.
-        has_defaults = not facts.balances_classes and all(
+        return not isinstance(self.class_weight, str) and all(
             isinstance(given := getattr(self, name), type(default) | int) and given == default
             for name, default in _OF_SMALL_TABLES.items()
         )
+
+    def _releases_rarity(self, record: PrivacyRecord) -> bool:
+        return bool(dict(record.public).get("private_class_counts"))
+
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         plan: FitPlan | None = None
-        if has_defaults:
+        if self._selects_few_of_two:
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})

@@ -10,7 +10,7 @@ import numpy as np
 
 from dp_halfspace._params import NUMBER_RANGE, explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms.engine.outlook import Ranking, Table
+from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
 from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.ranking.auc_training import (
     LOSSES,
@@ -203,7 +203,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Ranking | Table | None] | None:
+    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
         share = self._positive_share(n_samples)
         rare = {} if share is None else {"share": min(share, 1.0 - share)}
         n_features = self.n_features_in_ if data is None else data.X.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -47,12 +47,15 @@ from dp_halfspace.exceptions import warn_caller
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dp_halfspace.algorithms.engine.outlook import Outlook, Ranking, Table
+    from dp_halfspace.algorithms.engine.outlook import Linear, Outlook, Ranking, Table
     from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
 # Methods import the modules for planning, charging and running, which prediction does not need.
+
+# Attributes of a fit that counts the rarer class.
+_OF_THE_RARER_CLASS = ("_rarer_share", "_rarity_warning")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,9 +79,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
-    # Whether a fit releases the share of the rarer of two classes. If so, the share that the last
-    # fit released, and the warning about the ranking of this class, empty if it can be ranked.
-    _releases_rarity: ClassVar[bool] = False
+    # The share of the rarer of two classes that the last fit released, if any, and the warning
+    # about the ranking of this class, empty if it can be ranked.
     _rarer_share = cast("float | None", None)
     _rarity_warning = ""
     predict_proba: ClassVar[Any] = MissingMethod(
@@ -142,9 +144,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_of_calls_around(record)
         warn_of_label_among_columns(y, self._names_read(data))
         warn_of_weak_budget(record)
-        has_warned = self._warn_of_a_poor_outlook(
-            data, rarity_is_released_later=self._releases_rarity
-        )
+        counts_later = self._releases_rarity(record)
+        has_warned = self._warn_of_a_poor_outlook(data, rarity_is_released_later=counts_later)
         # Pay: the ledger is charged before any noise is drawn.
         ledger = opened_ledger(self.ledger, type(self).__name__)
         if self.verbose:
@@ -156,7 +157,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         self._set_fitted(fitted, data, record)
         if self.verbose:
             print(f"{type(self).__name__} has charged and released it")
-        if self._releases_rarity:
+        if counts_later:
             self._rarer_share, self._rarity_warning = self._describe_rarer(fitted, data, record)
             if self._rarity_warning and not has_warned:
                 warn_caller(self._rarity_warning)
@@ -199,6 +200,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if sample_weight is not None:
             data = with_sample_weight(data, sample_weight)
         record = self._record(self._fit_plan(data), data)
+        warn_of_label_among_columns(y, self._names_read(data))
         self._warn_of_a_poor_outlook(data)
         return record
 
@@ -256,6 +258,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_caller(str(outlook))
         return True
 
+    def _releases_rarity(self, record: PrivacyRecord) -> bool:
+        """Whether a fit with this record releases the share of the rarer of two classes."""
+        del record
+        return False
+
     def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
     ) -> tuple[float | None, str]:
@@ -270,7 +277,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         share, found = None, f"if one class has 5% of the {unit}"
         if fitted.rarity is not None:
             share = _share_of_rarer(fitted.rarity.second)
-            found = f"by noisy counts {share:.2g} of the {unit} are in the rarer class"
+            found = f"by noisy counts, with {share:.2g} of the {unit} in the rarer class"
         elif fitted.error_share is not None and dict(record.public).get("calibrated"):
             share = _share_of_rarer(fitted.error_share)
             found = (
@@ -293,12 +300,12 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         facts = None if tells_rows else self._outlook_facts(n_samples, data)
         if facts is None:
             return None
-        from dp_halfspace.algorithms.engine.outlook import outlook_of  # noqa: PLC0415
+        from dp_halfspace.algorithms.engine.outlook import outlook_of, with_counted_share  # noqa: PLC0415
 
         delta = resolved_delta(self.delta, n_samples)
         n_features, is_stated, kind = facts
-        if share is not None and kind is not None:
-            kind = replace(kind, share=share)
+        if share is not None:
+            kind = with_counted_share(kind, share)
         sizes = (n_samples, n_features, len(data.classes))
         spent = float(self.epsilon), delta
         unit = "records" if data.people is None else "persons"
@@ -310,11 +317,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Ranking | Table | None] | None:
+    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
         """Return the public facts that an outlook needs, None if there is no outlook.
 
         These are the number of columns, of `data` or otherwise of the fitted model; whether the
-        scale of rows is stated; and the kind of fit, None for that of the default classifier.
+        scale of rows is stated; and the kind of fit.
         """
         del n_samples, data
         return None
@@ -322,7 +329,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _forget(self) -> None:
         """Remove the attributes of an earlier fit."""
         for name in list(vars(self)):
-            if name.endswith("_") and name[0] != "_":
+            if (name.endswith("_") and name[0] != "_") or name in _OF_THE_RARER_CLASS:
                 delattr(self, name)
 
     @abstractmethod
@@ -360,6 +367,8 @@ class PrivateLinearClassifier(PrivateClassifier):
     prior = None
     # Whether column scales are estimated if `data_norm` is not stated.
     _estimates_scales: ClassVar[bool] = True
+    # Whether a class of a few percent is ranked without class weights, on real tables.
+    _ranks_rare: ClassVar[bool] = True
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
 
@@ -422,14 +431,23 @@ class PrivateLinearClassifier(PrivateClassifier):
             prior=prior,
         )
 
+    @property
+    def _selects_few_of_two(self) -> bool:
+        """Whether few records of two classes are fitted by a selection from a list."""
+        return False
+
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Ranking | Table | None] | None:
+    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
         # A fit that may keep a public model can be better than the curves of an outlook predict.
         if self.prior is not None:
             return None
         n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
-        return n_features, self.data_norm is not None, None
+        from dp_halfspace.algorithms.engine.outlook import Linear  # noqa: PLC0415
+
+        is_weighed = self.class_weight is not None
+        kind = Linear(self._selects_few_of_two, self._ranks_rare or is_weighed)
+        return n_features, self.data_norm is not None, kind
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415

@@ -58,6 +58,8 @@ from dp_halfspace.rows.mapped_rows import FeatureRows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dp_halfspace.privacy.record import PrivacyRecord
+
 _MEGABYTE = 2**20
 
 
@@ -395,6 +397,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         part, rest = budget.split(WHITENING_SHARE)
         whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
         return None if whitening is None else (drawn, whitening, rest)
+
+    def _releases_rarity(self, record: PrivacyRecord) -> bool:
+        return bool(dict(record.public).get("private_class_counts"))
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""

@@ -240,6 +240,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     optimizer: Any = "auto"
 
     _can_balance_classes: ClassVar[bool] = True
+    _ranks_rare: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,

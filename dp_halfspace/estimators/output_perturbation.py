@@ -312,6 +312,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     adversary_smoothing: float = 1e-3
 
     _can_balance_classes: ClassVar[bool] = True
+    _ranks_rare: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,

@@ -153,6 +153,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
+    _ranks_rare: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "delta": [Options(Real, {0})],
@@ -169,6 +170,10 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     @property
     def _is_binary(self) -> bool:
+        return True
+
+    @property
+    def _selects_few_of_two(self) -> bool:
         return True
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:

@@ -41,7 +41,7 @@ from dp_halfspace.algorithms.engine.operating_point import (
     ThresholdPlan,
     plan_threshold,
 )
-from dp_halfspace.algorithms.engine.outlook import Ranking, Table
+from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.algorithms.kernel_training import KernelPlan
@@ -475,8 +475,6 @@ class PrivateTableClassifier(PrivateClassifier):
     probability: bool = True
     threshold: dict[str, float] | None = None
 
-    # The table class counts classes, or errors of a selection.
-    _releases_rarity: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
         "schema": [dict, str, os.PathLike, None],
@@ -528,7 +526,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Ranking | Table | None] | None:
+    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
         """Count columns before encoding: the codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
@@ -540,6 +538,11 @@ class PrivateTableClassifier(PrivateClassifier):
         facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
         known = {"n_facts": max(sum(facts), 1), "column_limit": limit}
         return max(len(facts), 1), False, Table(n_encoded, **known)
+
+    def _releases_rarity(self, record: PrivacyRecord) -> bool:
+        """Return true: classes are counted, or the errors of a selection."""
+        del record
+        return True
 
     def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
@@ -606,7 +609,7 @@ class PrivateTableClassifier(PrivateClassifier):
             raise ValueError(
                 "threshold needs noisy counts of scores, for which the number of rows and epsilon "
                 f"are too small: their product is {size:.3g}, and about {enough} is enough. Use "
-                "more rows, a larger epsilon, or threshold=None; PrivateThresholdClassifier "
+                "more rows, a larger epsilon, or no threshold; PrivateThresholdClassifier "
                 "chooses a threshold from other records"
             )
         return plan

@@ -121,8 +121,10 @@ def outlook(
 ) -> Outlook:
     """Estimate quickly how useful a fit with this budget is on a table of this size.
 
-    Every fit calls this first and warns if little accuracy is to be expected. `plan_accuracy` runs
-    simulations, takes seconds, and estimates accuracies instead of a share.
+    This is for `AdaptiveMarginClassifier`. Every fit makes such an estimate first and warns if
+    little accuracy is to be expected; that of tables and rankings is lower, and `plan` of these
+    classes states it. `plan_accuracy` runs simulations, takes seconds, and estimates accuracies
+    instead of a share: believe it where the two disagree.
 
     Parameters
     ----------

@@ -291,7 +291,7 @@ def test_what_a_fit_has_counted_of_a_rare_class_is_noted(patients, capsys, n_rar
     few.to_csv("patients.csv", index=False)
     main([*FIT, *STATED, *SAVE])
     notes = capsys.readouterr().err
-    assert ("are in the rarer class, expect" in notes) == (n_rare == 8)
+    assert ("in the rarer class, expect" in notes) == (n_rare == 8)
     assert "PrivacyWarning" not in notes
 
 
@@ -321,13 +321,16 @@ def ward(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("more", "advice"),
     [
-        ([], "probabilities, or use --class-weight balanced."),
-        (["--delta", "0"], "probabilities."),
-        (["--features", "additive"], "or use --threshold recall 0.9 or --class-weight balanced."),
+        ([], "label. Use --class-weight balanced."),
+        (["--delta", "0"], "label."),
+        (["--features", "additive"], "se --threshold recall 0.9 or --class-weight balanced."),
     ],
 )
 def test_the_advice_for_a_rare_label_is_what_would_not_be_refused(ward, capsys, more, advice):
-    """A selection for a small table counts no scores, and pure DP balances no classes."""
+    """A selection for a small table counts no scores, and pure DP balances no classes.
+
+    Rows are not to be ranked by probabilities whose ranking may be no better than chance.
+    """
     ward[:400].to_csv("ward.csv", index=False)
     epsilon = "9" if "--features" in more else "1"
     given = [*RARE, "--epsilon", epsilon, "--drop", "patient_id", "--save", "m.joblib"]

@@ -198,6 +198,12 @@ def test_an_empty_label_is_found_in_its_row_of_the_whole_file(tmp_path, monkeypa
         tables.labels_of(blocks[-1], "y")
 
 
+def test_a_file_of_another_program_is_refused_with_what_to_save(tmp_path):
+    pandas.DataFrame(ROWS, columns=HEADER).to_stata(tmp_path / "own.dta")
+    with pytest.raises(UserError, match=r"own\.dta: save it as CSV, Parquet or Excel"):
+        read(tmp_path / "own.dta")
+
+
 def test_labels_of_a_type_are_the_texts_of_a_csv(tmp_path):
     for values in ([True, False, True], [1, 2, 1], [1.0, 2.0, 1.0], ["01", "2", "3.50"]):
         frame = pandas.DataFrame({"a": [1, 2, 3], "y": values})

@@ -93,7 +93,7 @@ def test_what_cannot_be_balanced_is_refused():
         balanced(chosen).plan(X, Y)
     with pytest.raises(ValueError, match="margin='auto'"):
         balanced(PrivateKernelClassifier(data_norm=3.0, margin="select")).plan(X, Y)
-    with pytest.raises(ValueError, match="'balanced' is not supported here"):
+    with pytest.raises(ValueError, match="'balanced' is supported by AdaptiveMarginClassifier"):
         balanced(LabelPrivateClassifier()).plan(X, Y)
 
 

@@ -210,8 +210,13 @@ SCHEMA = {"age": "number", "ill": "boolean"}
 def test_a_column_with_the_name_of_the_labels_is_named(model):
     X, y = separated(60, 2)
     table = pd.DataFrame(X, columns=["age", "ill"]).assign(ill=y)
-    with pytest.warns(PrivacyWarning, match="X has a column 'ill', and y has this name"):
-        clone(model).fit(table, table["ill"])
+    search = dp_halfspace.PrivateSearchCV(clone(model), {"class_weight": [None]}, epsilon=9.0)
+    for labels in (table["ill"], table[["ill"]]):
+        for run in (clone(model).fit, clone(model).plan, search.fit):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "A column-vector y")
+                with pytest.warns(PrivacyWarning, match="X has a column 'ill', and y has this"):
+                    run(table, labels)
     fits = [(model, table, y), (model, table, table["ill"].rename("sick"))]
     if hasattr(model, "schema"):
         without = clone(model).set_params(schema={**SCHEMA, "ill": "drop"})

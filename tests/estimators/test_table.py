@@ -438,7 +438,7 @@ def test_balanced_weights_are_for_a_balanced_population(weights):
     assert (share > 2.0 * RARE.mean()) == (weights is not None)
 
 
-@pytest.mark.filterwarnings("ignore:a precision of 0.5")
+@pytest.mark.filterwarnings("ignore:the scores separate the labels too little for a precision")
 @pytest.mark.parametrize("budget", [{}, {"delta": 0.0}, {"class_weight": "balanced"}])
 @pytest.mark.parametrize(
     ("target", "wanted"), [("recall", 0.8), ("precision", 0.5), ("false_positive_rate", 0.1)]

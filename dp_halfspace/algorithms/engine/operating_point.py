@@ -180,18 +180,24 @@ class ThresholdPlan:
         return 0.5 * (self.wanted + end), (self.wanted, end)
 
     def _warning(self, counted: float, takes: float, is_last: bool) -> str:
-        """Say what the target takes, if little more was counted or no threshold was found."""
+        """Say what the target takes, if little more was counted, or that no threshold was found."""
         if counted > _AMPLE * takes and not is_last:
             return ""
         who = "every" if self.target == "recall" else "no"
         label = "first" if self.target == "false_positive_rate" else "second"
         follows = f"{who} row is" if is_last else f"nearly {who} row may be"
+        wanted = f"a {self.target.replace('_', ' ')} of {self.wanted:g} with a confidence of 95 %"
+        # With enough rows, the scores do not separate the labels.
+        reason = f"the scores separate the labels too little for {wanted}"
+        if counted <= _AMPLE * takes:
+            reason = (
+                f"{wanted} takes about {takes:.0f} rows of the {label} label at this budget, "
+                f"better {_AMPLE * takes:.0f}, and by a noisy count there are "
+                f"{max(counted, 0.0):.0f}"
+            )
         return (
-            f"a {self.target.replace('_', ' ')} of {self.wanted:g} with a confidence of 95 % takes "
-            f"about {takes:.0f} rows of the {label} label at this budget, better "
-            f"{_AMPLE * takes:.0f}, and by a noisy count there are {max(counted, 0.0):.0f}: "
-            f"{follows} predicted to have the second label. More rows, a larger epsilon or an "
-            "easier target leave room for a threshold"
+            f"{reason}: {follows} predicted to have the second label. More rows, a larger epsilon "
+            "or an easier target leave room for a threshold"
         )
 
     def _warning_of_share(self, curve: CalibrationCurve, threshold: float) -> str:

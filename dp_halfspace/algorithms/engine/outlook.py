@@ -8,7 +8,7 @@ budget is large enough for its table: ``docs/evidence/planning.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dp_halfspace.algorithms.engine.defaults import MOST_CLASSES, small_table_rule
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
@@ -19,10 +19,11 @@ POOR = 0.5
 GOOD = 0.8
 # Share of the records of the rare class that an outlook is about, if nothing else is known.
 RARE = 0.05
-# A fit warns that it hardly ranks a rare class if it expects less than this share of the area
-# under the curve above one half.
-HARDLY_RANKED = 0.2
-# The same for a ranking or a table: an area of .6 if a model without privacy has .8.
+# A fit that counts no classes warns that it hardly ranks a class of 5 % if it expects less than
+# this share of the area under the curve above one half: half of such fits of seven real tables have
+# an area below .6. Most tables have no such class.
+HARDLY_RANKED = 0.08
+# The same for a ranking, and for counted classes: an area of .6 if a model without privacy has .8.
 HARDLY_BETTER = 1.0 / 3.0
 # For a class below this share of a table, the limit is half of the area: with a third, three of
 # ten fits of the hospital benchmark at chance level got no warning, because of noise in their
@@ -37,6 +38,10 @@ BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = (
     ", so that its ranking may be no better than chance: do not rely on it unless a "
     "private score on other records confirms it"
+)
+_RANKED_BY_WEIGHTS = (
+    "A class of a few percent may be ranked no better than chance at any budget, unless "
+    "class_weight gives it more weight"
 )
 
 
@@ -80,14 +85,31 @@ _RANKINGS = {
     (False, True): _Curve(1.07, 1.46, 0.0, 1.2),
     (False, False): _Curve(8.7, 1.26, 0.0, 1.3),
 }
+# A ranking by a selection for few records; the signal is p (1 - p) n epsilon.
+_RANKED_BY_A_SELECTION = _Curve(78.0, 0.0, 0.0, 1.6)
 # Tables of two classes, by noise (Gaussian or not): a curve of the accuracy, and one of the ranking
 # with a signal that is multiplied by p (1 - p). Columns are those before the table is encoded.
 _TABLES = {
     True: (_Curve(30.0, 0.5, 0.0, 1.3), _Curve(30.0, 0.0, 0.0, 1.5)),
-    False: (_Curve(60.0, 0.4, 0.0, 1.0), _Curve(78.0, 0.0, 0.0, 1.6)),
+    False: (_Curve(60.0, 0.4, 0.0, 1.0), _RANKED_BY_A_SELECTION),
 }
 # A ranking by one selected column; the signal is p (1 - p) n epsilon.
 _RANKED_BY_A_COLUMN = _Curve(17.0, 0.0, 0.0, 1.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Public facts about a fit of a linear or kernel classifier.
+
+    `selects` states whether few records of two classes are fitted by a selection from a list, and
+    `ranks_rare` whether the curves hold for a class of a few percent. `share` is that of the rarer
+    class: a guess, or a released number if `is_counted`.
+    """
+
+    selects: bool = True
+    ranks_rare: bool = True
+    share: float = RARE
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +136,14 @@ class Table:
     column_limit: float = 0.0
 
 
+def with_counted_share(kind: Linear | Ranking | Table, share: float) -> Linear | Ranking | Table:
+    """Return the facts about a fit that has counted the rarer class."""
+    if isinstance(kind, Linear):
+        # A fit that counts the classes takes steps.
+        return replace(kind, share=share, is_counted=True, selects=False)
+    return replace(kind, share=share)
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """Expected quality of a fit, for classes of about equal size.
@@ -134,7 +164,7 @@ class Outlook:
     rare_improvement : float or None
         With two classes, one of which holds `rare_share` of the records: share of the area under
         the curve above one half that a linear classifier without privacy has. None for more
-        classes.
+        classes, and for fits that may rank a rare class no better than chance at any budget.
     rare_share : float
         5 %, or the public share of the rarer class.
     unit : str
@@ -146,8 +176,8 @@ class Outlook:
     column_limit : float
         Share of the rarer class up to which the model is one selected column; 0 for no such model.
     least_share : float or None
-        Smallest share of the rarer of two classes for which `cannot_rank_rare` is false, 1/2 if
-        there is none; for rankings and tables.
+        Smallest share of the rarer of two classes whose ranking is expected to be better than
+        chance, 1/2 if there is none; None for more classes.
     """
 
     improvement: float
@@ -177,6 +207,8 @@ class Outlook:
             text += (
                 f" (for {GOOD:.0%}: about {rows} {self.unit}, or epsilon={self.epsilon_wanted:.2g})"
             )
+        if self.rare_improvement is None and self.n_classes == 2:
+            return f"{text}. {_RANKED_BY_WEIGHTS}"
         if self.rare_improvement is None:
             return f"{text}, and less for a rare class"
         text += (
@@ -208,7 +240,7 @@ class Outlook:
     def without_evidence(self) -> str:
         """Return the warning that released counts of scores do not show that the model ranks."""
         return (
-            f"{self._sizes}: by noisy counts of scores, its ranking is not significantly better "
+            f"{self._sizes}: by noisy counts of scores, the ranking is not significantly better "
             "than chance: do not rely on it unless a private score on other records confirms it"
         )
 
@@ -229,23 +261,29 @@ def outlook_of(
     delta: float,
     *,
     is_scale_stated: bool = False,
-    kind: Ranking | Table | None = None,
+    kind: Linear | Ranking | Table = Linear(),
     unit: str = "records",
 ) -> Outlook:
     """Return the expected quality of the default classifier, or of another `kind` of fit.
 
     If scales are stated, and for tables, selections are replaced by steps at a smaller budget. The
     steps of three to seven classes have a curve of their own then; those of two classes have not.
+    Selections rank a rare class of any columns like one of a table.
     """
     is_table = isinstance(kind, Table)
-    is_small_table = not isinstance(kind, Ranking) and small_table_rule(
-        n_samples=n_samples,
-        n_features=kind.n_encoded if isinstance(kind, Table) else n_features,
-        n_classes=n_classes,
-        epsilon=epsilon,
-        delta=delta,
-        is_scale_stated=is_scale_stated,
-        has_features=is_table,
+    selects = n_classes > 2 or not isinstance(kind, Linear) or kind.selects
+    is_small_table = (
+        selects
+        and not isinstance(kind, Ranking)
+        and small_table_rule(
+            n_samples=n_samples,
+            n_features=kind.n_encoded if isinstance(kind, Table) else n_features,
+            n_classes=n_classes,
+            epsilon=epsilon,
+            delta=delta,
+            is_scale_stated=is_scale_stated,
+            has_features=is_table,
+        )
     )
     is_gaussian = delta > 0 and not is_small_table
     sizes = (n_samples, n_features, n_classes)
@@ -254,26 +292,21 @@ def outlook_of(
         return Outlook(1.0, *sizes, epsilon, n_samples, epsilon, ranked, unit=unit)
     strength = gdp_mu(epsilon, delta) if is_gaussian else epsilon
     # A ranking depends on the number of records of the rarer class.
-    share, even, least = RARE, 1.0, HARDLY_RANKED
-    rare = share
-    if kind is not None:
-        share = kind.share
-        least = POOR if is_table and share < _UNEVEN else HARDLY_BETTER
-        rare = share * (1.0 - share)
-    if isinstance(kind, Ranking):
-        even = 0.25
-        curve = ranking = _RANKINGS[is_gaussian, kind.is_scale_stated]
-    elif n_classes > 2:
-        is_in_scale = (is_scale_stated or is_table) and n_classes <= MOST_CLASSES
-        steps = _SEVERAL_IN_SCALE if is_in_scale else _SEVERAL_CLASSES
-        several = steps if is_gaussian else _PURE_SEVERAL_CLASSES
-        curve = ranking = _SMALL_OF_SEVERAL if is_small_table else several
-    elif isinstance(kind, Table):
-        curve, ranking = _TABLES[is_gaussian]
-    elif is_small_table and delta > 0:
-        curve = ranking = _SMALL_TABLE
-    else:
-        curve = ranking = _TWO_CLASSES if is_gaussian else _PURE_TWO_CLASSES
+    share, least = kind.share, HARDLY_BETTER
+    rare = share * (1.0 - share)
+    if isinstance(kind, Linear) and not kind.is_counted:
+        least = HARDLY_RANKED
+    elif not isinstance(kind, Ranking) and share < _UNEVEN:
+        least = POOR
+    even = 0.25 if isinstance(kind, Ranking) else 1.0
+    curve, ranking = _curves(
+        kind,
+        n_classes,
+        is_gaussian=is_gaussian,
+        is_small_table=is_small_table,
+        is_pure=delta == 0,
+        is_scale_stated=is_scale_stated,
+    )
     n_facts = n_features
     if isinstance(kind, Table) and kind.n_facts is not None:
         n_facts = kind.n_facts
@@ -287,9 +320,9 @@ def outlook_of(
     improvement = 1.0 / (1.0 + math.pow(half / (even * signal), curve.steepness))
     ranked = least_share = None
     column_limit = kind.column_limit if isinstance(kind, Table) else 0.0
-    if n_classes == 2 and kind is not None:
-        least_share = _least_share(kind, ranking, ranking.half(n_facts, n_classes) / signal)
-    if n_classes == 2:
+    if n_classes == 2 and not (isinstance(kind, Linear) and not kind.ranks_rare):
+        half = ranking.half(n_facts, n_classes)
+        least_share = _least_share(kind, ranking, half / signal)
         ranking_signal = rare * signal
         if share <= column_limit:
             ranking, ranking_signal = _RANKED_BY_A_COLUMN, rare * n_samples * epsilon
@@ -313,10 +346,37 @@ def outlook_of(
     )
 
 
-def _least_share(kind: Ranking | Table, ranking: _Curve, half: float) -> float:
-    """Return the smallest share for which ``cannot_rank_rare`` is false, at most one half.
+def _curves(
+    kind: Linear | Ranking | Table,
+    n_classes: int,
+    *,
+    is_gaussian: bool,
+    is_small_table: bool,
+    is_pure: bool,
+    is_scale_stated: bool,
+) -> tuple[_Curve, _Curve]:
+    """Return the curve of the improvement, and that of the ranking of a rare class."""
+    if isinstance(kind, Ranking):
+        curve = _RANKINGS[is_gaussian, kind.is_scale_stated]
+    elif n_classes > 2:
+        is_in_scale = (is_scale_stated or isinstance(kind, Table)) and n_classes <= MOST_CLASSES
+        steps = _SEVERAL_IN_SCALE if is_in_scale else _SEVERAL_CLASSES
+        several = steps if is_gaussian else _PURE_SEVERAL_CLASSES
+        curve = _SMALL_OF_SEVERAL if is_small_table else several
+    elif isinstance(kind, Table):
+        return _TABLES[is_gaussian]
+    elif is_small_table:
+        return _PURE_TWO_CLASSES if is_pure else _SMALL_TABLE, _RANKED_BY_A_SELECTION
+    else:
+        curve = _TWO_CLASSES if is_gaussian else _PURE_TWO_CLASSES
+    return curve, curve
 
-    `half` is relative to the signal, which is multiplied by p (1 - p) for a class of the share p.
+
+def _least_share(kind: Linear | Ranking | Table, ranking: _Curve, half: float) -> float:
+    """Return the smallest share for which ``cannot_rank_rare`` is false if it is counted.
+
+    The result is at most one half. `half` is relative to the signal, which is multiplied by
+    p (1 - p) for a class of the share p.
     """
     shares = []
     for least in (POOR, HARDLY_BETTER):
@@ -325,4 +385,5 @@ def _least_share(kind: Ranking | Table, ranking: _Curve, half: float) -> float:
     rare, even = shares
     if isinstance(kind, Ranking):
         return even
-    return max(rare if rare < _UNEVEN else max(even, _UNEVEN), kind.column_limit)
+    limit = kind.column_limit if isinstance(kind, Table) else 0.0
+    return max(rare if rare < _UNEVEN else max(even, _UNEVEN), limit)

@@ -252,7 +252,8 @@ class LinearPlan(FitPlan):
         plan = self.adapt_to_counts(data, permit)
         rows = plan.rows(data.X, data.people)
         weights: Any = weights_of(relative_weights(plan.problem.class_weights), data)
-        return plan.to_fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
+        fitted = plan.to_fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
+        return replace(fitted, rarity=plan.rarity, population=plan.population)
 
     def to_fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were handed in: post-processing."""

@@ -167,6 +167,15 @@ def test_other_rows_meet_a_target_with_confidence_and_the_interval_holds_it(targ
     assert abs(np.mean(values) - WANTED[target]) < 0.06
 
 
+def test_scores_that_do_not_separate_are_the_reason_where_rows_are_enough():
+    labels = np.arange(20_000) % 2
+    odds = np.random.default_rng(0).normal(size=20_000)
+    point = choose(odds, labels, "precision", 0.9)
+    assert point.log_odds == math.inf
+    assert "the scores separate the labels too little for a precision of 0.9" in point.warning
+    assert "takes about" not in point.warning
+
+
 @every_target
 def test_too_few_records_are_announced_and_the_target_is_met_by_all_or_none(target):
     n = 60 if target == "false_positive_rate" else 600

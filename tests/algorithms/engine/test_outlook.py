@@ -15,9 +15,13 @@ from sklearn.metrics import roc_auc_score
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     LabelPrivateClassifier,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
     PrivacyWarning,
     PrivateAUCClassifier,
+    PrivateKernelClassifier,
     PrivateTableClassifier,
+    PureHalfspaceClassifier,
 )
 from dp_halfspace.algorithms.engine.calibration import _EDGES, NoisyCounts, evidence_of_ranking
 from dp_halfspace.algorithms.engine.class_counts import Rarity
@@ -180,14 +184,67 @@ def test_a_rare_class_counts_by_its_own_records():
 def test_a_fit_says_that_a_rare_class_cannot_be_ranked():
     """Though classes of equal size would be told apart."""
     X, y = rows(400, 60)
-    model = AdaptiveMarginClassifier(epsilon=1.0, data_norm=1.0, classes=[0, 1])
-    expected = outlook_of(400, 60, 2, 1.0, 1.0 / 400**2)
+    model = AdaptiveMarginClassifier(epsilon=0.8, data_norm=1.0, classes=[0, 1])
+    expected = outlook_of(400, 60, 2, 0.8, 1.0 / 400**2)
     assert expected.cannot_rank_rare
     assert not expected.is_poor
     (text,) = said(model, X, y)
     assert "do not rely on it" in text
     (text,) = said(model, X, np.zeros_like(y))
     assert text == str(expected)
+
+
+@pytest.mark.parametrize(("n_samples", "n_columns", "epsilon"), [(400, 4, 0.8), (1000, 12, 0.3)])
+def test_a_selection_hardly_ranks_a_class_of_five_percent_as_in_simulations(
+    n_samples, n_columns, epsilon
+):
+    plan = plan_accuracy(
+        n_samples, n_columns, 2, [epsilon], majority=0.95, reference_area=0.85, random_state=0
+    )
+    expected = outlook(n_samples, n_columns, 2, epsilon)
+    assert abs((plan.area[0] - 0.5) / 0.35 - expected.rare_improvement) < 0.2
+    assert expected.cannot_rank_rare
+    assert 0.2 <= expected.least_share < 0.25
+
+
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateKernelClassifier])
+def test_steps_that_count_a_rare_class_say_so_afterwards(kind):
+    """A scale is stated, so that both take steps. Nothing is said of classes of equal size."""
+    X, y = rows(2000, 100)
+    model = kind(epsilon=1.0, data_norm=10.0, classes=[0, 1])
+    few = (np.arange(2000) < 100).astype(int)
+    assert not said(model, X, y)
+    (text,) = said(model, X, few)
+    assert re.match(BY_COUNTS, text)
+    assert re.search(r"0\.0\d+ of the records in the rarer class", text)
+    assert text == model._rarity_warning
+    assert text in _expectation(model).replace("&#x27;", "'")
+    # A fit that counts nothing forgets the counts of an earlier one.
+    assert not model.set_params(delta=0).fit(X, few)._rarity_warning
+    model.set_params(delta="auto")
+    # Before the fit, nothing is known of the classes.
+    assert said(model, X, few, "plan") == said(model, X, y, "plan")
+    fitted = Fitted(
+        np.zeros((1, 100)), np.zeros(1), 10.0, rarity=replace(Rarity.unknown(), second=0.04)
+    )
+    texts = {
+        model._describe_rarer(fitted, model._validate(X, labels, None), pure(1.0))
+        for labels in (y, few, 1 - few)
+    }
+    assert len(texts) == 1
+    assert "0.04 of the records" in texts.pop()[1]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [ObjectivePerturbationClassifier, OutputPerturbationClassifier, PureHalfspaceClassifier],
+)
+def test_a_class_that_may_be_ranked_only_with_weights_promises_nothing(kind):
+    X, y = rows(400, 5)
+    model = kind(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    assert "unless class_weight gives it more weight" in _expectation(model)
+    weighed = kind(epsilon=1.0, classes=[0, 1], class_weight={0: 0.1, 1: 0.9}).fit(X, y)
+    assert "of the area under the curve" in _expectation(weighed)
 
 
 def rare(n_samples, n_columns, seed):
