@@ -5827,6 +5827,12 @@ MUTANTS = [
         ),
         (
             "rarity_of",
+            "min(_EVEN + deviation / total, _EVEN_OF_FEATURES)",
+            "_EVEN + deviation / total",
+            "test_a_class_is_rare_up_to_a_share_that_is_raised_by_the_noise",
+        ),
+        (
+            "rarity_of",
             ", _PER_COLUMN * n_columns",
             ", math.inf",
             "test_few_columns_keep_the_fit_of_a_rare_class_however_many_records_there_are",
@@ -5865,14 +5871,20 @@ MUTANTS = [
         ),
         (
             "rarity_settings",
-            "records / settled",
-            "settled / records",
+            "records / _SETTLED",
+            "_SETTLED / records",
             "test_the_intercept_is_moved_less_the_more_records_a_rare_class_has",
         ),
         (
             "rarity_settings",
-            "1.0 - degree / (1.0 + (_PHASED / records) ** 4)",
-            "1.0",
+            "_LARGEST_OFFSET - _LEAST_OFFSET) * degree",
+            "_LARGEST_OFFSET - _LEAST_OFFSET)",
+            "test_the_intercept_is_moved_less_the_less_rare_a_class_is",
+        ),
+        (
+            "rarity_settings",
+            "degree * last_step / (1.0 + (records / _PHASED) ** 4)",
+            "degree * last_step",
             "test_a_rare_class_of_many_records_has_no_step_after_the_average",
         ),
     ),

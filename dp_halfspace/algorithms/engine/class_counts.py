@@ -115,7 +115,8 @@ def class_counts(
 
 
 # The degree in [0, 1] says how far a fit is adapted to a rare class (`Rarity`). It is zero from
-# this share of the rarer of two classes on.
+# this share of the rarer of two classes on; a standard deviation of the noise is added to the
+# share, and to this limit, up to the next one.
 _EVEN = 0.1
 # The same limit with features in addition to the columns, and for more than two classes.
 _EVEN_OF_FEATURES = 0.15
@@ -209,7 +210,11 @@ def rarity_of(
     records = others * total * mu
     size = others * float(np.delete(weights, common).mean())
     share = min(max(size / (size + (1.0 - others) * float(weights[common])), RAREST), 0.5)
-    even = _EVEN_OF_MANY if is_of_many else _EVEN_OF_FEATURES if has_features else _EVEN
+    even = _EVEN_OF_FEATURES
+    if is_of_many:
+        even = _EVEN_OF_MANY
+    elif not has_features:
+        even = min(_EVEN + deviation / total, _EVEN_OF_FEATURES)
     fall = _FALL_OF_MANY if is_of_many else _FALL
     degree = max(0.0, 1.0 - (share / even) ** fall)
     if is_of_many:

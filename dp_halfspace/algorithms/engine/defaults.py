@@ -335,8 +335,11 @@ _UNWEIGHTED_OF_MANY = 0.7
 # Signal at which half of that part of the steps has none, and the step after the average is half as
 # long.
 _PHASED = 50.0
+# With few records of the rarer of two classes, length of the step after the average relative to the
+# path, with and without features.
+_LAST_STEP_OF_RARE = 0.25
 # Offset of the released intercept, relative to that of the last steps, with many records of the
-# rarer of two classes, where the scores exceed the noise; and with few.
+# rarer of two classes, where the scores exceed the noise; and with few of a very rare one.
 _LEAST_OFFSET = 0.7
 _LARGEST_OFFSET = 2.0
 # Signal at which that offset is half way between the two.
@@ -369,8 +372,8 @@ class RaritySettings:
     constant column is `constant` times as large. `score_offset` is added to the score of the common
     class before slopes are computed. The first `weighted_part` of the steps uses the class
     `weights` and the part `weighted_offset_part` of this offset; the other steps use `last_weights`
-    and the whole offset. The step after the average is `last_step_factor` times as long. At the end
-    `intercept_offset` is added to the intercept.
+    and the whole offset. The step after the average is `last_step` times as long as the path. At
+    the end `intercept_offset` is added to the intercept.
     """
 
     margin_offset: float
@@ -383,7 +386,7 @@ class RaritySettings:
     intercept_offset: float
     weighted_offset_part: float
     weighted_part: float
-    last_step_factor: float
+    last_step: float
 
 
 def rarity_settings(
@@ -405,8 +408,12 @@ def rarity_settings(
     rare = min(share, _EVEN_SHARE)
     odds = min(steps.clip, 1.0) * rare / (1.0 - rare)
     score_offset = degree * (offset - math.log(odds / (1.0 - odds)))
-    least, settled = (1.0, _PHASED) if rarity.is_of_many else (_LEAST_OFFSET, _SETTLED)
-    unweighted = _UNWEIGHTED_OF_MANY if rarity.is_of_many else _UNWEIGHTED
+    # If a class is hardly rare, its scores may separate it although there are few records.
+    further = (_LARGEST_OFFSET - _LEAST_OFFSET) * degree / (1.0 + (records / _SETTLED) ** 2)
+    last_offset, unweighted, last_step = _LEAST_OFFSET + further, _UNWEIGHTED, _LAST_STEP_OF_RARE
+    if rarity.is_of_many:
+        last_offset = 1.0 + (_LARGEST_OFFSET - 1.0) / (1.0 + (records / _PHASED) ** 2)
+        unweighted, last_step = _UNWEIGHTED_OF_MANY, steps.last_step
     return RaritySettings(
         margin_offset=offset,
         constant=_LONGER ** (degree * fade * mapped),
@@ -417,11 +424,11 @@ def rarity_settings(
         weights=weighed / weighed.max(),
         last_weights=weights,
         score_offset=score_offset,
-        intercept_offset=score_offset
-        * (least + (_LARGEST_OFFSET - least) / (1.0 + (records / settled) ** 2)),
+        intercept_offset=last_offset * score_offset,
         weighted_offset_part=1.0 - power,
         weighted_part=1.0 - unweighted / (1.0 + (_PHASED / records) ** 2),
-        last_step_factor=1.0 - degree / (1.0 + (_PHASED / records) ** 4),
+        last_step=(1.0 - degree) * steps.last_step
+        + degree * last_step / (1.0 + (records / _PHASED) ** 4),
     )
 
 

@@ -480,8 +480,9 @@ class GradientPlan:
         ``docs/proofs/rare.md``, section 2.
         """
         descent = self.descent
-        last_step = settings.last_step_factor * descent.steps.last_step
-        steps = replace(descent.steps, margin_offset=settings.margin_offset, last_step=last_step)
+        steps = replace(
+            descent.steps, margin_offset=settings.margin_offset, last_step=settings.last_step
+        )
         score_offset = min(settings.score_offset, LARGEST_SCORE_OFFSET)
         descent = replace(
             descent,

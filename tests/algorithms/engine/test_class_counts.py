@@ -165,21 +165,53 @@ def test_the_intercept_is_moved_less_the_more_records_a_rare_class_has():
         rarity = rarity_of(np.array([n - 150, 150]), np.ones(2), 0.0, n, mu)
         settings = rarity_settings(rarity, np.ones(2), STEPS)
         ratios.append(settings.intercept_offset / settings.score_offset)
-    assert ratios[0] > 1.99
+    assert ratios[0] > 1.9
     assert ratios == sorted(ratios, reverse=True)
     assert 0.7 < ratios[-1] < 1.2
 
 
-def test_a_rare_class_of_many_records_has_no_step_after_the_average():
+def test_the_intercept_is_moved_less_the_less_rare_a_class_is():
+    """The scores may separate such a class, although there are few records of it."""
+    ratios = []
+    for degree in (1.0, 0.5, 0.01):
+        rarity = replace(Rarity.unknown(), share=0.05, degree=degree, records=1.0, mu=0.2)
+        settings = rarity_settings(rarity, np.ones(2), STEPS)
+        ratios.append(settings.intercept_offset / settings.score_offset)
+    np.testing.assert_allclose(ratios, (2.0, 1.35, 0.713), atol=1e-3)
+    settings = rarity_settings(replace(rarity, is_of_many=True), np.ones(3), STEPS)
+    assert settings.intercept_offset > 1.99 * settings.score_offset
+
+
+@pytest.mark.parametrize("usual", [0.0, 0.1])
+def test_a_rare_class_of_many_records_has_no_step_after_the_average(usual):
     """With little noise this step overfits its records; with few of them it removes noise."""
-    factors = []
+    steps, lengths = replace(STEPS, last_step=usual), []
+    rarity = replace(Rarity.unknown(), share=0.01, degree=1.0, mu=0.2)
     for records in (1.0, 20.0, 50.0, 200.0):
-        rarity = replace(Rarity.unknown(), share=0.01, degree=1.0, records=records, mu=0.2)
-        factors.append(rarity_settings(rarity, np.ones(2), STEPS).last_step_factor)
-    assert factors[0] > 0.99
-    assert factors[2] == 0.5
-    assert factors[-1] < 0.01
-    assert factors == sorted(factors, reverse=True)
+        few = replace(rarity, records=records)
+        lengths.append(rarity_settings(few, np.ones(2), steps).last_step)
+    assert lengths[0] > 0.99 * 0.25
+    assert lengths[2] == 0.125
+    assert lengths[-1] < 0.01 * 0.25
+    assert lengths == sorted(lengths, reverse=True)
+    half = replace(rarity, records=1.0, degree=0.5)
+    assert rarity_settings(half, np.ones(2), steps).last_step == pytest.approx((0.25 + usual) / 2)
+    # With more classes the step is as long as planned, or shorter.
+    several = replace(rarity, records=50.0, is_of_many=True)
+    assert rarity_settings(several, np.ones(3), steps).last_step == usual / 2
+
+
+def test_a_class_is_rare_up_to_a_share_that_is_raised_by_the_noise():
+    """The share is raised by a standard deviation of its noise, and so is the limit."""
+    degrees = [
+        rarity_of(np.array([930.0, 70.0]), np.ones(2), deviation, 1000, 1e-3, **kind).degree
+        for deviation, kind in ((0.0, {}), (20.0, {}), (20.0, {"has_features": True}))
+    ]
+    wanted = (1.0 - 0.7**3, 1.0 - 0.75**3, 1.0 - 0.6**3)
+    np.testing.assert_allclose(degrees, wanted, atol=1e-6)
+    # However large the noise is, classes of similar size are not rare.
+    for counts, deviation in (([840.0, 160.0], 60.0), ([900.0, 100.0], 1e9)):
+        assert rarity_of(np.array(counts), np.ones(2), deviation, 1000, 1e-3).degree == 0.0
 
 
 @pytest.mark.parametrize(("n_classes", "clip"), [(2, 0.7), (2, 0.5), (3, 1.0)])
@@ -194,9 +226,9 @@ def test_whatever_is_counted_the_settings_are_within_their_bounds(n_classes, cli
         assert 0.0 <= wanted.score_offset <= LARGEST_SCORE_OFFSET
         assert 2.0 <= wanted.margin_offset <= 4.0
         assert (0.5 if n_classes == 2 else 0.3) <= wanted.weighted_part <= 1.0
-        assert 0.0 <= wanted.last_step_factor <= 1.0
+        assert 0.0 <= wanted.last_step <= 0.25
         if rarity.degree == 0.0:
-            assert wanted.last_step_factor == 1.0
+            assert wanted.last_step == STEPS.last_step
             assert (wanted.score_offset, wanted.constant, wanted.step_factor) == (0.0, 1.0, 1.0)
             assert wanted.margin_offset == STEPS.margin_offset
 
