@@ -42,7 +42,10 @@ def lean_halfspace(
     for lo in range(0, n, _BLOCK):
         rows = rng.standard_normal(out=X[lo : lo + _BLOCK], dtype=np.float32)
         here = slice(lo, lo + len(rows))
-        rows -= np.outer(rows @ w, w)
+        # Kernels of a BLAS may read numbers that are not part of the rows, and warn about these.
+        with np.errstate(invalid="ignore"):
+            along = rows @ w
+        rows -= np.outer(along, w)
         length = np.linalg.norm(rows, axis=1)
         rows *= (np.sqrt(1 - distance[here] ** 2) / length)[:, None]
         rows += np.outer(y[here] * distance[here], w)
