@@ -557,12 +557,23 @@ class PrivateTableClassifier(PrivateClassifier):
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
     ) -> tuple[float | None, str]:
         """Say what a fit released of the rarer class, and if the model is one column."""
-        column = self._column_that_ranks if _LIMIT in dict(record.public) else None
-        if column is None:
+        limit = dict(record.public).get(_LIMIT)
+        if limit is None or fitted.error_share is None:
             share, warning = super()._describe_rarer(fitted, data, record)
             return share, warning or self._describe_evidence(fitted, data, share)
-        assert fitted.error_share is not None
-        share = min(fitted.error_share, dict(record.public)[_LIMIT])
+        column = self._column_that_ranks
+        if column is None:
+            # A classifier with few errors was selected, because no class seemed to be rare.
+            share = max(fitted.error_share, math.nextafter(limit, 1.0))
+            outlook = self._outlook(data, share)
+            found = (
+                f"by noisy counts each class has more than {100 * limit:.2g}% of the records, and "
+                f"{fitted.error_share:.2g} of them are misclassified; if no more than {share:.2g} "
+                "are in the rarer class"
+            )
+            is_rare = outlook is not None and outlook.cannot_rank_rare
+            return share, outlook.after_counts(found) if outlook and is_rare else ""
+        share = min(fitted.error_share, limit)
         outlook = self._outlook(data, share)
         found = (
             f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "

@@ -256,6 +256,19 @@ def test_steps_alone_follow_rows_in_chunks():
     assert not any(isinstance(event, Either) for event in events)
 
 
+def test_what_is_said_of_a_small_table_if_no_class_seems_to_be_rare():
+    """Fewer errors than the limit do not mean that the model ranks by a column."""
+    X, y = ward(0.1)
+    model, _ = fitted_by(400.0, X, y, epsilon=0.1)
+    assert model._column_that_ranks is None
+    assert "each class has more than 4% of the records" in model._rarity_warning
+    assert re.search(BY_COUNTS, model._rarity_warning)
+    assert model._rarer_share > 0.04
+    kind = Table(6, share=model._rarer_share, column_limit=0.04)
+    expected = outlook_of(N, 5, 2, 0.1, model.privacy_.delta, kind=kind).rare_improvement
+    assert f"expect about {expected:.0%} of the area" in model._rarity_warning
+
+
 REPLAYED = clone(MODEL).set_params(random_state=1)
 
 

@@ -27,20 +27,20 @@ MOST_CLASSES = 7
 # scales, and with steps on features: for two classes, and for more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
-# Tables of two classes: up to this n epsilon one selected column may rank the rarer class.
+# Tables of two classes: between these n epsilon one selected column may rank the rarer class. Below
+# the first one a count of the classes is too noisy.
+LEAST_RANKED_BY_A_COLUMN = 250.0
 MOST_RANKED_BY_A_COLUMN = 3500.0
 # Share of epsilon for the count of the second class that decides whether a column is selected.
 RARE_COUNT_SHARE = 0.06
-# and from this one on. Below it the count is too noisy.
-LEAST_RANKED_BY_A_COLUMN = 250.0
-# Largest share of the rarer class for which one column is selected,
-_RANKED_BY_A_COLUMN = 0.08
-# where a selection from listed classifiers is the alternative,
+# Largest share of the rarer class for which one column is selected, if the alternative is a
+# selection of a classifier, and if it is gradient steps.
 _RANKED_IN_SMALL_TABLES = 0.04
-# and, from this n epsilon on, where steps may separate such a class from the rest,
+_RANKED_BY_A_COLUMN = 0.08
+# From this n epsilon on, steps may separate such a class from the rest. Then this is the largest
+# share, and the largest number of records of the class times epsilon: with more of them, steps rank
+# the class at least as well, and their scores are calibrated.
 _STEPS_SEPARATE = 1000.0
-# the largest share instead; and the largest number of records of the class times epsilon there:
-# with more of them, steps rank the class at least as well and their scores are calibrated.
 _RARELY_SEPARATED = 0.03
 _FEW_RANKED = 65.0
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
