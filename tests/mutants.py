@@ -4402,6 +4402,16 @@ MUTANTS = [
     ),
     *of(
         "_budget.py",
+        "tests/estimators/test_refusals.py",
+        (
+            "warn_of_label_among_columns",
+            "hasattr(type(y), kind)",
+            "hasattr(y, kind)",
+            "test_the_label_of_a_record_is_not_taken_for_the_name_of_labels",
+        ),
+    ),
+    *of(
+        "_budget.py",
         "tests/test_weak_guarantees.py",
         (
             "warn_of_weak_budget",
