@@ -214,7 +214,9 @@ def warn_of_label_among_columns(y: Any, names: Iterable[str]) -> None:
 
     Names are public.
     """
-    columns: Any = getattr(y, "column_names", getattr(y, "columns", ()))
+    # An attribute of a series may also be the label of the record with this name.
+    kinds = [kind for kind in ("column_names", "columns") if hasattr(type(y), kind)]
+    columns: Any = getattr(y, kinds[0]) if kinds else ()
     name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
     if isinstance(name, str) and name in names:
         warn_caller(

@@ -4401,6 +4401,26 @@ MUTANTS = [
         ),
     ),
     *of(
+        "_cli/commands.py",
+        "tests/cli/test_models.py",
+        (
+            "_train",
+            "_PERHAPS_HARDLY_PREDICTED if model._is_listed else _HARDLY_PREDICTED",
+            "_HARDLY_PREDICTED",
+            "test_few_errors_of_a_small_table_are_not_taken_for_a_rare_label",
+        ),
+    ),
+    *of(
+        "_budget.py",
+        "tests/estimators/test_refusals.py",
+        (
+            "warn_of_label_among_columns",
+            "hasattr(type(y), kind)",
+            "hasattr(y, kind)",
+            "test_the_label_of_a_record_is_not_taken_for_the_name_of_labels",
+        ),
+    ),
+    *of(
         "_budget.py",
         "tests/test_weak_guarantees.py",
         (

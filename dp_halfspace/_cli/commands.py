@@ -108,6 +108,11 @@ _HARDLY_PREDICTED = (
     "by noisy counts {:.2g} of the {} are in the rarer class, which is hardly ever "
     "predicted, because a prediction is the more likely label{}."
 )
+# The same if errors were counted, and not classes.
+_PERHAPS_HARDLY_PREDICTED = (
+    "by noisy counts no more than {:.2g} of the {} are misclassified. If as few are in the rarer "
+    "class, it is hardly ever predicted, because a prediction is the more likely label{}."
+)
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE = 0.2
 
@@ -458,7 +463,8 @@ def _train(
         if not model._rarity_warning:
             use = ", or ".join(filter(None, ["rank rows by their probabilities", use]))
         advice = f". {use[0].upper()}{use[1:]}" if use else ""
-        _note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows", advice))
+        text = _PERHAPS_HARDLY_PREDICTED if model._is_listed else _HARDLY_PREDICTED
+        _note(err, text.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")
     # The path of a ledger is private, and the file of a model may be published.

@@ -592,14 +592,18 @@ class PrivateTableClassifier(PrivateClassifier):
         return outlook.without_evidence() if found < SIGNIFICANT else ""
 
     @property
+    def _is_listed(self) -> bool:
+        """Whether the model was selected from the list of classifiers for two classes.
+
+        The scores of these classifiers, and of no other model of a table, are divided by lengths.
+        """
+        return hasattr(self.model_, "row_lengths_")
+
+    @property
     def _column_that_ranks(self) -> str | None:
         """The name of the column of the table that was selected to rank a rare class, if any."""
-        if isinstance(self.model_, PrivateKernelClassifier) or _LIMIT not in dict(
-            self.privacy_.public
-        ):
-            return None
-        if hasattr(self.model_, "row_lengths_"):
-            # The model is one of the listed classifiers, whose scores are divided by lengths.
+        is_of_steps = isinstance(self.model_, PrivateKernelClassifier)
+        if is_of_steps or self._is_listed or _LIMIT not in dict(self.privacy_.public):
             return None
         encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
         others = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]

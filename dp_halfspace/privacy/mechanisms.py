@@ -278,11 +278,12 @@ class Permit:
         return self._source
 
     def enter(self, choice: Either | Pure, events: Sequence[Event]) -> None:
-        """Use up one event of two kinds of releases, and permit `events` of one of these kinds.
+        """Use up the event `choice`, and permit instead the `events` of what follows it.
 
-        For `Either`, they are one exponential mechanism of no larger range, or Gaussian releases
-        whose mu in quadrature is no larger; for `Pure`, one release of no larger epsilon. Which of
-        the two kinds it is may depend on earlier releases, but on nothing else about the data:
+        A record that lists `choice` leaves open which of several planned continuations follows.
+        After `Either`, this is one exponential mechanism of no larger range, or Gaussian releases
+        with no larger total mu; after `Pure`, it is one release of no larger epsilon. Earlier
+        releases may decide which one follows, but nothing else about the data:
         ``docs/proofs/accounting.md``, section 12.
         """
         counts = tuple(single_runs(events).items())

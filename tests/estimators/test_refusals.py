@@ -226,3 +226,15 @@ def test_a_column_with_the_name_of_the_labels_is_named(model):
             warnings.simplefilter("always")
             clone(one).fit(rows, labels)
         assert not [w for w in caught if "this name" in str(w.message)]
+
+
+@pytest.mark.parametrize("attribute", ["columns", "column_names"])
+def test_the_label_of_a_record_is_not_taken_for_the_name_of_labels(attribute):
+    """The index of a series may contain the name of an attribute, and a label that of a column."""
+    X, y = separated(60, 2)
+    table = pd.DataFrame(X, columns=["a", "b"])
+    labels = pd.Series(np.where(y == 1, "a", "b"), index=[attribute, *range(59)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dp_halfspace.AdaptiveMarginClassifier(classes=["a", "b"], epsilon=9.0).plan(table, labels)
+    assert not [w for w in caught if "this name" in str(w.message)]

@@ -40,8 +40,9 @@ DEFAULT_SLOPE = 0.1
 _SLOPE_DEVIATION = 0.5
 _SLOPE_DIFFERENCE = 0.5
 _RARE_SLOPE_DIFFERENCE = 0.2
-# Standard deviation of the scores of generated rows at which the median is `DEFAULT_SLOPE`; it
-# falls with the square root of this deviation, which counts as at least the second number.
+# The larger the scores of a model are, the less a unit of score says. So the median is divided by
+# the square root of the standard deviation of the scores of generated rows, relative to the first
+# number, at which it is `DEFAULT_SLOPE`. A smaller deviation than the second number counts as that.
 _USUAL_SPREAD = 14.0
 _LEAST_SPREAD = 0.5
 _LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
@@ -68,8 +69,9 @@ _FARTHEST = 4.0
 # The curve of log odds is stated at these scores, relative to the centre.
 _POSITIVE = 2.0 ** (np.arange(-4.0, 37.0) / 4.0)
 _KNOTS = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
-# Log odds per unit of score that are added to an average with the share of a class, which would
-# else be flat far from the centre, so that scores keep their order.
+# Log odds per unit of score that are added to a curve whose probabilities are averaged with the
+# share of a class. Far from the centre, rounding would make such a curve flat, and different scores
+# would get the same probability.
 _LEAST_RISE = 1e-12
 # Variance that is added so that exact counts, without noise, do not lead to a division by zero.
 _LEAST_VARIANCE = 1e-6
@@ -144,7 +146,7 @@ def line(slope: float, offset: float = 0.0) -> CalibrationCurve:
 
 
 def prior_slope(spread: float) -> float:
-    """Return the prior median of a slope if scores of generated rows have this deviation."""
+    """Return the prior median of the slopes, given the standard deviation of generated scores."""
     return DEFAULT_SLOPE * math.sqrt(_USUAL_SPREAD / max(spread, _LEAST_SPREAD))
 
 

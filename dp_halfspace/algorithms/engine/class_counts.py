@@ -114,9 +114,9 @@ def class_counts(
     return np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
 
 
-# The degree in [0, 1] says how far a fit is adapted to a rare class (`Rarity`). It is zero from
-# this share of the rarer of two classes on; a standard deviation of the noise is added to the
-# share, and to this limit, up to the next one.
+# The degree in [0, 1] says how far a fit is adapted to a rare class (`Rarity`). It is zero if the
+# share of the rarer of two classes is at least this limit. The released share is raised by one
+# standard deviation of its noise, and so is this limit, but not above the next one.
 _EVEN = 0.1
 # The same limit with features in addition to the columns, and for more than two classes.
 _EVEN_OF_FEATURES = 0.15

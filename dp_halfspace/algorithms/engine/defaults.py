@@ -37,11 +37,12 @@ RARE_COUNT_SHARE = 0.06
 # selection of a classifier, and if it is gradient steps.
 _RANKED_IN_SMALL_TABLES = 0.04
 _RANKED_BY_A_COLUMN = 0.08
-# From this n epsilon on, steps may separate such a class from the rest. Then this is the largest
-# share, and the largest number of records of the class times epsilon: with more of them, steps rank
-# the class at least as well, and their scores are calibrated.
+# From this n epsilon on, steps may separate such a class from the rest.
 _STEPS_SEPARATE = 1000.0
+# There, the largest share for which one column is selected,
 _RARELY_SEPARATED = 0.03
+# and the largest number of records of the class, times epsilon: with more of them, steps rank the
+# class at least as well, and their scores are calibrated.
 _FEW_RANKED = 65.0
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
 SMALL_WITH_PRIOR = 3000.0
@@ -167,15 +168,18 @@ _EVEN = 0.1
 # Rankings: power of the ratio of the class sizes in the weight of the majority, for the rarest
 # classes.
 _RAREST_POWER = 1.0
-# Rankings: steps are longer, in proportion, if there are more records of the rarer class, times mu
-# up to `_LITTLE_NOISE`, than this times the number of columns to the power 3/2,
+# Rankings: the signal of the rarer class, that is the number of its records times mu, over the
+# number of columns to the power 3/2, from which on steps are longer in proportion to the signal.
 _LONG_STEP = 3.6
-# up to this factor.
+# Rankings: steps are at most this many times longer.
 _LONGEST_STEP = 4.0
-# Rankings: from this mu on, the number of records and not the noise limits the steps.
+# Rankings: a larger mu counts as this one in the signal, because the number of records and not the
+# noise limits the steps then.
 _LITTLE_NOISE = 4.0
-# Rankings: a step times the total weight of the records, for each direction that the preconditioner
-# may distinguish, up to which steps may be longer. Steps beyond twice this number would oscillate.
+# Rankings: the curvature of the loss along one direction grows with the total weight of the records
+# over the number of directions that the preconditioner distinguishes. Steps are not lengthened
+# beyond this number over that curvature, and are shortened to at most twice this number, because
+# they would oscillate otherwise.
 _STEADY_STEP = 6.0
 
 
@@ -310,10 +314,11 @@ def longer_path(records: float, n_columns: int, mu: float) -> float:
 
 
 def steady_steps(longer: float, n_columns: int, total_weight: float, step_size: float) -> float:
-    """Return how many times longer they are, which may be less than one.
+    """Return the factor by which the steps of a ranking are multiplied so that none oscillates.
 
-    The larger `total_weight`, the sum of the class weights of all records, the more curved is the
-    loss. It is a released or public number.
+    Steps should be `longer` times as long; the factor is smaller, and may be less than one, if the
+    loss is too curved for steps of `step_size`. The larger `total_weight`, the sum of the class
+    weights of all records, the more curved is the loss. It is a released or public number.
     """
     steady = _STEADY_STEP * min(n_columns, EFFECTIVE_DIMENSION) / (total_weight * step_size)
     return min(max(min(longer, steady), 1.0), 2.0 * steady)

@@ -461,9 +461,9 @@ class GradientPlan:
     ) -> GradientPlan:
         """Return a plan with other step sizes and another power of the preconditioner.
 
-        Steps are `step_factor` times as long, and the iterates of `tail_factor` times as many are
-        averaged. All three numbers are public or released, `power` is in [0, 1], and no scale of
-        noise depends on them, so the events are the same.
+        Steps are `step_factor` times as long, and `tail_factor` times as many of the last iterates
+        are averaged, at most all of them. All three numbers are public or released, `power` is in
+        [0, 1], and no scale of noise depends on them, so the events are the same.
         """
         descent, tail = self.descent, tail_factor * self.descent.steps.tail_fraction
         steps = replace(descent.steps, tail_fraction=tail)

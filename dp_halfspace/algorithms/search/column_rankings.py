@@ -30,7 +30,7 @@ from dp_halfspace.privacy.mechanisms import Permit
 
 # Exponent of the cells (see `asinh_cells`); they are logarithmic for all but the smallest numbers.
 _EXPONENT = EXPONENTS[0]
-# The records with the largest scores are this many of ten.
+# The records with the largest scores, which are the top of a ranking, are this many tenths of all.
 _TENTHS_AT_TOP = 3
 # Number of times that the list contains a column of the table with each sign. The encoded columns
 # of one table column share this number, so that a column with many categories is not chosen more
@@ -95,9 +95,10 @@ class ColumnRankingPlan:
 def missed_records(column: NDArray[Any], is_rare: NDArray[np.bool_]) -> IntArray:
     """Return how many rare records a column, and its negative, do not rank at the top.
 
-    At the top are three tenths of all records. Of records that are equal at its end, each belongs
-    to it with the same probability; the expected number is rounded down. Replacing a record changes
-    each number by at most one.
+    The top of a ranking is the three tenths of all records with the largest scores. If records with
+    equal scores compete for its last places, the places are divided evenly among them, and the
+    number of rare records without a place is rounded down. Replacing a record changes each number
+    by at most one: ``docs/proofs/rare.md``, Lemma 4.
     """
     cells = asinh_cells(column, _EXPONENT)
     size = max(1, _TENTHS_AT_TOP * len(cells) // 10)

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 from math import floor
 
 import numpy as np
@@ -85,6 +85,25 @@ def change_of_cost(X, y, other, labels):
 
 def test_a_record_changes_a_cost_by_one_at_most():
     assert largest_change() == 1
+
+
+def test_all_neighbours_of_a_few_records_differ_by_one_at_most():
+    """All multisets of up to five records with three values and two labels."""
+    records, worst = list(product((-1.0, np.nan, 1.0), (False, True))), 0
+    for n in range(1, 6):
+        costs = {}
+        for table in combinations_with_replacement(range(len(records)), n):
+            column, is_rare = (
+                np.array(part) for part in zip(*(records[i] for i in table), strict=True)
+            )
+            costs[table] = missed_records(column, is_rare)
+            scores = np.nan_to_num(column)
+            expected = [floor(expected_miss(score, is_rare)) for score in (scores, -scores)]
+            assert costs[table].tolist() == expected
+        for table, place, record in product(costs, range(n), range(len(records))):
+            other = tuple(sorted((*table[:place], *table[place + 1 :], record)))
+            worst = max(worst, np.abs(costs[other] - costs[table]).max())
+    assert worst == 1
 
 
 def test_the_bound_is_attained_by_one_record_of_the_rarer_class():
