@@ -367,11 +367,12 @@ class PrivateTableClassifier(PrivateClassifier):
     Strings, categories, booleans and dates are encoded by public rules; the scales of numeric
     columns are stated, or estimated within the budget. The encoded rows are fitted like those of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores calibrate the
-    probabilities. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, or
-    below 300 with three to seven classes; at most 512 encoded columns and seven classes), the model
-    is selected from a public list of classifiers by a pure DP mechanism. With two classes and
-    ``n epsilon`` from 250 to 3500, a noisy count of the classes comes first; if one class is rare,
-    the model is one column that is selected to rank it.
+    probabilities. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600,
+    below 300 with three to seven classes, or below 1500 with ``delta=0``; at most 512 encoded
+    columns and seven classes), the model is selected from a public list of classifiers by a pure DP
+    mechanism. With two classes and ``n epsilon`` from 250 to 3500 (from 600 on only with
+    ``delta > 0``), a noisy count of the classes comes first; if one class is rare, the model is one
+    column that is selected to rank it.
 
     Parameters
     ----------
@@ -464,7 +465,8 @@ class PrivateTableClassifier(PrivateClassifier):
 
     References
     ----------
-    Proofs: ``docs/proofs/column_scales.md``, ``kernel.md``, ``calibration.md``.
+    Proofs: ``docs/proofs/column_scales.md``, ``kernel.md``, ``calibration.md``, ``rare.md``,
+    ``small_tables.md``.
 
     Examples
     --------
