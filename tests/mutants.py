@@ -4405,7 +4405,7 @@ MUTANTS = [
         "tests/cli/test_models.py",
         (
             "_train",
-            "_PERHAPS_HARDLY_PREDICTED if model._counts_errors_alone else _HARDLY_PREDICTED",
+            "_PERHAPS_HARDLY_PREDICTED if model._is_listed else _HARDLY_PREDICTED",
             "_HARDLY_PREDICTED",
             "test_few_errors_of_a_small_table_are_not_taken_for_a_rare_label",
         ),
@@ -5362,12 +5362,6 @@ MUTANTS = [
             "(1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN",
             "epsilon * FAR_DOWN",
             "test_the_record_is_the_same_whichever_follows",
-        ),
-        (
-            "_RareTableFit.run",
-            "rarer_share=rarer / n_samples",
-            "rarer_share=min(exact[0], n_samples - exact[0]) / n_samples",
-            "test_what_is_said_of_a_small_table_if_no_class_seems_to_be_rare",
         ),
         (
             "_RareTableFit.events",

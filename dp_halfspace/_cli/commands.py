@@ -463,7 +463,7 @@ def _train(
         if not model._rarity_warning:
             use = ", or ".join(filter(None, ["rank rows by their probabilities", use]))
         advice = f". {use[0].upper()}{use[1:]}" if use else ""
-        text = _PERHAPS_HARDLY_PREDICTED if model._counts_errors_alone else _HARDLY_PREDICTED
+        text = _PERHAPS_HARDLY_PREDICTED if model._is_listed else _HARDLY_PREDICTED
         _note(err, text.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")

@@ -160,10 +160,8 @@ class Fitted:
     `coefficients` are for rows as they were handed in, or in the column `scales` if these were
     estimated. `data_norm` is the norm to which rows are scaled down at prediction, infinite if they
     are not. `attributes` are further fitted attributes by name. `error_share` is the released share
-    of errors of a selection for a small table, and `rarer_share` that of the rarer of two classes
-    if these were counted before the selection. `rarity` describes the released sizes of the
-    classes, if they were counted for gradient steps; `population` are the class weights that scores
-    are for.
+    of errors of a selection for a small table. `rarity` describes the released sizes of the
+    classes, if they were counted; `population` are the class weights that scores are for.
     """
 
     coefficients: FloatArray
@@ -172,7 +170,6 @@ class Fitted:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     scales: ColumnScales | None = None
     error_share: float | None = None
-    rarer_share: float | None = None
     rarity: Rarity | None = None
     population: tuple[float, ...] | None = None
 

@@ -347,8 +347,7 @@ class _RareTableFit(FitPlan):
         noisy = float(permit.release(exact, self.count)[0])
         # 2. The released number alone decides between the two plans.
         n_samples = len(data.class_indices)
-        rarer = min(noisy, n_samples - noisy)
-        is_rare = rarer <= self.limit * n_samples
+        is_rare = min(noisy, n_samples - noisy) <= self.limit * n_samples
         ranking, plan = self.ranking.inner, self.default
         assert isinstance(ranking, ColumnRankingFit)
         if isinstance(plan.inner, KernelPlan):
@@ -357,7 +356,7 @@ class _RareTableFit(FitPlan):
             plan = replace(self.ranking, inner=replace(ranking, noisy=noisy))
         # 3. Run that plan, whose events are covered by `follows`.
         permit.enter(self.follows, plan.events)
-        return replace(plan.run(data, permit), rarer_share=rarer / n_samples)
+        return plan.run(data, permit)
 
 
 @explains_foreign_parameters
@@ -567,10 +566,13 @@ class PrivateTableClassifier(PrivateClassifier):
         column = self._column_that_ranks
         if column is None:
             # A classifier with few errors was selected, because no class seemed to be rare.
-            assert fitted.rarer_share is not None
-            share = fitted.rarer_share
+            share = max(fitted.error_share, math.nextafter(limit, 1.0))
             outlook = self._outlook(data, share)
-            found = f"by a noisy count, with {share:.2g} of the records in the rarer class"
+            found = (
+                f"by noisy counts each class has more than {100 * limit:.2g}% of the records, and "
+                f"{fitted.error_share:.2g} of them are misclassified; if no more than {share:.2g} "
+                "are in the rarer class"
+            )
             is_rare = outlook is not None and outlook.cannot_rank_rare
             return share, outlook.after_counts(found) if outlook and is_rare else ""
         share = min(fitted.error_share, limit)
@@ -598,11 +600,6 @@ class PrivateTableClassifier(PrivateClassifier):
         The scores of these classifiers, and of no other model of a table, are divided by lengths.
         """
         return hasattr(self.model_, "row_lengths_")
-
-    @property
-    def _counts_errors_alone(self) -> bool:
-        """Whether the released share of the rarer of two classes is that of errors."""
-        return self._is_listed and _LIMIT not in dict(self.privacy_.public)
 
     @property
     def _column_that_ranks(self) -> str | None:
