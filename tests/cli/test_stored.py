@@ -77,6 +77,17 @@ def test_a_model_with_a_threshold_goes_through_skops(folder):
     assert "a recall of 0.8" in Path("c.html").read_text()
 
 
+@pytest.mark.parametrize("epsilon", ["0.4", "0.8", "2"])
+@pytest.mark.parametrize("end", [8.9, 4.5])
+def test_a_model_after_a_count_of_the_classes_goes_through_skops(folder, epsilon, end):
+    """One column for a rare class, a selected classifier, and gradient steps."""
+    frame = pandas.read_csv("t.csv")
+    frame.assign(y=(frame["a"] > end).astype(int)).to_csv("t.csv", index=False)
+    fit = [epsilon if word == FIT[FIT.index("--epsilon") + 1] else word for word in FIT]
+    assert main([*fit, "--classes", "0,1", "--save", "m.skops"]) == 0
+    assert main(["predict", "m.skops", *PREDICT]) == 0
+
+
 def test_trusted_are_types_of_this_package_one_by_one():
     for name in TRUSTED:
         assert name.startswith("dp_halfspace.")
