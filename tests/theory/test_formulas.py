@@ -40,11 +40,15 @@ MU = gdp_mu(*BUDGET)
 log, root = math.log, math.sqrt
 
 
-def fresh(b, n, d, beta):
+def solved(b, a):
+    """Solve r - b = 2 sqrt(a r) for the error on fresh records."""
+    return b + 2 * a + 2 * root(a * (a + b))
+
+
+def fresh(b, n, d, beta, classes=1):
     """The relative inequality for classes of a Vapnik-Chervonenkis dimension, by Sauer's lemma."""
     patterns = min(d * (1 + log(2 * n / d)) if d < 2 * n else math.inf, 2 * n * log(2))
-    a = (patterns + log(4 / beta)) / n
-    return b + 2 * a + 2 * root(a * (a + b))
+    return solved(b, (patterns + log(4 * classes / beta)) / n)
 
 
 def mean_error(n, d, mu, R, steps, outliers):
@@ -78,6 +82,31 @@ def test_mean_iterate_after_a_projection_and_on_fresh_records(population):
     options = {"n_outliers": 10, "n_steps": 5000, "n_components": size, "beta": beta}
     found = margin_risk_bound(n, d, *BUDGET, 0.8, population=population, **options)
     check(found, fresh(b, n, size, own) if population else b)
+
+
+def test_fresh_records_of_a_chosen_candidate():
+    """A union over the candidates: of the largest dimension, or with penalties of the first's."""
+    n, d, beta = 50_000, 7, 0.1
+    mu = calibrate(lambda m: (Exponential(0.5), Gaussian(m)), *BUDGET, lower=0.0, upper=MU)
+    b = mean_error(n, d, mu / root(3), 1 / 0.9, 3000, 9) + 2 * log(3) / (n * 0.5)
+    options = {"n_outliers": 9, "n_steps": 3000, "n_candidates": 3, "selection_epsilon": 0.5}
+    options |= {"population": True, "beta": beta}
+    for given, largest in ((4, 7), (7, 7), (20, 20)):
+        found = margin_risk_bound(n, d, *BUDGET, 0.9, candidate_dimension=given, **options)
+        check(found, fresh(b, n, largest, beta, 3))
+    penalty = 2.5 * (d * log(2 * n) + log(4 * 3 / beta)) / n
+    check(margin_risk_bound(n, d, *BUDGET, 0.9, **options), 5 / 3 * (b + penalty))
+
+
+def test_a_penalty_covers_what_fresh_records_cost():
+    """Five thirds is the least factor for every share of the penalty in a score of one."""
+    worst = max(solved(1 - 2.5 * a, a) for a in np.linspace(0, 0.4, 4001))
+    assert worst == pytest.approx(5 / 3, rel=1e-7)
+    assert worst <= 5 / 3
+    for size in (1, 2, 3, 10, 60):
+        for n in (2, 3, 10, 100):
+            patterns = sum(math.comb(2 * n, i) for i in range(size + 1)) if size > 1 else 3
+            assert patterns <= (2 * n) ** size
 
 
 def test_where_margin_bounds_say_nothing_and_what_they_refuse():
@@ -120,6 +149,7 @@ def test_last_iterate(population, candidates):
     share = beta / (1 + population + (candidates > 1))
     options = {"n_outliers": 20, "n_steps": 60, "half_width": 0.1, "beta": beta}
     options |= {"population": population, "n_candidates": candidates, "score_share": 0.3}
+    options |= {"candidate_dimension": d}
     mu = MU if candidates == 1 else MU * root(0.7 / 3)
     more = 20 / n * (1 + R)
     if candidates > 1:
@@ -128,7 +158,7 @@ def test_last_iterate(population, candidates):
 
     def expected(step):
         b = theorem_1(n, d, mu, R, 60, step, share) + more
-        return fresh(b, n, d, share) if population else b
+        return fresh(b, n, d, share, candidates) if population else b
 
     found = last_iterate_risk_bound(n, d, *BUDGET, 0.9, step_size=0.05, **options)
     check(found, expected(0.05))
