@@ -304,6 +304,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "theory/bounds.py",
+        "tests/theory/test_paper_theorems.py",
+        (
+            "_linear_square",
+            "(2.0 / epsilon) ** 2",
+            "(4.0 / epsilon) ** 2",
+            "test_a_linear_term_costs_what_is_charged",
+        ),
+        (
+            "_linear_square",
+            "(2.0 / epsilon) ** 2",
+            "(1.0 / epsilon) ** 2",
+            "test_a_quarter_of_the_bound_of_objective_perturbation_fails",
+        ),
+    ),
+    *of(
         "theory/pure_bounds.py",
         "tests/theory/test_formulas.py",
         (

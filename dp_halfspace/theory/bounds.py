@@ -894,11 +894,14 @@ def objective_risk_bound(
 
 
 def _linear_square(d: int, epsilon: float, delta: float) -> float:
-    """Return the mean square of the printed linear term of a sum, for records of slope one."""
+    """Return the mean square of the printed linear term of a sum, for records of slope one.
+
+    Replacing a record changes the gradient of the sum by at most 2.
+    """
     if math.isinf(epsilon):
         return 0.0
     if delta == 0.0:
-        return d * (d + 1) * (4.0 / epsilon) ** 2
+        return d * (d + 1) * (2.0 / epsilon) ** 2
     root = 2.0 * math.sqrt(2.0 * math.log(1.0 / delta)) + math.sqrt(2.0 * epsilon)
     return d * (root / epsilon) ** 2
 
