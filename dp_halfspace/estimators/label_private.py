@@ -379,7 +379,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
 
     References
     ----------
-    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
+    R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin
     Guarantees", 2022, section 6, of which ``"net"`` is a computable version. Proofs:
     ``docs/proofs/label_privacy.md``.
 

@@ -115,7 +115,7 @@ def margin_risk_bound(
 
     References
     ----------
-    Y. Wang, Z. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large margin in
+    E. Wang, Y. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large-margin in
     differentially private learning. 2025. Lemma D.1, with other constants.
 
     Examples
@@ -263,7 +263,7 @@ def last_iterate_risk_bound(
 
     References
     ----------
-    Y. Wang, Z. Zhu, Y.-X. Wang (2025), Lemmas 6.3 and D.3, Theorems 6.5 (2), 6.7, L.1 and L.2,
+    E. Wang, Y. Zhu, Y.-X. Wang (2025), Lemmas 6.3 and D.3, Theorems 6.5 (2), 6.7, L.1 and L.2,
     with constants: ``docs/proofs/theorems.md``, section 1.
 
     Examples
@@ -401,7 +401,7 @@ def random_stopping_risk_bound(
 
     References
     ----------
-    Y. Wang, Z. Zhu, Y.-X. Wang (2025), Theorem 7.1, Lemmas 7.2 and K.6, with constants:
+    E. Wang, Y. Zhu, Y.-X. Wang (2025), Theorem 7.1, Lemmas 7.2 and K.6, with constants:
     ``docs/proofs/theorems.md``, section 2.
 
     Examples
