@@ -355,8 +355,9 @@ def sgd_iterations(n_samples: int, n_features: int, epsilon: float, delta: float
     Returns
     -------
     int
-        The published number, :math:`2n\max(n,\varepsilon/d)` for ``delta=0``: the mean excess
-        after T steps is at most :math:`2L^2/(\mu(T+1))`.
+        The number that follows from the published accuracy, :math:`2n\max(n,\varepsilon/d)` for
+        ``delta=0``: the mean excess after T steps is at most :math:`2L^2/(\mu(T+1))`. For
+        ``delta > 0`` the paper prints a smaller number, which does not reach that accuracy.
 
     Notes
     -----
