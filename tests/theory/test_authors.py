@@ -25,5 +25,27 @@ def test_authors_have_their_initials():
     assert wrong == {}
 
 
+# Pages of classes that no algorithm of a paper stands behind.
+WITHOUT_A_PAPER = {"table"}
+
+
+def test_authors_find_their_papers():
+    """From the first page, from the pages of the classes, and in the file for citations."""
+    assert "[five papers](docs/papers.md)" in (ROOT / "README.md").read_text("utf-8")
+    for page in (ROOT / "docs" / "estimators").glob("*.md"):
+        assert ("(../papers.md)" in page.read_text("utf-8")) is (page.stem not in WITHOUT_A_PAPER)
+    papers = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    titles = re.findall(r'^    title: "?(.*?)"?$', citation, re.MULTILINE)
+    assert len(titles) == 5
+    for title in titles:
+        assert title.partition(":")[0] in papers
+    names = re.findall(r"family-names: ([\w-]+), given-names: ([^}]+)}", citation)
+    assert len(names) == 16
+    for family, given in names:
+        initials = " ".join(f"{part[0]}." for part in re.split(r"[ ]", given))
+        assert INITIALS.get(family, initials) == initials
+
+
 def test_a_wrong_name_is_seen():
     assert misnamed("Y. Wang, Z. Zhu and A.\n    Suresh, J. Ullman") == ["Z. Zhu", "A. Suresh"]
