@@ -14,18 +14,22 @@ from dp_halfspace.projection import jl_dimension
 from dp_halfspace.projection.linear import jl_distortion, jl_margin
 from dp_halfspace.theory import (
     convex_excess_risk,
+    fourier_distortion,
     hinge_risk_bound,
     kernel_risk_bound,
     label_risk_bound,
     last_iterate_risk_bound,
     margin_bound,
     margin_risk_bound,
+    margin_score_sensitivity,
+    margin_selection_cost,
     network_risk_bound,
     objective_risk_bound,
     phased_risk_bound,
     population_risk_bound,
     pure_bounds,
     pure_error_lower_bound,
+    pure_lower_bound,
     pure_risk_bound,
     random_stopping_risk_bound,
     ranking_risk_bound,
@@ -96,6 +100,32 @@ def test_fresh_records_of_a_chosen_candidate():
         check(found, fresh(b, n, largest, beta, 3))
     penalty = 2.5 * (d * log(2 * n) + log(4 * 3 / beta)) / n
     check(margin_risk_bound(n, d, *BUDGET, 0.9, **options), 5 / 3 * (b + penalty))
+
+
+def test_numbers_that_the_papers_print():
+    n, d, R, mu = 5000, 7, 1 / 0.9, MU
+    # Lemma D.1 of Wang, Zhu and Wang: (n mu)^2 steps, 4 Delta sqrt(d) / mu for a sum, Delta = 2 R.
+    steps = math.ceil((n * mu) ** 2)
+    printed = 4 * (2 * R) * root(d) / mu / n
+    found = margin_risk_bound(n, d, *BUDGET, 0.9, n_steps=steps)
+    check(found, printed * root(4 * d + 1) / (8 * root(d)))
+    # Lemma 6.6 there, with the sign of its proof.
+    for outliers in (0, 5, 500):
+        own = {"n_outliers": outliers, "n_steps": 10**5, "beta": 0.1}
+        b = margin_risk_bound(n, d, *BUDGET, 0.9, **own)
+        lemma = 2 * b + 5 * (d * log(2 * n) + log(4 / 0.1)) / n
+        assert margin_risk_bound(n, d, *BUDGET, 0.9, population=True, **own) <= lemma
+    # Theorem 4.1 of Bassily, Mohri and Suresh, Lemma F.1 and Lemma F.3.
+    found = fourier_distortion(400, 3000, beta=0.05)
+    assert found.published == pytest.approx(2 * root(log(3000 / 0.05) / 400))
+    assert margin_selection_cost(8, 0.01, 0.5).published == pytest.approx(0.02 * log(8 / 0.05))
+    assert margin_score_sensitivity(1000, 0.25) <= 2 / (1000 * 0.25)
+    # Theorem 12 of Nguyen, Ullman and Zakynthinou: 2^(d / 20) halfspaces in 1 / (1000 margin^2)
+    # dimensions, and 9 / 10 (K - 1) exp(-n epsilon) <= 1 / 10.
+    for margin in (1e-3, 3e-4):
+        count = 2 ** (1 / (1000 * margin**2) / 20)
+        printed = log(9 * (count - 1)) / 0.1
+        assert 25 * printed < pure_lower_bound(10**7, 0.1, margin) < 60 * printed
 
 
 def test_a_penalty_covers_what_fresh_records_cost():

@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from dp_halfspace.privacy import Exponential, Gaussian, delta, gdp_mu
-from dp_halfspace.theory import margin_bound, margin_risk_bound
+from dp_halfspace.theory import hinge_risk_bound, margin_bound, margin_risk_bound
 
 
 def train(U, counts, c, mu, rng, *, n_steps, runs, norm=1.0):
@@ -106,6 +106,8 @@ def noisy_case(mu):
 def test_noise_costs_what_the_bound_allows_and_half_of_it_fails(monkeypatch):
     measured = noisy_case(gdp_mu(1.0, 1e-6))
     assert measured <= margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+    hinge = hinge_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+    assert hinge / 2 < measured <= hinge < 1
     with monkeypatch.context() as patch:
         patch.setattr(margin_bound, "gdp_mu", lambda *budget: 2 * gdp_mu(*budget))
         assert measured > margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)

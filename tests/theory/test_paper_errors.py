@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dp_halfspace.theory import sgd_iterations
+from dp_halfspace.theory import katyusha_iterations, sgd_iterations
 from dp_halfspace.theory.bounds import published_rate
 
 # Nguyen, Ullman and Zakynthinou (2020)
@@ -90,6 +90,19 @@ def test_steps_of_corollary_3_1_b_do_not_reach_its_accuracy():
     assert 2 / (printed + 1) > accuracy >= 2 / (sgd_iterations(n, d, epsilon, delta) + 1)
     # Without a delta the number that follows is the printed one.
     assert sgd_iterations(n, d, epsilon, 0.0) == 2 * n * max(n, epsilon / d)
+
+
+def test_printed_numbers_of_steps():
+    """Corollaries 3.1 a and 3.2 for numbers that are easy to compute."""
+    assert sgd_iterations(1000, 20, 1.0, 0.0) == 2 * 1000**2
+    assert sgd_iterations(10, 1, 50.0, 0.0) == 2 * 10 * 50
+    # kappa = 100, alpha = L^2 / (mu n^2) min(kappa (d / epsilon)^2, 1) = 1 / (.01 10^4) = .01.
+    own = {"lipschitz": 1.0, "strong_convexity": 0.01, "smoothness": 1.0, "radius": 1.0}
+    steps = katyusha_iterations(100, 10, 1.0, 0.0, **own)
+    assert steps == math.ceil((100 + 100) * math.log(1 / 0.01))
+    # With hardly any noise alpha is smaller by kappa (d / epsilon)^2 = .01.
+    steps = katyusha_iterations(100, 1, 100.0, 0.0, **own)
+    assert steps == math.ceil(200 * math.log(1 / 1e-4))
 
 
 def noisy_quadratic(mu, d, sensitivity, epsilon):

@@ -669,6 +669,7 @@ def test_no_gaussian_noise_means_no_bound():
     assert hinge_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert phased_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert selected_margin_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
+    assert kernel_risk_bound(100, 20, 1.0, 0.0, 0.5) == 1.0
 
 
 @pytest.mark.parametrize(
