@@ -11,7 +11,7 @@ The problem is that of ``risk_bounds.py``: logistic loss, a distribution of two 
 five columns. Hinge losses stand for losses that are not smooth where a tilt needs one. Losses that
 are strongly convex include their regulariser, and so do their constants.
 
-Writes ``results/paper_tables.json``.
+Writes ``results/paper_tables.json`` and ``docs/images/paper_tables.svg``; ``--draw`` only draws.
 """
 
 import argparse
@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cells import RESULTS, merge, provenance, versions
+from benchmarks.cells import RESULTS, merge, provenance, read, versions
+from benchmarks.pictures import IMAGES, save
 from benchmarks.risk_bounds import COLUMNS, distribution, minimiser, risk
 from benchmarks.tables import markdown
 from dp_halfspace.optim import LOGISTIC
@@ -338,14 +339,42 @@ def table(rows: Sequence[dict]) -> str:
     return text
 
 
+def draw(rows: Sequence[dict], picture: Path) -> None:
+    """Plot the lines that are measured: theorem, our bound and the mean with its interval."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (only the pictures need it)
+
+    lines = [row for row in rows if "measured" in row]
+    places = -np.arange(len(lines))
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    axis = figure.subplots()
+    for key, mark, label in (("published", "x", "theorem"), ("ours", "|", "ours")):
+        axis.plot([row[key] for row in lines], places, mark, markersize=8, label=label)
+    means, errors = (
+        np.array([row[key] for row in lines]) for key in ("measured", "standard_error")
+    )
+    axis.errorbar(means, places, xerr=1.96 * errors, fmt=".", capsize=3, label="measured")
+    names = [f"{row['table']}: {row['losses']}, {row['reference']}" for row in lines]
+    axis.set_yticks(places, names)
+    axis.set(xscale="log", xlabel="excess risk")
+    axis.grid(axis="x", alpha=0.3)
+    axis.legend(frameon=False)
+    save(figure, picture)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Evaluate, write and print."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true", help="few samples, nothing is written")
+    options.add_argument("--draw", action="store_true", help="draw what the file holds")
     options.add_argument("--out", type=Path, default=RESULTS / "paper_tables.json")
+    options.add_argument("--picture", type=Path, default=IMAGES / "paper_tables.svg")
     given = options.parse_args(argv)
+    if given.draw:
+        draw(read(given.out)["lines"], given.picture)
+        return
     rows = measure(*((5, 20) if given.quick else (SAMPLES, DRAWS)))
     if not given.quick:
+        draw(rows, given.picture)
         setting = {"records": RECORDS, "columns": COLUMNS, "epsilon": EPSILON, "delta": DELTA}
         merge(given.out, "setting", value=setting | {"ridge": RIDGE, "tilt": TILT})
         merge(given.out, "lines", value=[{**row, **provenance()} for row in rows])

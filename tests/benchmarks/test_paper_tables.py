@@ -53,5 +53,10 @@ def test_quick_mode_writes_nothing_and_prints_the_lines(tmp_path, capsys, monkey
     paper_tables.main(["--quick", "--out", str(out)])
     assert "Corollary 3.2" in capsys.readouterr().out
     assert not out.exists()
-    paper_tables.main(["--out", str(out)])
+    picture = tmp_path / "tables.svg"
+    paper_tables.main(["--out", str(out), "--picture", str(picture)])
+    first = picture.read_text()
+    paper_tables.main(["--draw", "--out", str(out), "--picture", str(picture)])
+    assert picture.read_text() == first
+    assert "Corollary 3.2" in first
     assert [row["reference"] for row in read(out)["lines"]] == ["ZZMW17", "Corollary 3.2"]
