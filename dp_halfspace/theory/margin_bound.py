@@ -82,7 +82,8 @@ def margin_risk_bound(
     candidate_dimension : int or None, default=None
         With `population` and several candidates: at least the Vapnik-Chervonenkis dimension of the
         class of each candidate, which is the number of its columns for a halfspace. None is for
-        error counts with a penalty for that dimension, as by ``selection_score="population"``.
+        error counts with a penalty for that dimension, as by ``selection_score="population"``; the
+        penalty changes nothing where all candidates are halfspaces of equally many columns.
     half_width : float, default=0.0
         Half width of the parabola that rounds the corner of the hinge, at least 0. It is .5 for
         ``AdaptiveMarginClassifier(margin=, iterate="mean")``, whose steps are those of the proof;
