@@ -231,6 +231,12 @@ MUTANTS = [
             "test_mean_iterate_after_a_projection_and_on_fresh_records",
         ),
         (
+            "_population_bound",
+            "4.0 * n_candidates",
+            "4.0",
+            "test_fresh_records_of_a_chosen_candidate",
+        ),
+        (
             "last_iterate_risk_bound",
             "math.sqrt((1.0 - score_share) / candidates)",
             "(1.0 - score_share) / candidates",
@@ -241,6 +247,16 @@ MUTANTS = [
             "+ 0.5 * slack",
             "- 0.5 * slack",
             "test_last_iterate",
+        ),
+    ),
+    *of(
+        "theory/margin_bound.py",
+        "tests/theory/test_margin_bound.py",
+        (
+            "_population_bound",
+            'max(dimension, checked_size("candidate_dimension", candidate_dimension))',
+            "dimension",
+            "test_a_candidate_that_memorises_is_chosen_and_its_class_counts",
         ),
     ),
     *of(
@@ -285,6 +301,22 @@ MUTANTS = [
             "if linear is None:",
             "if linear is not None:",
             "test_ranking_and_means_by_objective_perturbation",
+        ),
+    ),
+    *of(
+        "theory/bounds.py",
+        "tests/theory/test_paper_theorems.py",
+        (
+            "_linear_square",
+            "(2.0 / epsilon) ** 2",
+            "(4.0 / epsilon) ** 2",
+            "test_a_linear_term_costs_what_is_charged",
+        ),
+        (
+            "_linear_square",
+            "(2.0 / epsilon) ** 2",
+            "(1.0 / epsilon) ** 2",
+            "test_a_quarter_of_the_bound_of_objective_perturbation_fails",
         ),
     ),
     *of(

@@ -252,6 +252,7 @@ def plan_labels(
     ridge: float | None,
     n_candidates: int,
     seed: int,
+    n_stages: int | None = None,
     margin: float | None = None,
 ) -> StatisticPlan | CoverPlan:
     """Plan one fit on public rows within a budget; no argument depends on a label.
@@ -268,7 +269,7 @@ def plan_labels(
         search = plan_search(
             budget,
             n_candidates=n_candidates,
-            n_stages=round(min(max(wanted, 1), _MOST_STAGES)),
+            n_stages=n_stages or round(min(max(wanted, 1), _MOST_STAGES)),
             sensitivity=sensitivity,
         )
         return CoverPlan(n_classes, search, sensitivity, seed, margin)

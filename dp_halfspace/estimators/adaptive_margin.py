@@ -185,8 +185,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     ----------
     E. Wang, Y. Zhu and Y.-X. Wang, "Adapting to Linear Separable Subsets with Large-Margin in
     Differentially Private Learning", 2025, Algorithms 1 to 6; R. Bassily, M. Mohri and
-    A. Suresh, "Differentially Private Learning with Margin Guarantees", 2022, Algorithms 2
-    and 5; H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
+    A. T. Suresh, "Differentially Private Learning with Margin Guarantees", 2022, Algorithms 2
+    and 5; H. L. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
     Large-Margin Halfspaces", 2020, Algorithms 1 and 3; all with exact noise. Proofs:
     ``docs/proofs/preconditioner.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
     ``objective_perturbation.md``, ``pure_halfspace.md``. Constants: ``docs/defaults.md``.

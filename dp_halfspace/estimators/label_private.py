@@ -312,6 +312,10 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         ``"auto"`` balances it against the noise. Ignored by ``"net"``.
     n_candidates : int, default=2000
         Number of candidates of ``"net"`` in each stage; at most 10^6.
+    n_stages : int or "auto", default="auto"
+        Number of exponential mechanisms of ``"net"`` that share the budget; each but the first
+        looks around the classifier that was chosen before. 1 is the published algorithm. ``"auto"``
+        is one for every 200 labels times epsilon, at most 10.
     margin : float or None, default=None
         For ``"net"`` with two classes: a PUBLIC margin of normalised rows, in (0, 1]. Records with
         less than half of it count as errors, as published. None counts errors.
@@ -379,7 +383,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
 
     References
     ----------
-    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
+    R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin
     Guarantees", 2022, section 6, of which ``"net"`` is a computable version. Proofs:
     ``docs/proofs/label_privacy.md``.
 
@@ -403,6 +407,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     whitening: float = 0.75
     alpha: float | str = "auto"
     n_candidates: int = 2000
+    n_stages: int | str = "auto"
     margin: float | None = None
     data_norm: Any = None
 
@@ -419,6 +424,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "whitening": [Interval(Real, 0, 1, closed="both")],
         "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), StrOptions({"auto"})],
         "n_candidates": [Interval(Integral, 1, 10**6, closed="both")],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
         "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
@@ -442,6 +448,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             budget,
             ridge=None if isinstance(self.alpha, str) else float(self.alpha),
             n_candidates=int(self.n_candidates),
+            n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
             seed=seed,
             margin=self._net_margin(facts.n_classes),
         )

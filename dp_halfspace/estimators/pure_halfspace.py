@@ -128,8 +128,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
-    Large-Margin Halfspaces", 2020, Algorithm 2; R. Bassily, M. Mohri and A. Suresh,
+    H. L. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
+    Large-Margin Halfspaces", 2020, Algorithm 2; R. Bassily, M. Mohri and A. T. Suresh,
     "Differentially Private Learning with Margin Guarantees", 2022, Algorithm 1; F. McSherry and
     K. Talwar, "Mechanism Design via Differential Privacy", 2007. Proofs:
     ``docs/proofs/pure_halfspace.md``.

@@ -181,7 +181,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     References
     ----------
-    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
+    R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin
     Guarantees", 2022, section 5; F. McSherry and K. Talwar, "Mechanism Design via Differential
     Privacy", 2007. Proofs: ``docs/proofs/pure_network.md``.
 

@@ -83,8 +83,8 @@ def confidence_repeats(beta: float) -> int:
 
     References
     ----------
-    R. Bassily, M. Mohri and A. Suresh (2022), Algorithm 5, ``M = log(2 / beta)``.
-    H. Le Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 3, ``ceil(log(8 / beta))``: the
+    R. Bassily, M. Mohri and A. T. Suresh (2022), Algorithm 5, ``M = log(2 / beta)``.
+    H. L. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 3, ``ceil(log(8 / beta))``: the
     same rule at a quarter of their `beta`, which is what their proof allows this step.
 
     Examples

@@ -456,8 +456,10 @@ def stochastic_subgradients(
 ) -> FloatArray:
     r"""Take projected subgradient steps on records drawn with replacement.
 
-    Step t has the size :math:`2/(\mu(t+1))`; iterates are averaged with weights in proportion to
-    t. After T steps the mean excess is at most :math:`2L^2/(\mu(T+1))`.
+    Step t has the size :math:`2/(\mu(t+1))`; the points at which gradients are taken are averaged
+    with weights in proportion to t. The mean excess is at most :math:`2L^2/(\mu(T+1))` for T
+    gradients. The listing begins with a step of twice this size and averages the points after the
+    steps, for which the theorem that it cites does not state this bound.
 
     References
     ----------
@@ -471,9 +473,9 @@ def stochastic_subgradients(
     rng = np.random.default_rng(seed)
     w, total = project_to_ball(start, F.radius), np.zeros(F.size)
     for t in range(1, steps + 1):
+        total += t * w
         gradient = F.gradient_of(rng.integers(n, size=batch), w)
         w = project_to_ball(w - 2.0 / (mu * (t + 1)) * gradient, F.radius)
-        total += t * w
     return total * (2.0 / (steps * (steps + 1)))
 
 

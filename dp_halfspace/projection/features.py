@@ -216,7 +216,7 @@ def draw_fourier(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh. Differentially private learning with margin guarantees.
+    R. Bassily, M. Mohri, A. T. Suresh. Differentially private learning with margin guarantees.
     NeurIPS 2022, equation 2.
 
     Examples

@@ -355,8 +355,9 @@ def sgd_iterations(n_samples: int, n_features: int, epsilon: float, delta: float
     Returns
     -------
     int
-        The published number, :math:`2n\max(n,\varepsilon/d)` for ``delta=0``: the mean excess
-        after T steps is at most :math:`2L^2/(\mu(T+1))`.
+        The number that follows from the published accuracy, :math:`2n\max(n,\varepsilon/d)` for
+        ``delta=0``: the mean excess after T steps is at most :math:`2L^2/(\mu(T+1))`. For
+        ``delta > 0`` the paper prints a smaller number, which does not reach that accuracy.
 
     Notes
     -----
@@ -894,11 +895,14 @@ def objective_risk_bound(
 
 
 def _linear_square(d: int, epsilon: float, delta: float) -> float:
-    """Return the mean square of the printed linear term of a sum, for records of slope one."""
+    """Return the mean square of the printed linear term of a sum, for records of slope one.
+
+    Replacing a record changes the gradient of the sum by at most 2.
+    """
     if math.isinf(epsilon):
         return 0.0
     if delta == 0.0:
-        return d * (d + 1) * (4.0 / epsilon) ** 2
+        return d * (d + 1) * (2.0 / epsilon) ** 2
     root = 2.0 * math.sqrt(2.0 * math.log(1.0 / delta)) + math.sqrt(2.0 * epsilon)
     return d * (root / epsilon) ** 2
 

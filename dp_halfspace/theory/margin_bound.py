@@ -34,6 +34,7 @@ def margin_risk_bound(
     n_candidates: int = 1,
     selection_epsilon: float = 0.0,
     population: bool = False,
+    candidate_dimension: int | None = None,
     half_width: float = 0.0,
 ) -> float:
     r"""Bound the error of noisy gradient descent on data that a halfspace nearly separates.
@@ -78,6 +79,11 @@ def margin_risk_bound(
     population : bool, default=False
         Whether to bound the error on fresh records instead, for independent records of
         any distribution whose sample has the margin.
+    candidate_dimension : int or None, default=None
+        With `population` and several candidates: at least the Vapnik-Chervonenkis dimension of the
+        class of each candidate, which is the number of its columns for a halfspace. None is for
+        error counts with a penalty for that dimension, as by ``selection_score="population"``; the
+        penalty changes nothing where all candidates are halfspaces of equally many columns.
     half_width : float, default=0.0
         Half width of the parabola that rounds the corner of the hinge, at least 0. It is .5 for
         ``AdaptiveMarginClassifier(margin=, iterate="mean")``, whose steps are those of the proof;
@@ -105,9 +111,12 @@ def margin_risk_bound(
     practice. The paper's constant is :math:`8 L \sqrt k / (n\mu)` for the second term, four times
     ours.
 
+    The other candidates may be anything for the training error, but not for fresh records: one that
+    memorises the records makes few training errors and is chosen. Hence `candidate_dimension`.
+
     References
     ----------
-    Y. Wang, Z. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large margin in
+    E. Wang, Y. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large-margin in
     differentially private learning. 2025. Lemma D.1, with other constants.
 
     Examples
@@ -131,8 +140,9 @@ def margin_risk_bound(
     bound = case.mean_error(checked_size("n_steps", n_steps), mu)
     if candidates > 1:
         bound += 2.0 * math.log(candidates) / (case.n * selection_epsilon)
-    bound = min(bound, 1.0)
-    return _population_bound(bound, case.n, case.dimension, share) if population else bound
+    if not population:
+        return min(bound, 1.0)
+    return _population_bound(case, bound, share, candidates, candidate_dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +219,7 @@ def last_iterate_risk_bound(
     n_candidates: int = 1,
     score_share: float = 0.5,
     population: bool = False,
+    candidate_dimension: int | None = None,
     half_width: float = 0.0,
 ) -> float:
     r"""Bound the error of the last noisy gradient iterate, with high probability over the noise.
@@ -234,6 +245,8 @@ def last_iterate_risk_bound(
         Share of the squared Gaussian budget for the scores, in (0, 1); unused with one candidate.
     population : bool, default=False
         Whether to bound the error on fresh records.
+    candidate_dimension : int or None, default=None
+        As for `margin_risk_bound`.
     half_width : float, default=0.0
         As for `margin_risk_bound`.
 
@@ -251,7 +264,7 @@ def last_iterate_risk_bound(
 
     References
     ----------
-    Y. Wang, Z. Zhu, Y.-X. Wang (2025), Lemmas 6.3 and D.3, Theorems 6.5 (2), 6.7, L.1 and L.2,
+    E. Wang, Y. Zhu, Y.-X. Wang (2025), Lemmas 6.3 and D.3, Theorems 6.5 (2), 6.7, L.1 and L.2,
     with constants: ``docs/proofs/theorems.md``, section 1.
 
     Examples
@@ -284,8 +297,9 @@ def last_iterate_risk_bound(
         own = math.sqrt(2.0 * math.log(2.0 / share))
         smallest = math.sqrt(2.0 * math.log(2.0 * candidates / share))
         bound += deviation * (own + smallest) / case.n
-    bound = min(bound, 1.0)
-    return _population_bound(bound, case.n, case.dimension, share) if population else bound
+    if not population:
+        return min(bound, 1.0)
+    return _population_bound(case, bound, share, candidates, candidate_dimension)
 
 
 def _last_excess(
@@ -388,7 +402,7 @@ def random_stopping_risk_bound(
 
     References
     ----------
-    Y. Wang, Z. Zhu, Y.-X. Wang (2025), Theorem 7.1, Lemmas 7.2 and K.6, with constants:
+    E. Wang, Y. Zhu, Y.-X. Wang (2025), Theorem 7.1, Lemmas 7.2 and K.6, with constants:
     ``docs/proofs/theorems.md``, section 2.
 
     Examples
@@ -434,10 +448,20 @@ def _training_mu(
     return mu / math.sqrt(n_candidates)
 
 
-def _population_bound(error: float, n: int, dimension: int, beta: float) -> float:
-    """Return the relative Vapnik-Chervonenkis bound, concave in the training error."""
+def _population_bound(
+    case: _Separated, error: float, beta: float, n_candidates: int, candidate_dimension: int | None
+) -> float:
+    """Bound the error on fresh records: ``docs/proofs/margin_risk.md``, section 5."""
+    n, dimension = case.n, case.dimension
+    confidence = math.log(4.0 * n_candidates / beta)
+    if n_candidates > 1:
+        if candidate_dimension is None:
+            penalty = 2.5 * (dimension * math.log(2.0 * n) + confidence) / n
+            return min(1.0, 5.0 / 3.0 * (error + penalty))
+        dimension = max(dimension, checked_size("candidate_dimension", candidate_dimension))
     m = 2.0 * n
     # Logarithm of the number of ways to classify 2n records (Sauer's lemma).
     patterns = dimension * (1.0 + math.log(m / dimension)) if dimension < m else math.inf
-    a = (min(patterns, m * math.log(2.0)) + math.log(4.0 / beta)) / n
+    a = (min(patterns, m * math.log(2.0)) + confidence) / n
+    error = min(error, 1.0)
     return min(1.0, error + 2.0 * a + 2.0 * math.sqrt(a * (a + error)))

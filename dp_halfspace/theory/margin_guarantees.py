@@ -86,8 +86,8 @@ def hinge_risk_bound(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Lemma 3.1 and Theorem 3.2, for full-batch steps and in
-    the mean: ``docs/proofs/theorems.md``, section 3.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Lemma 3.1 and Theorem 3.2, for full-batch steps and
+    in the mean: ``docs/proofs/theorems.md``, section 3.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def phased_risk_bound(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Lemma 3.1 and Theorem 3.2, Algorithm 5 without
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Lemma 3.1 and Theorem 3.2, Algorithm 5 without
     repetition: ``docs/proofs/theorems.md``, section 4.
 
     Examples
@@ -200,7 +200,7 @@ def fourier_distortion(n_frequencies: int, n_samples: int, beta: float = 0.05) -
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Theorem 4.1. ``docs/proofs/theorems.md``, section 5.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Theorem 4.1. ``docs/proofs/theorems.md``, section 5.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def fourier_frequencies(distortion: float, n_samples: int, beta: float = 0.05) -
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Theorem 4.1.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Theorem 4.1.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def kernel_risk_bound(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Theorem 4.2, in the mean.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Theorem 4.2, in the mean.
     ``docs/proofs/theorems.md``, section 5.
 
     Examples
@@ -361,7 +361,7 @@ def network_risk_bound(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Theorem 5.1, with constants.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Theorem 5.1, with constants.
     ``docs/proofs/theorems.md``, section 6.
 
     Examples
@@ -440,7 +440,7 @@ def label_risk_bound(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Theorem 6.1. ``docs/proofs/theorems.md``, section 7.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Theorem 6.1. ``docs/proofs/theorems.md``, section 7.
 
     Examples
     --------
@@ -508,7 +508,7 @@ def margin_score_sensitivity(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Lemma F.3, F1 to F5. ``docs/proofs/theorems.md``,
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Lemma F.3, F1 to F5. ``docs/proofs/theorems.md``,
     section 7.
 
     Examples
@@ -555,7 +555,7 @@ def margin_selection_cost(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Lemma F.1. ``docs/proofs/kernel.md``, Lemma 4.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Lemma F.1. ``docs/proofs/kernel.md``, Lemma 4.
 
     Examples
     --------
@@ -613,7 +613,8 @@ def selected_margin_risk_bound(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. Suresh (2022), Corollary F.2. ``docs/proofs/theorems.md``, section 7.
+    R. Bassily, M. Mohri, A. T. Suresh (2022), Corollary F.2. ``docs/proofs/theorems.md``,
+    section 7.
 
     Examples
     --------

@@ -81,8 +81,9 @@ def pure_risk_bound(
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 11, and R. Bassily, M. Mohri, A. Suresh
-    (2022), Theorem 3.1, with explicit constants. ``docs/proofs/pure_halfspace.md``, section 6.
+    H. L. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 11, and R. Bassily, M. Mohri,
+    A. T. Suresh (2022), Theorem 3.1, with explicit constants. ``docs/proofs/pure_halfspace.md``,
+    section 6.
 
     Examples
     --------
@@ -159,7 +160,7 @@ def margin_sample_complexity(
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorems 6 and 11.
+    H. L. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorems 6 and 11.
 
     Examples
     --------

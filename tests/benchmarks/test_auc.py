@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,11 +59,22 @@ def test_auc_runs_and_prints_the_distance(tiny_set, tmp_path, monkeypatch, capsy
 
 def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(paper_auc, "SETS", ("tiny",))
+    monkeypatch.setattr(paper_auc, "FOLDS", 2)
     out = tmp_path / "paper.json"
     what = ["--fits", "2", "--out", str(out), "--pictures", str(tmp_path), "--factors", "1", "8"]
     paper_auc.main([*what, "--epsilons", "0.05", "0.5"])
     results = json.loads(out.read_text())
-    assert set(results["cells"]["tiny"]) == set(published_auc.PUBLISHED)
+    ours = {"auc", "auc_pure"}
+    assert set(results["cells"]["tiny"]) == ours
+    assert set(results["printed"]["tiny"]) == set(published_auc.PUBLISHED) - ours
+    for key, row in results["printed"]["tiny"].items():
+        chosen = results["chosen"]["tiny"][key]
+        assert len(chosen["validation"]) == 5
+        assert {cell["setting"] for cell in row.values()} == {chosen["setting"]}
+    assert results["printed"]["tiny"]["output"]["0.05"]["draws"] == 2
+    before = out.read_text()
+    paper_auc.main([*what, "--epsilons", "0.05", "0.5", "--factors"])  # what is there stays
+    assert json.loads(out.read_text()) == json.loads(before)
     assert results["shapes"]["tiny"]["rows"] == "200 of 300"
     assert len(results["less_noise"]) == 2
     for title in paper_auc.FIGURES:
@@ -70,6 +82,37 @@ def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "Algorithm 1, squares, pure" in printed
     assert "noise / 8" in tables.less_noise_table(results)
+
+
+def test_the_other_protocol_chooses_in_hindsight(tiny_set, tmp_path, monkeypatch):
+    monkeypatch.setattr(paper_auc, "SETS", ("tiny",))
+    out = tmp_path / "paper.json"
+    paper_auc.main(
+        ["--protocol", "hindsight", "--only", "output", "--fits", "2", "--epsilons", "0.5",
+         "--out", str(out), "--pictures", str(tmp_path), "--factors"]
+    )  # fmt: skip
+    results = json.loads(out.read_text())
+    assert set(results["cells"]["tiny"]) == {"output"}
+    assert "printed" not in results
+
+
+def test_validation_scores_each_setting_on_rows_that_it_was_not_fitted_to(tiny_set):
+    seen = []
+
+    def models(X, y, *, epsilon, draws, **_):
+        seen.append((X, epsilon))
+        return {"good": [1.0] * draws, "bad": [0.0] * draws}
+
+    def score(model, part):
+        X, _ = seen[-1]
+        assert len(X) + len(part.X_test) == len(tiny().X_train)
+        assert not {row.tobytes() for row in X} & {row.tobytes() for row in part.X_test}
+        return model * len(part.X_test)
+
+    method = replace(published_auc.PUBLISHED["output"], models=models, score=score)
+    found = paper_auc.validated(tiny(), method, 3)
+    assert found == {"good": 20.0, "bad": 0.0}
+    assert [epsilon for _, epsilon in seen] == [0.1] * 10
 
 
 def test_algorithm_1_is_published():

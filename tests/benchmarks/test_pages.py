@@ -33,9 +33,9 @@ def figures(values: Iterable[float]) -> str:
     return "/".join(map(figure, values))
 
 
-def two_digits(value: float) -> str:
+def two_digits(value: float, digits: int = 2) -> str:
     """Two digits that count, without the zero in front."""
-    places = max(0, 1 - math.floor(math.log10(value)))
+    places = max(0, digits - 1 - math.floor(math.log10(value)))
     return f"{value:.{places}f}".removeprefix("0")
 
 
@@ -277,8 +277,9 @@ def paper_rows() -> dict[str, list[str]]:
         if "measured" in line:
             losses = line["losses"].replace("strong", "strongly convex")
             head = f"{line['table']}{heads.pop(line['table'], '')} | {losses} "
-            keys = ("order", "published", "ours", "measured")
-            rows[head] = [losses, *(two_digits(line[key]) for key in keys)]
+            values = [two_digits(line[key]) for key in ("order", "published", "ours", "measured")]
+            values[-1] += f" ± {two_digits(line['standard_error'], 1)}"
+            rows[head] = [losses, *values]
     return rows
 
 

@@ -116,6 +116,16 @@ def test_losses_of_a_search_are_within_the_sensitivity_and_attain_it():
     assert 0.99 <= largest <= 1.0
 
 
+@pytest.mark.parametrize(("n_stages", "events"), [(1, 1), (3, 3), ("auto", 8)])
+def test_stages_of_the_net_share_the_budget(n_stages, events):
+    X, y = checkers(1500)
+    options = {"n_fourier": 20, "n_candidates": 100, "classes": [0, 1], "delta": 0}
+    model = LabelPrivateClassifier("net", n_stages=n_stages, **options).fit(X, y)
+    assert len(model.privacy_.events) == events
+    for event in model.privacy_.events:
+        assert event.epsilon == pytest.approx(1.0 / events, rel=1e-6)
+
+
 def test_a_margin_is_asked_of_the_net_and_is_a_public_fact():
     X, y = checkers(400)
     options = {"classes": [-1, 1], "n_candidates": 200, "delta": 0, "epsilon": 5.0}

@@ -14,18 +14,22 @@ from dp_halfspace.projection import jl_dimension
 from dp_halfspace.projection.linear import jl_distortion, jl_margin
 from dp_halfspace.theory import (
     convex_excess_risk,
+    fourier_distortion,
     hinge_risk_bound,
     kernel_risk_bound,
     label_risk_bound,
     last_iterate_risk_bound,
     margin_bound,
     margin_risk_bound,
+    margin_score_sensitivity,
+    margin_selection_cost,
     network_risk_bound,
     objective_risk_bound,
     phased_risk_bound,
     population_risk_bound,
     pure_bounds,
     pure_error_lower_bound,
+    pure_lower_bound,
     pure_risk_bound,
     random_stopping_risk_bound,
     ranking_risk_bound,
@@ -40,11 +44,15 @@ MU = gdp_mu(*BUDGET)
 log, root = math.log, math.sqrt
 
 
-def fresh(b, n, d, beta):
+def solved(b, a):
+    """Solve r - b = 2 sqrt(a r) for the error on fresh records."""
+    return b + 2 * a + 2 * root(a * (a + b))
+
+
+def fresh(b, n, d, beta, classes=1):
     """The relative inequality for classes of a Vapnik-Chervonenkis dimension, by Sauer's lemma."""
     patterns = min(d * (1 + log(2 * n / d)) if d < 2 * n else math.inf, 2 * n * log(2))
-    a = (patterns + log(4 / beta)) / n
-    return b + 2 * a + 2 * root(a * (a + b))
+    return solved(b, (patterns + log(4 * classes / beta)) / n)
 
 
 def mean_error(n, d, mu, R, steps, outliers):
@@ -78,6 +86,57 @@ def test_mean_iterate_after_a_projection_and_on_fresh_records(population):
     options = {"n_outliers": 10, "n_steps": 5000, "n_components": size, "beta": beta}
     found = margin_risk_bound(n, d, *BUDGET, 0.8, population=population, **options)
     check(found, fresh(b, n, size, own) if population else b)
+
+
+def test_fresh_records_of_a_chosen_candidate():
+    """A union over the candidates: of the largest dimension, or with penalties of the first's."""
+    n, d, beta = 50_000, 7, 0.1
+    mu = calibrate(lambda m: (Exponential(0.5), Gaussian(m)), *BUDGET, lower=0.0, upper=MU)
+    b = mean_error(n, d, mu / root(3), 1 / 0.9, 3000, 9) + 2 * log(3) / (n * 0.5)
+    options = {"n_outliers": 9, "n_steps": 3000, "n_candidates": 3, "selection_epsilon": 0.5}
+    options |= {"population": True, "beta": beta}
+    for given, largest in ((4, 7), (7, 7), (20, 20)):
+        found = margin_risk_bound(n, d, *BUDGET, 0.9, candidate_dimension=given, **options)
+        check(found, fresh(b, n, largest, beta, 3))
+    penalty = 2.5 * (d * log(2 * n) + log(4 * 3 / beta)) / n
+    check(margin_risk_bound(n, d, *BUDGET, 0.9, **options), 5 / 3 * (b + penalty))
+
+
+def test_numbers_that_the_papers_print():
+    n, d, R, mu = 5000, 7, 1 / 0.9, MU
+    # Lemma D.1 of Wang, Zhu and Wang: (n mu)^2 steps, 4 Delta sqrt(d) / mu for a sum, Delta = 2 R.
+    steps = math.ceil((n * mu) ** 2)
+    printed = 4 * (2 * R) * root(d) / mu / n
+    found = margin_risk_bound(n, d, *BUDGET, 0.9, n_steps=steps)
+    check(found, printed * root(4 * d + 1) / (8 * root(d)))
+    # Lemma 6.6 there, with the sign of its proof.
+    for outliers in (0, 5, 500):
+        own = {"n_outliers": outliers, "n_steps": 10**5, "beta": 0.1}
+        b = margin_risk_bound(n, d, *BUDGET, 0.9, **own)
+        lemma = 2 * b + 5 * (d * log(2 * n) + log(4 / 0.1)) / n
+        assert margin_risk_bound(n, d, *BUDGET, 0.9, population=True, **own) <= lemma
+    # Theorem 4.1 of Bassily, Mohri and Suresh, Lemma F.1 and Lemma F.3.
+    found = fourier_distortion(400, 3000, beta=0.05)
+    assert found.published == pytest.approx(2 * root(log(3000 / 0.05) / 400))
+    assert margin_selection_cost(8, 0.01, 0.5).published == pytest.approx(0.02 * log(8 / 0.05))
+    assert margin_score_sensitivity(1000, 0.25) <= 2 / (1000 * 0.25)
+    # Theorem 12 of Nguyen, Ullman and Zakynthinou: 2^(d / 20) halfspaces in 1 / (1000 margin^2)
+    # dimensions, and 9 / 10 (K - 1) exp(-n epsilon) <= 1 / 10.
+    for margin in (1e-3, 3e-4):
+        count = 2 ** (1 / (1000 * margin**2) / 20)
+        printed = log(9 * (count - 1)) / 0.1
+        assert 25 * printed < pure_lower_bound(10**7, 0.1, margin) < 60 * printed
+
+
+def test_a_penalty_covers_what_fresh_records_cost():
+    """Five thirds is the least factor for every share of the penalty in a score of one."""
+    worst = max(solved(1 - 2.5 * a, a) for a in np.linspace(0, 0.4, 4001))
+    assert worst == pytest.approx(5 / 3, rel=1e-7)
+    assert worst <= 5 / 3
+    for size in (1, 2, 3, 10, 60):
+        for n in (2, 3, 10, 100):
+            patterns = sum(math.comb(2 * n, i) for i in range(size + 1)) if size > 1 else 3
+            assert patterns <= (2 * n) ** size
 
 
 def test_where_margin_bounds_say_nothing_and_what_they_refuse():
@@ -120,6 +179,7 @@ def test_last_iterate(population, candidates):
     share = beta / (1 + population + (candidates > 1))
     options = {"n_outliers": 20, "n_steps": 60, "half_width": 0.1, "beta": beta}
     options |= {"population": population, "n_candidates": candidates, "score_share": 0.3}
+    options |= {"candidate_dimension": d}
     mu = MU if candidates == 1 else MU * root(0.7 / 3)
     more = 20 / n * (1 + R)
     if candidates > 1:
@@ -128,7 +188,7 @@ def test_last_iterate(population, candidates):
 
     def expected(step):
         b = theorem_1(n, d, mu, R, 60, step, share) + more
-        return fresh(b, n, d, share) if population else b
+        return fresh(b, n, d, share, candidates) if population else b
 
     found = last_iterate_risk_bound(n, d, *BUDGET, 0.9, step_size=0.05, **options)
     check(found, expected(0.05))

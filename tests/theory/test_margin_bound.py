@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from dp_halfspace.privacy import Exponential, Gaussian, delta, gdp_mu
-from dp_halfspace.theory import margin_bound, margin_risk_bound
+from dp_halfspace.theory import hinge_risk_bound, margin_bound, margin_risk_bound
 
 
 def train(U, counts, c, mu, rng, *, n_steps, runs, norm=1.0):
@@ -106,6 +106,8 @@ def noisy_case(mu):
 def test_noise_costs_what_the_bound_allows_and_half_of_it_fails(monkeypatch):
     measured = noisy_case(gdp_mu(1.0, 1e-6))
     assert measured <= margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+    hinge = hinge_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+    assert hinge / 2 < measured <= hinge < 1
     with monkeypatch.context() as patch:
         patch.setattr(margin_bound, "gdp_mu", lambda *budget: 2 * gdp_mu(*budget))
         assert measured > margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
@@ -184,7 +186,50 @@ def test_population_bound_holds_on_fresh_records(runs):
     assert np.mean(wrong) <= beta
 
 
+def test_a_candidate_that_memorises_is_chosen_and_its_class_counts():
+    """Rows that differ in their last digits: a halfspace cannot tell them apart, a table can.
+
+    The second candidate is a table of noisy sums of labels, one for each of 5,000 rows, and has as
+    much privacy as the first. It is wrong wherever no record was seen.
+    """
+    n, cells, rare, epsilon, selection = 100_000, 5000, 0.05, 70.0, 1.0
+    rng, mu = np.random.default_rng(3), margin_bound._training_mu(epsilon, 1e-6, 2, selection)
+    seen = rng.multinomial(n, [1 - rare, *np.full(cells, rare / cells)])[1:]
+    negative = np.arange(cells) % 20 == 0
+    outliers, n_steps, margin = int(seen @ negative), 50_000, 0.999
+    # The first candidate, in one column.
+    sigma = 2 * math.sqrt(n_steps) / (n * mu * margin)
+    step, w, total = 1 / math.sqrt(n_steps * (1 / margin**2 + sigma**2)), 0.0, 0.0
+    for noise in (sigma * rng.standard_normal(n_steps)).tolist():
+        total += w
+        pull = (n - outliers) * (w < margin) - outliers * (w > -margin)
+        w += step * (pull / (n * margin) + noise)
+    assert total > 0  # so it is wrong on the outliers alone
+    sums = np.where(negative, -seen, seen) + 2 / mu * rng.standard_normal(cells)
+    wrong = np.array([negative, negative == (sums > 0.5)])
+    counts, fresh = wrong @ seen, wrong.mean(axis=1) * rare
+
+    def risk(scores):
+        return float(fresh @ special.softmax(-selection * scores / 2))
+
+    def bound(**options):
+        return margin_risk_bound(
+            n, 1, epsilon, 1e-6, margin, n_outliers=outliers, n_steps=n_steps, n_candidates=2,
+            selection_epsilon=selection, population=True, **options,
+        )  # fmt: skip
+
+    assert risk(counts) > 0.99 * fresh[1] > 1.2 * bound(candidate_dimension=1)  # planted
+    assert risk(counts) <= bound(candidate_dimension=cells) < 1.0
+    # A penalty for the dimension prevents the choice.
+    penalty = 2.5 * math.log(2 * n) * np.array([1, cells])
+    assert risk(counts + penalty) == pytest.approx(fresh[0])
+    assert risk(counts + penalty) <= bound()
+
+
 def test_edges():
+    some = {"n_candidates": 2, "selection_epsilon": 0.1, "population": True}
+    with pytest.raises(ValueError, match="candidate_dimension must be a positive integer"):
+        margin_risk_bound(100, 3, 1.0, 1e-6, 0.5, candidate_dimension=0, **some)
     assert margin_risk_bound(100, 3, 1.0, 0.0, 0.5) == 1.0
     assert margin_risk_bound(1, 1, 1.0, 1e-6, 1.0) == 1.0
     assert margin_risk_bound(100, 3, math.inf, 0.0, 0.5, n_steps=400) == pytest.approx(0.1)

@@ -574,19 +574,69 @@ def test_ranking_and_a_mean_of_losses_by_objective_perturbation(runs):
     assert np.mean(found) <= plain.value < 1.0
 
 
-def test_a_linear_term_costs_what_is_charged():
-    """A quadratic attains the square of the linear term over twice the ridge."""
-    ridge, n, radius = 0.5, 100, 1.0
-    bound = objective_risk_bound(
-        n, 2, 8.0, 1e-6, radius=radius, smoothness=1e-9, lipschitz=1e-9, regularization=ridge,
-        noise_square=2.0 * n**2,
-    )  # fmt: skip
-    linear = np.random.default_rng(0).standard_normal((100_000, 2))
-    moved = -linear / ridge
-    excess = ridge / 2 * np.sum(moved**2, axis=1)
-    assert excess.mean() == pytest.approx(bound.noise, rel=0.02)
+def printed_linear_terms(draws, d, epsilon, delta, rng):
+    """Algorithms 2 and 3 with half of epsilon, for a sum of records of slope one.
+
+    Line 5 of Algorithm 2 is for delta = 0: a record changes the gradient by at most 2, so a density
+    in proportion to exp(-epsilon |b| / 2) by a factor of at most e^epsilon.
+    """
+    half = epsilon / 2
+    b = rng.standard_normal((draws, d))
+    if delta > 0:
+        return b * (2 * math.sqrt(2 * math.log(1 / delta)) + math.sqrt(2 * half)) / half
+    return b / np.linalg.norm(b, axis=1, keepdims=True) * rng.gamma(d, 2 / half, size=(draws, 1))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("d", [1, 4])
+def test_a_linear_term_costs_what_is_charged(d, delta):
+    """A loss that is straight attains the square of the linear term over twice the ridge."""
+    ridge, n, epsilon, rng = 0.5, 100, 3.0, np.random.default_rng(0)
+    own = {"radius": 1.0, "smoothness": 1e-9, "lipschitz": 0.7, "regularization": ridge}
+    means = objective_risk_bound(n, d, epsilon, delta, data_norm=1.5, **own)
+    pairs = ranking_risk_bound(
+        30, 70, d, epsilon, delta, diameter=1.5, mechanism="objective", **own
+    )
+    b = 0.7 * 1.5 * printed_linear_terms(200_000, d, epsilon, delta, rng)
+    for bound, unit in ((means, 1 / n), (pairs, n / 30 / 70)):
+        moved = -unit * b / ridge
+        excess = np.sum(unit * b * -moved - ridge / 2 * moved**2, axis=1)
+        assert excess.mean() == pytest.approx(bound.noise, rel=0.03)
     with pytest.raises(ValueError, match="at least"):
-        objective_risk_bound(n, 2, 0.1, 1e-6, radius=1.0, smoothness=1.0, regularization=1e-9)
+        objective_risk_bound(n, d, 0.1, delta, radius=1.0, smoothness=1.0, regularization=1e-9)
+
+
+def smooth_corner(z, h):
+    """max(0, -z) with a parabola of half width h; slope at most one, smoothness 1 / (2 h)."""
+    return np.where(np.abs(z) < h, (z - h) ** 2 / (4 * h), np.maximum(0, -z))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("mechanism", ["means", "pairs"])
+def test_a_quarter_of_the_bound_of_objective_perturbation_fails(mechanism, delta):
+    """Records on both sides of zero whose losses add up to nearly |w|, in one column."""
+    n, draws, rng = 100_000, 100_000, np.random.default_rng(1)
+    scale = 4.0 if delta == 0 else 2 * 2 * math.sqrt(2 * math.log(1e6))
+    sides = rng.binomial(n // 2, 0.5, size=(2, draws)) / (n // 2)
+    if mechanism == "means":  # n records at 1 and -1
+        epsilon, slope, unit, h = 2 * scale / n, 0.5, 1 / n, 0.125
+        up, down = sides.mean(axis=0), 1 - sides.mean(axis=0)
+    else:  # positive and negative records at 1/2 and -1/2, half of each
+        epsilon, slope, unit, h = 16 * scale / n, 0.25, 4 / n, 0.0625
+        up, down = sides[0] * sides[1], (1 - sides[0]) * (1 - sides[1])
+    own = {"radius": 1e-9, "smoothness": 1 / (2 * h), "regularization": 1.0}
+    if mechanism == "means":
+        bound = objective_risk_bound(n, 1, epsilon, delta, **own)
+    else:
+        bound = ranking_risk_bound(
+            n // 2, n // 2, 1, epsilon, delta, diameter=1.0, mechanism="objective", **own
+        )
+    a = unit * printed_linear_terms(draws, 1, epsilon, delta, rng)[:, 0]
+    # The minimiser of up * loss(w) + down * loss(-w) + w^2 / 2 + a w.
+    inner = -(a + (down - up) / 2) / (1 + (up + down) / (2 * h))
+    w = np.where(a < -h - down, -a - down, np.where(a > h + up, up - a, inner))
+    excess = slope * (smooth_corner(w, h) + smooth_corner(-w, h) - 2 * smooth_corner(0.0, h))
+    assert bound.value / 4 < excess.mean() <= bound.value
 
 
 @pytest.mark.parametrize(
@@ -619,6 +669,7 @@ def test_no_gaussian_noise_means_no_bound():
     assert hinge_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert phased_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert selected_margin_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
+    assert kernel_risk_bound(100, 20, 1.0, 0.0, 0.5) == 1.0
 
 
 @pytest.mark.parametrize(

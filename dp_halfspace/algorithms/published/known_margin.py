@@ -132,7 +132,7 @@ def plan_single_records(
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 3, lines 11 to 16, with the least
+    H. L. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 3, lines 11 to 16, with the least
     noise for which all steps stay within the budget. ``docs/proofs/noisy_gradient.md``, "Steps on
     single records".
     """
@@ -212,7 +212,7 @@ def plan_margin_descent(
     References
     ----------
     E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithm 5, with the noise of the number of steps
-    that is run; H. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 1.
+    that is run; H. L. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 1.
     ``docs/proofs/noisy_gradient.md``, section "Known margin".
     """
     spread = math.sqrt(2.0 * n_columns * n_outputs)
@@ -373,7 +373,7 @@ def plan_phased_prox(
 
     References
     ----------
-    R. Bassily, M. Mohri and A. Suresh (2022), Algorithm 5 (without boosting, sampling without
+    R. Bassily, M. Mohri and A. T. Suresh (2022), Algorithm 5 (without boosting, sampling without
     replacement); V. Feldman, T. Koren and K. Talwar (2020), Algorithm 1.
     """
     spread = 0.5 + 2.0 * math.sqrt(n_columns) / mu

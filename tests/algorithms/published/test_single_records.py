@@ -130,6 +130,14 @@ def test_secret_draws_are_worth_the_root_of_the_number_of_records():
     assert delta([Repeated(SampledGaussian(n, 2 / printed), n * n - 1)], 0.2) < small
 
 
+def test_with_a_larger_budget_the_printed_noise_is_a_smaller_multiple_of_the_least():
+    """The example of docs/papers.md."""
+    n, epsilon, small = 60, 8.0, 1 / 60**2
+    printed = math.sqrt(32 * math.log(n / small) * math.log(1 / small)) / epsilon
+    sigma = plan_of(n, 3, Budget.of(epsilon, small)).mechanism.sigma
+    assert printed / sigma == pytest.approx(3.81, abs=0.01)
+
+
 def test_steps_are_those_of_the_listing():
     """Lines 13 to 16, by hand, for the releases of a run."""
     X, y = make_halfspace(12, 3, margin=0.3, random_state=1)

@@ -37,6 +37,15 @@ def test_subgradients_stay_below_the_published_excess(runs):
     assert F.value(fewer) - least > np.mean(found)
 
 
+def test_subgradients_average_the_points_at_which_they_are_taken():
+    F = FiniteSum(problem(n=1)[0].objective, 100.0)
+    start = np.full(F.size, 0.1)
+    np.testing.assert_allclose(stochastic_subgradients(F, start, n_steps=1), start)
+    second = start - F.gradient_of(np.array([0]), start) / F.strong_convexity
+    found = stochastic_subgradients(F, start, n_steps=2)
+    np.testing.assert_allclose(found, (start + 2 * second) / 3)
+
+
 def test_katyusha_converges_linearly():
     F, least = problem(ridge=0.01)
     gaps = [
