@@ -56,4 +56,35 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace": (
+        "audit",
+        "datasets",
+        "estimators",
+        "exceptions",
+        "inspection",
+        "metrics",
+        "model_selection",
+        "optim",
+        "preprocessing",
+        "privacy",
+        "projection",
+        "theory",
+    ),
+    "dp_halfspace.estimators.adaptive_margin": ("AdaptiveMarginClassifier",),
+    "dp_halfspace.estimators.auc": ("PrivateAUCClassifier",),
+    "dp_halfspace.estimators.conversion": ("from_sklearn",),
+    "dp_halfspace.estimators.kernel": ("PrivateKernelClassifier",),
+    "dp_halfspace.estimators.label_private": ("LabelPrivateClassifier",),
+    "dp_halfspace.estimators.objective_perturbation": ("ObjectivePerturbationClassifier",),
+    "dp_halfspace.estimators.output_perturbation": ("OutputPerturbationClassifier",),
+    "dp_halfspace.estimators.pure_halfspace": ("PureHalfspaceClassifier",),
+    "dp_halfspace.estimators.pure_network": ("PureNetworkClassifier",),
+    "dp_halfspace.estimators.table": ("PrivateTableClassifier",),
+    "dp_halfspace.exceptions": ("BudgetError", "CertificateError", "PrivacyWarning"),
+    "dp_halfspace.ledger.ledger": ("PrivacyLedger",),
+    "dp_halfspace.model_selection.conformal": ("PrivateConformalClassifier",),
+    "dp_halfspace.model_selection.search": ("PrivateSearchCV",),
+    "dp_halfspace.model_selection.threshold": ("PrivateThresholdClassifier",),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

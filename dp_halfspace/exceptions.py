@@ -2,9 +2,7 @@
 
 import sys
 import warnings
-from pathlib import Path
-
-_PACKAGE = str(Path(__file__).parent)
+from types import FrameType
 
 
 class BudgetError(ValueError):
@@ -34,9 +32,14 @@ def install_hint(extra: str) -> str:
     return f'install the extra `{extra}` from the checkout: pip install ".[{extra}]"'
 
 
+def _is_ours(frame: FrameType) -> bool:
+    """Return whether code of this package runs; file names tell nothing in a frozen program."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
+
+
 def warn_caller(message: str) -> None:
     """Issue a `PrivacyWarning` that points at the line of the user, who called the package."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and _is_ours(frame):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, PrivacyWarning, stacklevel=level)

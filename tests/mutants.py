@@ -2441,8 +2441,8 @@ MUTANTS = [
         ),
         (
             "add_noise",
-            "source)\n    if is_far:\n        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole",
-            "source",
+            "source.branches())\n    if is_far:\n        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole",
+            "source.branches()",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
         (
@@ -2592,10 +2592,82 @@ MUTANTS = [
             "test_seeded_stream_does_not_depend_on_how_it_is_cut",
         ),
         (
-            "SeededBytes.read",
+            "SeededBytes._check_process",
             "os.getpid() != self._process",
             "False",
             "test_a_seeded_stream_refuses_to_be_read_in_a_fork",
+        ),
+        (
+            "SeededBytes.read",
+            "self._check_process()",
+            "",
+            "test_a_seeded_stream_refuses_to_be_read_in_a_fork",
+        ),
+        (
+            "SeededBytes.branches",
+            "self._draws += 1",
+            "",
+            "test_branches_are_apart_by_draw_and_entry",
+        ),
+        (
+            "SeededBytes.branches",
+            "*self._place, draw",
+            "draw",
+            "test_branches_are_apart_by_draw_and_entry",
+        ),
+        (
+            "SeededBytes.__init__",
+            '+ b"".join(_number(part) for part in place)',
+            "+ _number(sum(place))",
+            "test_branches_are_apart_by_draw_and_entry",
+        ),
+    ),
+    *of(
+        "privacy/noise.py",
+        "tests/privacy/test_consumption.py",
+        (
+            "_nearest_steps",
+            "further(i)",
+            "further(0)",
+            "test_entries_take_further_bits_of_their_own",
+        ),
+        (
+            "random_events",
+            "further(i)",
+            "further(0)",
+            "test_entries_take_further_bits_of_their_own",
+        ),
+    ),
+    *of(
+        "privacy/exponential.py",
+        "tests/privacy/test_consumption.py",
+        (
+            "exponential_mechanism",
+            "source.branches()(0)",
+            "source",
+            "test_later_noise_is_the_same_for_every_value",
+        ),
+        (
+            "exponential_mechanism",
+            "source = own",
+            "",
+            "test_later_noise_is_the_same_for_every_value",
+        ),
+        (
+            "TalliedChoice.perturb",
+            "source.branches()(0)",
+            "source",
+            "test_later_noise_is_the_same_for_every_value",
+        ),
+    ),
+    *of(
+        "privacy/random_stopping.py",
+        "tests/privacy/test_consumption.py",
+        (
+            "best_run",
+            "further(place)",
+            "source",
+            "test_ties_and_the_number_of_runs_shift_nothing",
         ),
     ),
     *of(

@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -272,6 +273,24 @@ def test_every_public_name_has_its_tests(package):
 PACKAGES = [package for package in PUBLIC if package != ".datasets"]
 
 
+def names_for_types(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """Public names by their homes, as type checkers and editors read them."""
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    found: dict[str, tuple[str, ...]] = {}
+    for node in block.body:
+        for alias in node.names:
+            assert alias.asname == alias.name
+            found[node.module] = (*found.get(node.module, ()), alias.name)
+    return found
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, ".algorithms"])
+def test_public_names_for_types_are_those_that_are_loaded(package):
+    module = importlib.import_module(f"dp_halfspace{package}")
+    assert names_for_types(ast.parse(Path(module.__file__).read_text())) == module._HOMES
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_names_stand_in_one_table_and_are_loaded_on_first_use(package):
     """A module of the same name would take the place of a public name when it is imported."""
@@ -293,6 +312,42 @@ def loaded_after(*statements: str) -> list[set[str]]:
     code = "\n".join(f"{each}\nimport sys; print(*sys.modules)" for each in statements)
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return [set(line.split()) for line in out.stdout.splitlines()]
+
+
+WITHOUT_FILES = """
+import sys, warnings
+sys.path.insert(0, sys.argv[1])
+import dp_halfspace
+from dp_halfspace._cli import main
+assert dp_halfspace.__file__.startswith(sys.argv[1])
+for package in ("audit", "inspection", "metrics", "model_selection", "optim", "preprocessing",
+                "privacy", "projection", "theory"):
+    module = getattr(dp_halfspace, package)
+    assert all(getattr(module, name) is not None for name in module.__all__)
+X = [[float(i % 7), float(i % 3)] for i in range(60)]
+model = dp_halfspace.AdaptiveMarginClassifier(classes=[0, 1])
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    model.fit(X, [0, 1, 1] * 20).predict(X)
+print({warning.filename for warning in said})
+main(["--version"])
+"""
+
+
+def test_the_package_works_from_a_zip_without_its_sources(tmp_path):
+    """Nor does it look for its files to say which line of a user a warning is about."""
+    archive, script = tmp_path / "packed.zip", tmp_path / "script.py"
+    with zipfile.PyZipFile(archive, "w") as packed:
+        packed.writepy(ROOT)
+        names = packed.namelist()
+    assert len(names) == len(MODULES)
+    assert all(name.endswith(".pyc") for name in names)
+    script.write_text(WITHOUT_FILES)
+    command = [sys.executable, str(script), str(archive)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[0] == str({str(script)})
+    assert run.stdout.splitlines()[-1] == f"dp_halfspace {dp_halfspace.__version__}"
 
 
 # One after the other in one process, as every new one loads NumPy and scikit-learn again.

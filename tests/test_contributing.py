@@ -117,6 +117,12 @@ def add_estimator(package):
         home,
         "    from dp_halfspace.estimators.toy import ToyClassifier as ToyClassifier\n" + home,
     )
+    home = '    "dp_halfspace.exceptions": ('
+    edit(
+        package / "__init__.py",
+        home,
+        '    "dp_halfspace.estimators.toy": ("ToyClassifier",),\n' + home,
+    )
     return """
 from sklearn.base import clone
 from dp_halfspace import ToyClassifier

@@ -20,4 +20,13 @@ SELECTIONS = ("exponential", "gaussian", "random_stopping")
 # Public numbers are divided by the square of a margin; no data set has such a small one.
 SMALLEST_MARGIN = 1e-9
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace.algorithms.engine.training": ("LinearPlan", "Problem"),
+    "dp_halfspace.algorithms.margin_training": ("plan_training",),
+    "dp_halfspace.algorithms.published.margin_selection": (
+        "SelectionPlan",
+        "margin_grid",
+        "plan_selection",
+    ),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -17,4 +17,8 @@ if TYPE_CHECKING:
     from dp_halfspace.audit.white_box import ReplayResult as ReplayResult
     from dp_halfspace.audit.white_box import replay as replay
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace.audit.black_box": ("AuditResult", "audit"),
+    "dp_halfspace.audit.white_box": ("ReplayedRelease", "ReplayResult", "replay"),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

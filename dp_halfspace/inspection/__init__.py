@@ -47,4 +47,41 @@ if TYPE_CHECKING:
     from dp_halfspace.theory.pure_bounds import pure_risk_bound as pure_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
     from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+
+_HOMES = {
+    "dp_halfspace._pipelines": ("PipelineFinding", "check_pipeline"),
+    "dp_halfspace.algorithms.engine.outlook": ("Outlook",),
+    "dp_halfspace.inspection.accuracy_display": ("AccuracyPanel", "EpsilonAccuracyDisplay"),
+    "dp_halfspace.inspection.accuracy_plan": ("AccuracyPlan", "outlook", "plan_accuracy"),
+    "dp_halfspace.inspection.card": ("model_card", "privacy_report"),
+    "dp_halfspace.inspection.coefficients": (
+        "NaturalCoefficients",
+        "UnitFinding",
+        "check_units",
+        "natural_coefficients",
+    ),
+    "dp_halfspace.inspection.effect_displays": (
+        "AdditiveDisplay",
+        "ColumnEffect",
+        "TableEffectsDisplay",
+    ),
+    "dp_halfspace.inspection.onnx_export": ("to_onnx",),
+    "dp_halfspace.inspection.removal": ("RemovalCurve", "removal_curve"),
+    "dp_halfspace.theory.bounds": (
+        "RiskBound",
+        "convex_excess_risk",
+        "optimal_regularization",
+        "population_risk_bound",
+        "strongly_convex_excess_risk",
+    ),
+    "dp_halfspace.theory.margin_bound": ("margin_risk_bound",),
+    "dp_halfspace.theory.pure_bounds": (
+        "ErrorLowerBound",
+        "margin_sample_complexity",
+        "pure_error_lower_bound",
+        "pure_lower_bound",
+        "pure_risk_bound",
+    ),
+    "dp_halfspace.theory.robust_bounds": ("adversarial_risk_bound", "tilted_risk_bound"),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

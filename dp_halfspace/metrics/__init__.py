@@ -11,4 +11,9 @@ if TYPE_CHECKING:
     from dp_halfspace.metrics.score import PrivateScore as PrivateScore
     from dp_halfspace.metrics.score import private_score as private_score
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace.metrics._held_out": ("PrivateGroupScore",),
+    "dp_halfspace.metrics._table": ("METRICS", "Metric"),
+    "dp_halfspace.metrics.score": ("PrivateScore", "private_score"),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

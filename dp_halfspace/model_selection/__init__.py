@@ -15,4 +15,10 @@ if TYPE_CHECKING:
         PrivateThresholdClassifier as PrivateThresholdClassifier,
     )
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace.model_selection._search_plan": ("RobustAccuracy",),
+    "dp_halfspace.model_selection.conformal": ("PrivateConformalClassifier",),
+    "dp_halfspace.model_selection.search": ("PrivateSearchCV", "confidence_repeats"),
+    "dp_halfspace.model_selection.threshold": ("PrivateThresholdClassifier",),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -419,6 +419,10 @@ _FAILED = (
     "a step before the model, or the scoring, failed. Its message is not shown, because it may "
     "quote records. Fit the steps separately, where only people who may see the records can read it"
 )
+_NO_WORKER = (
+    "n_jobs={}: joblib could not pass a run to a worker. Use n_jobs=None, which needs none, or "
+    "another number of jobs, and an estimator and a scoring that can be pickled"
+)
 
 
 def model_inside(estimator: Any) -> tuple[str, Any]:
@@ -582,6 +586,26 @@ class RobustAccuracy:
         return np.asarray(gaps.min(axis=1) > 0.0, dtype=np.float64)
 
 
+def _pool(n_jobs: int | None, verbose: int = 0) -> Any:
+    """Return the workers of joblib, which hand out each result when it is asked for."""
+    return Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")
+
+
+def check_workers(model: Any, X: Any, y: ArrayLike, scoring: Scoring, n_jobs: int | None) -> None:
+    """Pass the arguments of a run to a worker that does nothing with them.
+
+    Whatever joblib refuses, such as a number of jobs or an object that cannot be pickled, is
+    refused here, before anything is charged.
+    """
+    trial = delayed(_receive)(model, X, y, scoring)
+    call_silently(lambda: list(_pool(n_jobs)([trial])), _NO_WORKER.format(n_jobs))
+
+
+def _receive(*arguments: Any) -> None:
+    """Do nothing, in a worker."""
+    del arguments
+
+
 def run_candidates(
     models: Iterable[Any],
     *,
@@ -606,7 +630,7 @@ def run_candidates(
         )
         for number, model in enumerate(models)
     )
-    runs: Iterator[Run] = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")(tasks)
+    runs: Iterator[Run] = _pool(n_jobs, verbose)(tasks)
     return runs
 
 

@@ -26,6 +26,7 @@ from dp_halfspace.model_selection._search_plan import (
     RobustAccuracy,
     SearchPlan,
     check_around,
+    check_workers,
     model_inside,
     plan_search,
     planned_record,
@@ -269,8 +270,8 @@ class PrivateSearchCV(WrappingClassifier):
         Raises
         ------
         ValueError
-            If a parameter or the schema of the data is refused; the search is unchanged. Where a
-            step before the model fails, its message is left out, as it may quote records.
+            If a parameter, the schema of the data, or `n_jobs` is refused; the search is unchanged.
+            Where a step before the model fails, its message is left out, as it may quote records.
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
@@ -279,6 +280,7 @@ class PrivateSearchCV(WrappingClassifier):
         warn_of_weak_budget(total)
         ledger = model_inside(self.estimator)[1].ledger if self.ledger is None else self.ledger
         account = opened_ledger(ledger, type(self).__name__)
+        check_workers(self._candidate(plan.candidates[0]), X, y, self.scoring, self.n_jobs)
         permit = authorise(total, noise_source(self.random_state), account)
 
         index, best = self._run_search(plan, X, y, permit)

@@ -37,4 +37,40 @@ if TYPE_CHECKING:
     from dp_halfspace.rows.rows import Rows as Rows
     from dp_halfspace.rows.rows import clipped_rows as clipped_rows
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace.optim.certificate": ("Tolerance",),
+    "dp_halfspace.optim.losses": (
+        "HINGE",
+        "LOGISTIC",
+        "SQUARED",
+        "SQUARED_HINGE",
+        "Loss",
+        "get_loss",
+        "huber_hinge",
+        "shifted_logistic",
+        "smoothed_hinge",
+        "softmax_diameter",
+    ),
+    "dp_halfspace.optim.objectives": (
+        "Adversary",
+        "MarginObjective",
+        "Objective",
+        "SoftmaxObjective",
+    ),
+    "dp_halfspace.optim.pairs": ("PairwiseObjective",),
+    "dp_halfspace.optim.risks": (
+        "MarginRisk",
+        "PairRisk",
+        "Risk",
+        "SoftmaxRisk",
+        "empirical_risk",
+        "logistic_diameter",
+        "minimiser_radius",
+        "minimisers",
+        "tolerance",
+    ),
+    "dp_halfspace.optim.solvers": ("FiniteSum", "certified_minimum"),
+    "dp_halfspace.rows.blocks": ("block_size", "clip_scales"),
+    "dp_halfspace.rows.rows": ("Rows", "clipped_rows"),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -9,4 +9,9 @@ if TYPE_CHECKING:
     from dp_halfspace.preprocessing.scalers import PrivateScaler as PrivateScaler
     from dp_halfspace.preprocessing.scalers import PublicScaler as PublicScaler
     from dp_halfspace.preprocessing.scalers import ReleasedScaler as ReleasedScaler
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+
+_HOMES = {
+    "dp_halfspace.preprocessing.cosine_features": ("CosineFeatures",),
+    "dp_halfspace.preprocessing.scalers": ("PrivateScaler", "PublicScaler", "ReleasedScaler"),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

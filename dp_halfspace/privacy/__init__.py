@@ -52,4 +52,43 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.randomness import public_generator as public_generator
     from dp_halfspace.privacy.record import PrivacyRecord as PrivacyRecord
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace.ledger.entries": ("LedgerEntry",),
+    "dp_halfspace.ledger.ledger": ("LedgerPlan", "PrivacyLedger", "open_ledger"),
+    "dp_halfspace.privacy.accounting": ("calibrate", "delta", "epsilon"),
+    "dp_halfspace.privacy.budget": ("additive_noise",),
+    "dp_halfspace.privacy.events": (
+        "Either",
+        "Event",
+        "Exponential",
+        "Gaussian",
+        "ObjectivePerturbation",
+        "Pure",
+        "RandomStopping",
+        "Repeated",
+        "SampledGaussian",
+        "event_from_dict",
+    ),
+    "dp_halfspace.privacy.exponential": ("exponential_mechanism",),
+    "dp_halfspace.privacy.mechanisms": (
+        "GaussianNoise",
+        "L2LaplaceNoise",
+        "Ledger",
+        "NoNoise",
+        "authorise",
+    ),
+    "dp_halfspace.privacy.noise": ("l2_laplace", "rounded_gaussian"),
+    "dp_halfspace.privacy.profiles": ("gdp_delta", "gdp_epsilon", "gdp_mu"),
+    "dp_halfspace.privacy.random_stopping": (
+        "RunCountDistribution",
+        "calibrate_random_stopping",
+        "geometric_run_count",
+        "mixed_random_stopping_event",
+        "random_stopping_event",
+        "run_count_distribution",
+        "select_best",
+    ),
+    "dp_halfspace.privacy.randomness": ("ByteSource", "noise_source", "public_generator"),
+    "dp_halfspace.privacy.record": ("PrivacyRecord",),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -113,7 +113,8 @@ def exponential_mechanism(
     ends = None if multiplicities is None else np.cumsum(multiplicities)
     total = count if ends is None else int(ends[-1])
     # Trials are drawn in batches of a public size; the first success of the sequence is returned.
-    batch = min(max(total, _FEWEST_TRIALS), _MOST_TRIALS)
+    # Private scores decide how many batches follow the first one, so these have their own bytes.
+    batch, own = min(max(total, _FEWEST_TRIALS), _MOST_TRIALS), source.branches()(0)
     while True:
         trials = _draw_indices(batch, total, source)
         if ends is not None:
@@ -121,6 +122,7 @@ def exponential_mechanism(
         successes = np.flatnonzero(_draw_successes(candidates, trials, source))
         if successes.size:
             return int(trials[successes[0]])
+        source = own
 
 
 def _check_candidates(
@@ -201,7 +203,7 @@ class TalliedChoice(ExponentialMechanism):
         chosen = exponential_mechanism(
             -present.astype(np.float64), self.epsilon, multiplicities=members, source=source
         )
-        number = uniform_below(int(members[chosen]), source)
+        number = uniform_below(int(members[chosen]), source.branches()(0))
         return np.array([np.flatnonzero(value == present[chosen])[number]], dtype=np.float64)
 
 

@@ -69,7 +69,10 @@ def decimal_context(digits: int) -> Context:
 
 @dataclass(slots=True)
 class LazyUniform:
-    """A uniform number in ``[cell, cell + 1) * 2**-bits``; more bits are drawn from ``source``."""
+    """A uniform number in ``[cell, cell + 1) * 2**-bits``; more bits are drawn from ``source``.
+
+    How many depends on what it is compared with, so the source serves nothing else.
+    """
 
     cell: int
     bits: int
@@ -106,11 +109,11 @@ def random_events(
 
     ``enclosure(i)`` is the enclosure of the exact probability of event i for `LazyUniform.below`.
     """
-    words = read_words(probabilities.size, source)
+    words, further = read_words(probabilities.size, source), source.branches()
     uniform, threshold = words.astype(np.float64), probabilities * 2.0**64
     happened = uniform < threshold
     for i in np.flatnonzero(np.abs(uniform - threshold) <= THRESHOLD_ERROR).tolist():
-        happened[i] = LazyUniform(int(words[i]), 64, source).below(enclosure(i))
+        happened[i] = LazyUniform(int(words[i]), 64, further(i)).below(enclosure(i))
     return np.asarray(happened, dtype=np.bool_)
 
 
@@ -327,8 +330,8 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
                 np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
             whole = np.rint(block)
             offset = np.subtract(block, whole, out=block)
-            words = np.frombuffer(source.read(8 * offset.size), dtype="<u8")
-            whole += _nearest_steps(offset, words.astype(np.uint64, copy=False), noise, source)
+            words = read_words(offset.size, source)
+            whole += _nearest_steps(offset, words, noise, source.branches())
             if is_far:
                 np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
             # Adding zero turns -0.0 into 0.0: the sign of a zero would reveal the sign of the exact
@@ -339,11 +342,14 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
 
 
 def _nearest_steps(
-    offset: NDArray[np.float64], words: NDArray[np.uint64], noise: GridNoise, source: ByteSource
+    offset: NDArray[np.float64],
+    words: NDArray[np.uint64],
+    noise: GridNoise,
+    further: Callable[[int], ByteSource],
 ) -> NDArray[np.float64]:
     """Return the integers nearest to ``offset + ratio Z``, with ``|offset| <= 1/2``.
 
-    The first bits of Z are the random `words`; further bits are drawn from `source` if needed.
+    The first bits of entry i of Z are word i; further bits are drawn from ``further(i)`` if needed.
     """
     # 63 bits of a word are the cell of the tail probability in [0, 1/2); the last bit is the sign.
     cells = words >> _ONE
@@ -368,7 +374,7 @@ def _nearest_steps(
         # The negation makes an undefined bound count as uncertain.
         uncertain = flagged[~(distance[flagged] < 0.5 - bound)]
         for i in uncertain.tolist():
-            steps[i] = _exact_steps(int(words[i]), float(offset[i]), noise, source)
+            steps[i] = _exact_steps(int(words[i]), float(offset[i]), noise, further(i))
     return steps
 
 

@@ -48,7 +48,7 @@ from dp_halfspace.privacy.profiles import (
     log_gdp_delta,
     root,
 )
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
 _Indices = NDArray[np.intp]
 _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArray]]
@@ -403,8 +403,7 @@ class RunCountDistribution:
         Its distribution is this one up to a total variation of 2**-440: a uniform number is
         compared with enclosures of the distribution function.
         """
-        uniform = LazyUniform(0, 0, source)
-        uniform.refine()
+        uniform = LazyUniform(int(read_words(1, source)[0]), 64, source.branches()(0))
 
         def is_reached(k: int) -> bool:
             return uniform.below(lambda bits: _cumulative(self, bits)[k - 1])
@@ -840,7 +839,7 @@ def best_run(runs: Iterable[tuple[Output, float]], source: ByteSource) -> tuple[
     A score of NaN counts as the worst; ties are decided by `source`.
     """
     found: tuple[int, Output] | None = None
-    highest, ties = -math.inf, 0
+    highest, ties, further = -math.inf, 0, source.branches()
     for place, (output, raw) in enumerate(runs):
         score = -math.inf if math.isnan(raw) else float(raw)
         if found is None or score > highest:
@@ -848,7 +847,7 @@ def best_run(runs: Iterable[tuple[Output, float]], source: ByteSource) -> tuple[
         elif score == highest:
             # The last of j equal runs wins with probability 1 / j, so that all are equally likely.
             ties += 1
-            if uniform_below(ties, source) == 0:
+            if uniform_below(ties, further(place)) == 0:
                 found = place, output
     if found is None:
         raise ValueError("there must be at least one run")

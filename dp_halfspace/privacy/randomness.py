@@ -6,11 +6,15 @@ subtract. *Public objects* (random projections, permutations) come from an ordin
 generator on a stream of its own, so publishing them says nothing about the noise.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import ClassVar, NoReturn, Protocol
 
@@ -21,6 +25,8 @@ from dp_halfspace.exceptions import PrivacyWarning
 
 # Bytes of one call of SHAKE-256.
 _CHUNK_BYTES = 4096
+# Bytes of a number in the key of a block: of the block, and of the draw and the entry of a branch.
+_NUMBER_BYTES = 16
 
 
 class ByteSource(Protocol):
@@ -35,6 +41,14 @@ class ByteSource(Protocol):
         """Return the next ``n`` bytes."""
         ...
 
+    def branches(self) -> Callable[[int], ByteSource]:
+        """Return sources of further bytes for the entries of one draw, by their number.
+
+        A draw must read a public number of bytes of the source itself. Where a private value or a
+        rounding decides how many it takes, it reads the others here: they shift no later noise.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OperatingSystemBytes:
@@ -45,6 +59,10 @@ class OperatingSystemBytes:
     def read(self, n: int) -> bytes:
         """Return ``n`` fresh bytes of :func:`os.urandom`."""
         return os.urandom(n)
+
+    def branches(self) -> Callable[[int], ByteSource]:
+        """Return itself for every entry, since no byte is ever read twice."""
+        return lambda _: self
 
 
 OS_RANDOMNESS = OperatingSystemBytes()
@@ -63,45 +81,64 @@ def _key(seed: int, purpose: str) -> bytes:
     return b"dp_halfspace/stream/1" + sizes + label + number
 
 
+def _number(number: int) -> bytes:
+    """Return a number in the key of a block; a key with another number of them is another one."""
+    return number.to_bytes(_NUMBER_BYTES, "little")
+
+
 class SeededBytes:
     """Deterministic stream of bytes: SHAKE-256 of (purpose, seed) in counter mode (FIPS 202).
 
-    The same on every platform, however it is cut into reads. It cannot be pickled, copied or read
-    in a forked child: two readers would draw the same noise, and the difference of two releases
-    would be free of noise.
+    The same on every platform, however it is cut into reads. A branch is a stream of its own, which
+    is named by the numbers of its draw and its entry, too. A stream cannot be pickled, copied or
+    read in a forked child: two readers would draw the same noise, and the difference of two
+    releases would be free of noise.
     """
 
     kind: ClassVar[str] = "seeded"
-    __slots__ = ("_buffer", "_counter", "_key", "_lock", "_process")
+    __slots__ = ("_buffer", "_counter", "_draws", "_key", "_lock", "_name", "_place", "_process")
 
-    def __init__(self, seed: int, purpose: str) -> None:
+    def __init__(self, seed: int, purpose: str, *place: int) -> None:
         if seed < 0:
             raise ValueError(f"seed must be nonnegative, got {seed}")
-        self._key = _key(seed, purpose)
-        self._counter = 0
+        self._name, self._place = (seed, purpose), place
+        self._key = _key(seed, purpose) + b"".join(_number(part) for part in place)
+        self._counter = self._draws = 0
         self._buffer = b""
         self._lock = threading.Lock()
         self._process = os.getpid()
 
     def read(self, n: int) -> bytes:
         """Return the next ``n`` bytes of the stream."""
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "a seeded noise stream was inherited by a forked process and would repeat "
-                "its parent's noise; make a stream with a purpose of its own in each process"
-            )
+        self._check_process()
         # Without the lock, two threads could read the same bytes.
         with self._lock:
             chunks = [self._buffer]
             missing = n - len(self._buffer)
             while missing > 0:
-                block = self._key + self._counter.to_bytes(16, "little")
+                block = self._key + _number(self._counter)
                 chunks.append(hashlib.shake_256(block).digest(_CHUNK_BYTES))
                 self._counter += 1
                 missing -= _CHUNK_BYTES
             stream = b"".join(chunks)
             self._buffer = stream[n:]
             return stream[:n]
+
+    def branches(self) -> Callable[[int], ByteSource]:
+        """Return streams of their own for the entries of the next draw."""
+        self._check_process()
+        with self._lock:
+            draw = self._draws
+            self._draws += 1
+        return partial(SeededBytes, *self._name, *self._place, draw)
+
+    def _check_process(self) -> None:
+        """Refuse to be read in a process that inherited the stream."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "a seeded noise stream was inherited by a forked process and would repeat "
+                "its parent's noise; make a stream with a purpose of its own in each process"
+            )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse: a copy of the stream would repeat its noise."""

@@ -27,4 +27,31 @@ if TYPE_CHECKING:
     from dp_halfspace.projection.linear import jl_margin as jl_margin
     from dp_halfspace.projection.linear import walsh_hadamard as walsh_hadamard
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+_HOMES = {
+    "dp_halfspace.projection.features": (
+        "KERNELS",
+        "AdditiveMap",
+        "FeatureMap",
+        "FourierMap",
+        "ProjectedFeatures",
+        "Spectrum",
+        "TensorSketchMap",
+        "draw_additive",
+        "draw_fourier",
+        "draw_tensor_sketch",
+    ),
+    "dp_halfspace.projection.linear": (
+        "PROJECTIONS",
+        "HadamardMap",
+        "LinearMap",
+        "RademacherMap",
+        "draw_hadamard",
+        "draw_projection",
+        "draw_rademacher",
+        "jl_dimension",
+        "jl_distortion",
+        "jl_margin",
+        "walsh_hadamard",
+    ),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

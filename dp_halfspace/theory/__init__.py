@@ -47,4 +47,44 @@ if TYPE_CHECKING:
     from dp_halfspace.theory.pure_bounds import pure_risk_bound as pure_risk_bound
     from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
     from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+
+_HOMES = {
+    "dp_halfspace.theory.bounds": (
+        "RiskBound",
+        "convex_excess_risk",
+        "katyusha_iterations",
+        "objective_risk_bound",
+        "optimal_regularization",
+        "population_risk_bound",
+        "ranking_risk_bound",
+        "sgd_iterations",
+        "strongly_convex_excess_risk",
+    ),
+    "dp_halfspace.theory.margin_bound": (
+        "last_iterate_risk_bound",
+        "margin_risk_bound",
+        "random_stopping_risk_bound",
+    ),
+    "dp_halfspace.theory.margin_guarantees": (
+        "ErrorBound",
+        "fourier_distortion",
+        "fourier_frequencies",
+        "hinge_risk_bound",
+        "kernel_risk_bound",
+        "label_risk_bound",
+        "margin_score_sensitivity",
+        "margin_selection_cost",
+        "network_risk_bound",
+        "phased_risk_bound",
+        "selected_margin_risk_bound",
+    ),
+    "dp_halfspace.theory.pure_bounds": (
+        "ErrorLowerBound",
+        "margin_sample_complexity",
+        "pure_error_lower_bound",
+        "pure_lower_bound",
+        "pure_risk_bound",
+    ),
+    "dp_halfspace.theory.robust_bounds": ("adversarial_risk_bound", "tilted_risk_bound"),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -293,6 +293,46 @@ def test_a_full_ledger_stops_the_search_before_any_noise():
     assert ledger.entries() == []
 
 
+class Unsendable:
+    """A scoring that no worker can be given."""
+
+    def __call__(self, model, X, y):
+        return np.ones(len(y))
+
+    def __reduce__(self):
+        raise TypeError("cannot pickle a lock")
+
+
+def older_joblib(given):
+    """As joblib 1.2, which does not hand out results one by one."""
+
+    def pool(n_jobs=None, verbose=0):
+        raise AssertionError("an argument is missing")
+
+    return pool(**given)
+
+
+REFUSED = {
+    "jobs": {"n_jobs": 0},
+    "too many": {"n_jobs": 2**70},
+    "pickle": {"n_jobs": 2, "scoring": Unsendable()},
+}
+
+
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+@pytest.mark.parametrize("case", [*REFUSED, "joblib"])
+def test_what_joblib_refuses_costs_nothing(case, selection, monkeypatch):
+    ledger = PrivacyLedger(epsilon=10.0, delta=1e-3)
+    model = search(selection=selection, ledger=ledger, **REFUSED.get(case, {}))
+    if case == "joblib":
+        monkeypatch.setattr(plan_module, "Parallel", lambda **given: older_joblib(given))
+    before = dict(vars(model))
+    with record_releases() as releases, pytest.raises(ValueError, match=r"n_jobs=.*: joblib could"):
+        model.fit(X, Y)
+    assert ledger.entries() == releases == []
+    assert vars(model) == before
+
+
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.slow
 def test_the_number_of_jobs_does_not_change_the_result():

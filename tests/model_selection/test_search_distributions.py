@@ -324,6 +324,9 @@ class Always:
     def read(self, n):
         return SeededBytes(0, "again").read(n)
 
+    def branches(self):
+        return lambda _: self
+
 
 # Which distribution is tested on how many draws, and what takes the place of a function.
 STOPPING, CHOICE = assert_distribution_of_stopping, assert_distribution_of_exponential

@@ -37,6 +37,9 @@ class Constant:
     def read(self, n):
         return bytes([self.byte]) * n
 
+    def branches(self):
+        return lambda _: self
+
 
 class Script:
     """Given 64-bit words first, another source afterwards; remembers everything read."""
@@ -53,6 +56,9 @@ class Script:
         out = head + self.rest.read(n - len(head))
         self.record += out
         return out
+
+    def branches(self):
+        return lambda _: self
 
 
 def gaussian(epsilon, delta=1e-6, **changes):

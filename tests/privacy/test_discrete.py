@@ -25,6 +25,9 @@ class Bytes:
         out, self.content = self.content[:n], self.content[n:]
         return out
 
+    def branches(self):
+        return lambda _: self
+
 
 @pytest.mark.parametrize(
     ("n", "size"), [*((n, 1) for n in (1, 2, 3, 7, 100, 128, 200, 256)), (1000, 2)]

@@ -114,6 +114,24 @@ def test_streams_are_separated_by_seed_and_purpose():
     assert stats.binomtest(int(bits.sum()), bits.size).pvalue > 1e-6
 
 
+def test_branches_are_apart_by_draw_and_entry():
+    """And from the stream itself, from other streams, and from branches of branches."""
+    roots = [SeededBytes(0, "noise"), SeededBytes(1, "noise"), SeededBytes(0, "a")]
+    found = [root.read(16) for root in roots]
+    for root in roots:
+        for further in [root.branches() for _ in range(3)]:
+            for entry in range(3):
+                branch = further(entry)
+                found.append(branch.read(16))
+                found += [inner(k).read(16) for inner in [branch.branches()] for k in range(2)]
+    assert len(set(found)) == len(found) == 3 + 27 * 3
+    # Neither what was read before nor the order of entries plays a part.
+    source = SeededBytes(0, "noise")
+    source.read(5000)
+    assert source.branches()(1).read(16) in found
+    assert OS_RANDOMNESS.branches()(7) is OS_RANDOMNESS
+
+
 def test_seeded_bytes_are_uniform():
     counts = np.bincount(np.frombuffer(SeededBytes(3, "noise").read(2**20), "u1"), minlength=256)
     assert stats.chisquare(counts).pvalue > 1e-6

@@ -248,7 +248,7 @@ def assert_the_number_of_trials_is_public():
     for utilities in (np.zeros(500), -1000.0 * np.arange(500.0)):
         sizes, source = [], seeded()
         read = lambda n, sizes=sizes, source=source: sizes.append(n) or source.read(n)  # noqa: E731
-        counting = SimpleNamespace(kind="seeded", read=read)
+        counting = SimpleNamespace(kind="seeded", read=read, branches=source.branches)
         exponential_mechanism(utilities, 1.0, source=counting)
         assert sizes[0] == 8 * 500
 
