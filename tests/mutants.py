@@ -102,6 +102,58 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "ledger/ledger.py",
+        "tests/ledger/test_advice.py",
+        (
+            "PrivacyLedger._accepts",
+            "account.holds(record.events)",
+            "True",
+            "test_what_a_refusal_names_is_accepted",
+        ),
+        (
+            "PrivacyLedger._advice",
+            "partial(self._accepts, account, self._plan)",
+            "lambda epsilon: epsilon < self.remaining()",
+            "test_what_a_refusal_names_is_accepted",
+        ),
+    ),
+    *of(
+        "ledger/advice.py",
+        "tests/ledger/test_advice.py",
+        (
+            "largest_epsilon",
+            "if answer:",
+            "if True:",
+            "test_what_is_accepted_need_not_lie_below_all_that_is_refused",
+        ),
+        (
+            "largest_epsilon",
+            "[_place(refused * part) for part in _PARTS]",
+            "[]",
+            "test_what_is_accepted_need_not_lie_below_all_that_is_refused",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
+        "tests/ledger/test_advice.py",
+        (
+            "PrivateClassifier._record_with",
+            "other._fit_plan(data)",
+            "self._fit_plan(data)",
+            "test_what_a_refusal_names_is_accepted",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_search.py",
+        (
+            "CandidatePlans.__call__",
+            "all(other[k] is v for k, v in fixed.items())",
+            "True",
+            "test_a_candidate_is_planned_for_all_budgets_and_never_taken_for_another",
+        ),
+    ),
+    *of(
         "ledger/statement.py",
         "tests/ledger/test_entries.py",
         (
@@ -2311,8 +2363,8 @@ MUTANTS = [
         "tests/ledger/test_cap.py",
         (
             "Cap.holds",
-            "cost <=",
-            "cost <",
+            "<= epsilon",
+            "< epsilon",
             "test_a_cap_of_no_delta_is_a_sum",
         ),
         (
@@ -2751,7 +2803,7 @@ MUTANTS = [
         ),
         (
             "PrivateSearchCV.fit",
-            "opened_ledger(ledger, type(self).__name__)",
+            "opened_ledger(ledger, type(self).__name__, record_with)",
             "None",
             "tests/model_selection/test_search.py::test_a_full_ledger_stops_the_search_before_any_noise",
         ),
@@ -3729,7 +3781,7 @@ MUTANTS = [
         "tests/preprocessing/test_scalers.py",
         (
             "PrivateScaler.fit",
-            "opened_ledger(self.ledger, type(self).__name__)",
+            "opened_ledger(self.ledger, type(self).__name__, plan_with)",
             "None",
             "test_units_are_released_and_booked",
         ),
@@ -4009,7 +4061,7 @@ MUTANTS = [
         ),
         (
             "private_score",
-            'opened_ledger(ledger, "private_score")',
+            'opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])',
             "None",
             "test_a_score_and_a_fit_share_one_ledger",
         ),
@@ -4255,7 +4307,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrefitClassifier.fit",
-            "opened_ledger(self.ledger, type(self).__name__)",
+            "opened_ledger(self.ledger, type(self).__name__, partial(self._record_with, data))",
             "None",
             "test_a_fit_pays_before_anything_is_drawn",
         ),
@@ -5225,7 +5277,7 @@ MUTANTS = [
         "tests/estimators/test_base.py",
         (
             "PrivateClassifier.fit",
-            "opened_ledger(self.ledger, type(self).__name__)",
+            "opened_ledger(self.ledger, type(self).__name__, plan_with)",
             "None",
             "tests/test_common.py::test_ledger_is_charged_before_noise",
         ),
@@ -6444,7 +6496,7 @@ MUTANTS = [
         "model_selection/_prefit.py",
         "tests/test_adjacency.py",
         (
-            "PrefitClassifier._plan_fit",
+            "PrefitClassifier._record",
             '"replace-one" if data.people is None else',
             "",
             "test_only_groups_make_a_person_the_unit",
@@ -6630,7 +6682,7 @@ MUTANTS = [
         "model_selection/search.py",
         "tests/model_selection/test_search.py",
         (
-            "PrivateSearchCV._plan_search",
+            "PrivateSearchCV._planner",
             "noise_kind(self.random_state)",
             '"os"',
             "test_the_record_says_where_the_noise_comes_from",

@@ -194,7 +194,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     ledger = _open_ledger(options)
     if ledger is not None:
         _note(err, ledger.summary().splitlines()[0])
-    booking = _Booking(ledger, options.ledger, PrivateTableClassifier.__name__)
+    booking = _Booking(ledger, options.ledger)
     with booking.state_on_failure("no model was made or saved"):
         model = _train(options, table, booking, err, threshold)
         save_model(model, options.save)
@@ -208,7 +208,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         guarantee = _describe_guarantee(model.privacy_, options.groups)
         text = describe_columns(model) + guarantee + _describe_outlook(model)
         text += _describe_threshold(model)
-        write_out(out, text + paths + _describe_ledger(ledger))
+        write_out(out, text + paths + booking.describe("fit"))
 
 
 def card(options: Any, out: TextIO, err: TextIO) -> None:
@@ -290,7 +290,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
         model, records = copy(model), np.concatenate(parts)
         model.__class__ = _OfScores
     ledger = _open_ledger(options)
-    booking = _Booking(ledger, options.ledger, private_score.__name__)
+    booking = _Booking(ledger, options.ledger)
     with booking.state_on_failure("the scores were not shown in full"):
         noted = _warnings_as_notes(err, WEAK_GUARANTEE)
         with _refusals_as_sentences(), single_blas_thread(), noted:
@@ -309,7 +309,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
         unknown = [score.metric for score in scores if score.is_uninformative]
         if unknown:
             _note(err, _UNINFORMATIVE.format(", ".join(unknown)))
-        cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
+        guarantee = _describe_guarantee(scores[0].privacy_, options.groups)
+        cost = guarantee + booking.describe("evaluation")
         write_out(out, "\n".join(align_columns(rows)) + f"\n{cost}")
 
 
@@ -389,17 +390,6 @@ def _card_of(model: Any, options: Any, title: str, ledger: PrivacyLedger | None)
     names = ("purpose", "population", "limits", "contact")
     texts = {name: getattr(options, name) for name in names}
     return model_card(model, title=title, groups=options.groups, ledger=ledger, **texts)
-
-
-def _describe_ledger(ledger: PrivacyLedger | None) -> str:
-    """Return in one line the remaining budget of the ledger, if there is one."""
-    if ledger is None:
-        return ""
-    return (
-        f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
-        f"delta {ledger.delta:g}; {rounded_text(ledger.remaining(), up=False)} left for one "
-        "more fit at that delta (composed they cost no more than their sum)\n"
-    )
 
 
 def _majority_row(scores: list[PrivateScore]) -> list[tuple[str, str, str]]:
@@ -633,17 +623,39 @@ def _failures_end_with(text: str) -> Iterator[None]:
 class _Booking:
     """A ledger, if there is one, that remembers what it was asked to charge since it was opened."""
 
-    def __init__(self, ledger: PrivacyLedger | None, path: Path | None, charged_by: str) -> None:
-        self._ledger = None if ledger is None else ledger.for_estimator(charged_by)
-        self._path = path
+    def __init__(self, ledger: PrivacyLedger | None, path: Path | None) -> None:
+        self._ledger, self._path = ledger, path
+        self._plan: Callable[[float], PrivacyRecord] | None = None
         self._asked: list[PrivacyRecord] = []
         self._n_before = 0 if ledger is None else len(ledger.entries())
+
+    def for_estimator(self, name: str, plan: Callable[[float], PrivacyRecord]) -> _Booking:
+        """Name what is charged, and what it would charge with another epsilon."""
+        if self._ledger is not None:
+            self._ledger, self._plan = self._ledger.for_estimator(name, plan), plan
+        return self
 
     def charge(self, record: PrivacyRecord) -> None:
         """Charge the ledger."""
         if self._ledger is not None:
             self._asked.append(record)
             self._ledger.charge(record)
+
+    def describe(self, what: str) -> str:
+        """Return in one line what is spent, and the epsilon of the same release that is left."""
+        ledger, plan = self._ledger, self._plan
+        if ledger is None or plan is None:
+            return ""
+        left = ledger.remaining_for(plan)
+        another = (
+            f"another {what} like this one is accepted with epsilon {left:g}"
+            if left
+            else f"no epsilon was found with which another {what} like this one is accepted"
+        )
+        return (
+            f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
+            f"delta {ledger.delta:g}; {another}\n"
+        )
 
     @contextmanager
     def state_on_failure(self, lost: str) -> Iterator[None]:

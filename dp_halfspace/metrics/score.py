@@ -337,23 +337,30 @@ def private_score(
                 "groups needs delta > 0: the noise of pure DP is for counts of whole records"
             )
         tables = metrics if by is None else [_TABLE_OF_GROUPS]
-        jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
-        record = PrivacyRecord(
-            epsilon=epsilon,
-            delta=delta,
-            adjacency="replace-one" if data.people is None else "replace-one-person",
-            events=tuple(event for job in jobs for event in job.events),
-            noise="none" if math.isinf(epsilon) else noise_kind(random_state),
-            public={
-                "n_samples": data.n,
-                "n_classes": len(data.classes),
-                "metric": metric,
-                **({} if by_values is None else {"by_values": [str(value) for value in by_values]}),
-            },
-        )
+
+        def plan(epsilon: float) -> tuple[list[_Job], PrivacyRecord]:
+            """Fix every public number of a call with this epsilon."""
+            jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
+            values = {} if by_values is None else {"by_values": [str(each) for each in by_values]}
+            record = PrivacyRecord(
+                epsilon=epsilon,
+                delta=delta,
+                adjacency="replace-one" if data.people is None else "replace-one-person",
+                events=tuple(event for job in jobs for event in job.events),
+                noise="none" if math.isinf(epsilon) else noise_kind(random_state),
+                public={
+                    "n_samples": data.n,
+                    "n_classes": len(data.classes),
+                    "metric": metric,
+                    **values,
+                },
+            )
+            return jobs, record
+
+        jobs, record = plan(epsilon)
         warn_of_weak_budget(record)
         values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
-        account = opened_ledger(ledger, "private_score")
+        account = opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])
         permit = authorise(record, noise_source(random_state), account)
         releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
         if by is not None:
