@@ -102,6 +102,38 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "metrics/score.py",
+        "tests/cli/test_evaluate.py",
+        (
+            "PrivateScore.rows",
+            'f"{numbers[1]} to {numbers[2]}"',
+            'f"{numbers[2]} to {numbers[1]}"',
+            "test_a_table_of_scores_is_printed_and_paid",
+        ),
+    ),
+    *of(
+        "inspection/card.py",
+        "tests/inspection/test_card.py",
+        (
+            "_measured",
+            "e.estimator == _SCORES and e.record not in records",
+            "False",
+            "test_a_card_never_denies_a_score_that_it_does_not_know",
+        ),
+        (
+            "_promise",
+            'record.noise == "seeded"',
+            "False",
+            "test_a_card_says_which_scores_and_fits_are_not_private",
+        ),
+        (
+            "_measured",
+            "np.array_equal(score.classes, np.unique(model.classes_))",
+            "True",
+            "test_a_card_refuses_what_contradicts_the_record",
+        ),
+    ),
+    *of(
         "ledger/ledger.py",
         "tests/ledger/test_advice.py",
         (
@@ -7591,12 +7623,6 @@ MUTANTS = [
             "lambda name: is_verbatim(features.get(name))",
             "lambda name: False",
             "tests/cli/test_evaluate.py::test_cells_are_read_as_in_the_fit",
-        ),
-        (
-            "_score_rows",
-            'f"{low} to {high}"',
-            'f"{high} to {low}"',
-            "tests/cli/test_evaluate.py::test_a_table_of_scores_is_printed_and_paid",
         ),
         (
             "plan",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -41,8 +41,8 @@ from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, looks_like_key, word_of
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
-from dp_halfspace.inspection.card import model_card, outlook_for
-from dp_halfspace.metrics import METRICS, PrivateScore, private_score
+from dp_halfspace.inspection.card import model_card, outlook_for, table_of_scores
+from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 
@@ -223,8 +223,10 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
         except (ValueError, BudgetError) as error:
             raise UserError(f"--ledger: {error}") from error
     title = options.model.name if options.title is None else options.title
-    about = model, options, title, ledger
-    write_whole(options.out, lambda path: _write_text(path, _card_of(*about)))
+    scores = [score for path in options.scores for score in _read_scores(path)]
+    with _refusals_as_sentences():
+        text = _card_of(model, options, title, ledger, scores)
+    write_whole(options.out, lambda path: _write_text(path, text))
     _note_missing_pictures(err)
     write_out(out, f"Card:      {printable(options.out)}\n")
 
@@ -303,15 +305,18 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
                 groups=groups,
                 **budget,
             )
-        rows = [("score", "value", "95 % interval")]
-        rows += [row for score in scores for row in _score_rows(score)]
-        rows += _majority_row(scores)
+        rows = table_of_scores(scores)
         unknown = [score.metric for score in scores if score.is_uninformative]
         if unknown:
             _note(err, _UNINFORMATIVE.format(", ".join(unknown)))
         guarantee = _describe_guarantee(scores[0].privacy_, options.groups)
         cost = guarantee + booking.describe("evaluation")
         write_out(out, "\n".join(align_columns(rows)) + f"\n{cost}")
+    if options.save is not None:
+        with _failures_end_with("the scores above were released, and are not saved"):
+            text = json.dumps([score.to_dict() for score in scores], indent=1, allow_nan=False)
+            write_whole(options.save, lambda path: _write_text(path, f"{text}\n"))
+            write_out(out, f"Scores:    {printable(options.save)}\n")
 
 
 COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
@@ -385,29 +390,29 @@ def _describe_outlook(model: Any) -> str:
     return f"Expect:    {found}\n"
 
 
-def _card_of(model: Any, options: Any, title: str, ledger: PrivacyLedger | None) -> str:
+def _card_of(
+    model: Any,
+    options: Any,
+    title: str,
+    ledger: PrivacyLedger | None,
+    scores: Sequence[PrivateScore] = (),
+) -> str:
     """Return the card of a model, with the statements of the user."""
     names = ("purpose", "population", "limits", "contact")
     texts = {name: getattr(options, name) for name in names}
-    return model_card(model, title=title, groups=options.groups, ledger=ledger, **texts)
+    about = {"title": title, "groups": options.groups, "ledger": ledger, "scores": scores}
+    return model_card(model, **about, **texts)
 
 
-def _majority_row(scores: list[PrivateScore]) -> list[tuple[str, str, str]]:
-    """Return a line with the score of the majority class, from the first score of classes."""
-    for score in scores:
-        if score.majority is not None:
-            share, low, high = score.majority
-            return [("majority class", f"{share:.3f}", f"{low:.3f} to {high:.3f}")]
-    return []
-
-
-def _score_rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
-    """Return one line for each number of a score."""
-    metric = METRICS[score.metric]
-    numbers = (np.ravel(part).tolist() for part in (score.value, *score.interval))
-    for name, *ends in zip(metric.rows(score), *numbers, strict=True):
-        value, low, high = (f"{end:.{metric.digits}f}" for end in ends)
-        yield name, value, f"{low} to {high}"
+def _read_scores(path: Path) -> list[PrivateScore]:
+    """Read the scores that `evaluate` has saved."""
+    with readable(path):
+        text = path.read_bytes()
+    try:
+        scores = [PrivateScore.from_dict(score) for score in json.loads(text)]
+    except Exception as error:
+        raise UserError(f"{path} is not a file that `evaluate --save` has written") from error
+    return scores
 
 
 def _train(
