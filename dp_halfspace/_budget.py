@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,6 +16,8 @@ from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptio
 from dp_halfspace.exceptions import BudgetError, warn_caller
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from dp_halfspace.privacy.record import PrivacyRecord
 
 # Outside these ranges accounting would over- or underflow, and a fit would be useless.
@@ -58,18 +60,21 @@ def _is_private_ledger(ledger: Any) -> bool:
     return isinstance(ledger, PrivacyLedger)
 
 
-def opened_ledger(ledger: Any, estimator: str) -> Any:
+def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRecord]) -> Any:
     """Return the ledger of a parameter, opened by `open_ledger`, or None.
 
-    Entries of a `PrivacyLedger` state the class or function `estimator` that is charged. The module
-    of the ledger loads a database, so it is imported only if there is a ledger.
+    Entries of a `PrivacyLedger` state the class or function `estimator` that is charged, and its
+    refusals name an epsilon for which the record of the `plan` is accepted. The module of the
+    ledger loads a database, so it is imported only if there is a ledger.
     """
     if ledger is None:
         return None
-    from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger  # noqa: PLC0415
+    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
 
     opened = open_ledger(ledger)
-    return opened.for_estimator(estimator) if isinstance(opened, PrivacyLedger) else opened
+    # A ledger of the user may have nothing but the method `charge`.
+    is_named = hasattr(opened, "for_estimator")
+    return opened.for_estimator(estimator, plan) if is_named else opened
 
 
 def _is_handle(ledger: Any) -> bool:
@@ -89,6 +94,7 @@ class SharedLedger(BaseEstimator):
     A copied ledger would let every fold of a cross-validation spend the whole budget again.
     """
 
+    epsilon: float
     ledger: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -108,6 +114,12 @@ class SharedLedger(BaseEstimator):
         if _is_private_ledger(params.get("ledger")):
             params["ledger"] = params["ledger"].handle
         return dict(params)
+
+    def _with_epsilon(self, epsilon: float) -> Self:
+        """Return a copy with another epsilon, to plan a fit with it."""
+        other: Self = copy.copy(self)
+        other.epsilon = epsilon
+        return other
 
     def _repr_html_inner(self) -> str:
         """Show the budget below what scikit-learn shows of an estimator."""

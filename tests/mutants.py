@@ -102,6 +102,90 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "metrics/score.py",
+        "tests/cli/test_evaluate.py",
+        (
+            "PrivateScore.rows",
+            'f"{numbers[1]} to {numbers[2]}"',
+            'f"{numbers[2]} to {numbers[1]}"',
+            "test_a_table_of_scores_is_printed_and_paid",
+        ),
+    ),
+    *of(
+        "inspection/card.py",
+        "tests/inspection/test_card.py",
+        (
+            "_measured",
+            "e.estimator == _SCORES and e.record not in records",
+            "False",
+            "test_a_card_never_denies_a_score_that_it_does_not_know",
+        ),
+        (
+            "_promise",
+            'record.noise == "seeded"',
+            "False",
+            "test_a_card_says_which_scores_and_fits_are_not_private",
+        ),
+        (
+            "_measured",
+            "np.array_equal(score.classes, np.unique(model.classes_))",
+            "True",
+            "test_a_card_refuses_what_contradicts_the_record",
+        ),
+    ),
+    *of(
+        "ledger/ledger.py",
+        "tests/ledger/test_advice.py",
+        (
+            "PrivacyLedger._accepts",
+            "account.holds(record.events)",
+            "True",
+            "test_what_a_refusal_names_is_accepted",
+        ),
+        (
+            "PrivacyLedger._advice",
+            "partial(self._accepts, account, self._plan)",
+            "lambda epsilon: epsilon < self.remaining()",
+            "test_what_a_refusal_names_is_accepted",
+        ),
+    ),
+    *of(
+        "ledger/advice.py",
+        "tests/ledger/test_advice.py",
+        (
+            "largest_epsilon",
+            "if answer:",
+            "if True:",
+            "test_what_is_accepted_need_not_lie_below_all_that_is_refused",
+        ),
+        (
+            "largest_epsilon",
+            "[_place(refused * part) for part in _PARTS]",
+            "[]",
+            "test_what_is_accepted_need_not_lie_below_all_that_is_refused",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
+        "tests/ledger/test_advice.py",
+        (
+            "PrivateClassifier._record_with",
+            "other._fit_plan(data)",
+            "self._fit_plan(data)",
+            "test_what_a_refusal_names_is_accepted",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_search.py",
+        (
+            "CandidatePlans.__call__",
+            "all(other[k] is v for k, v in fixed.items())",
+            "True",
+            "test_a_candidate_is_planned_for_all_budgets_and_never_taken_for_another",
+        ),
+    ),
+    *of(
         "ledger/statement.py",
         "tests/ledger/test_entries.py",
         (
@@ -2343,8 +2427,8 @@ MUTANTS = [
         "tests/ledger/test_cap.py",
         (
             "Cap.holds",
-            "cost <=",
-            "cost <",
+            "<= epsilon",
+            "< epsilon",
             "test_a_cap_of_no_delta_is_a_sum",
         ),
         (
@@ -2855,7 +2939,7 @@ MUTANTS = [
         ),
         (
             "PrivateSearchCV.fit",
-            "opened_ledger(ledger, type(self).__name__)",
+            "opened_ledger(ledger, type(self).__name__, record_with)",
             "None",
             "tests/model_selection/test_search.py::test_a_full_ledger_stops_the_search_before_any_noise",
         ),
@@ -3833,7 +3917,7 @@ MUTANTS = [
         "tests/preprocessing/test_scalers.py",
         (
             "PrivateScaler.fit",
-            "opened_ledger(self.ledger, type(self).__name__)",
+            "opened_ledger(self.ledger, type(self).__name__, plan_with)",
             "None",
             "test_units_are_released_and_booked",
         ),
@@ -4113,7 +4197,7 @@ MUTANTS = [
         ),
         (
             "private_score",
-            'opened_ledger(ledger, "private_score")',
+            'opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])',
             "None",
             "test_a_score_and_a_fit_share_one_ledger",
         ),
@@ -4359,7 +4443,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrefitClassifier.fit",
-            "opened_ledger(self.ledger, type(self).__name__)",
+            "opened_ledger(self.ledger, type(self).__name__, partial(self._record_with, data))",
             "None",
             "test_a_fit_pays_before_anything_is_drawn",
         ),
@@ -5329,7 +5413,7 @@ MUTANTS = [
         "tests/estimators/test_base.py",
         (
             "PrivateClassifier.fit",
-            "opened_ledger(self.ledger, type(self).__name__)",
+            "opened_ledger(self.ledger, type(self).__name__, plan_with)",
             "None",
             "tests/test_common.py::test_ledger_is_charged_before_noise",
         ),
@@ -6548,7 +6632,7 @@ MUTANTS = [
         "model_selection/_prefit.py",
         "tests/test_adjacency.py",
         (
-            "PrefitClassifier._plan_fit",
+            "PrefitClassifier._record",
             '"replace-one" if data.people is None else',
             "",
             "test_only_groups_make_a_person_the_unit",
@@ -6734,7 +6818,7 @@ MUTANTS = [
         "model_selection/search.py",
         "tests/model_selection/test_search.py",
         (
-            "PrivateSearchCV._plan_search",
+            "PrivateSearchCV._planner",
             "noise_kind(self.random_state)",
             '"os"',
             "test_the_record_says_where_the_noise_comes_from",
@@ -7643,12 +7727,6 @@ MUTANTS = [
             "lambda name: is_verbatim(features.get(name))",
             "lambda name: False",
             "tests/cli/test_evaluate.py::test_cells_are_read_as_in_the_fit",
-        ),
-        (
-            "_score_rows",
-            'f"{low} to {high}"',
-            'f"{high} to {low}"',
-            "tests/cli/test_evaluate.py::test_a_table_of_scores_is_printed_and_paid",
         ),
         (
             "plan",

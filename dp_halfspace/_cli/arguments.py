@@ -220,6 +220,8 @@ def _add_card(parser: argparse.ArgumentParser) -> None:
     add("--title", metavar="TEXT", help="title of the card (default: the name of the file)")
     add("--groups", metavar="COLUMN", help="column of persons of the fit, to be named on the card")
     _add_file(parser, "--ledger", "ledger that was charged, to show its remaining budget")
+    saved = "files of scores of this model, that `evaluate --save` has written"
+    _add_file(parser, "--scores", saved, nargs="+", default=[])
     _add_texts(parser)
 
 
@@ -258,6 +260,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit and the label")
     _add_budget(parser, "evaluation")
+    _add_file(parser, "--save", "file for the scores (JSON), which `card --scores` shows")
     about = "purpose of the evaluation, stored in the ledger (PUBLIC)"
     parser.add_argument("--purpose", metavar="TEXT", default="", help=about)
     add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -41,8 +41,8 @@ from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, looks_like_key, word_of
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
-from dp_halfspace.inspection.card import model_card, outlook_for
-from dp_halfspace.metrics import METRICS, PrivateScore, private_score
+from dp_halfspace.inspection.card import model_card, outlook_for, table_of_scores
+from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 
@@ -194,7 +194,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     ledger = _open_ledger(options)
     if ledger is not None:
         _note(err, ledger.summary().splitlines()[0])
-    booking = _Booking(ledger, options.ledger, PrivateTableClassifier.__name__)
+    booking = _Booking(ledger, options.ledger)
     with booking.state_on_failure("no model was made or saved"):
         model = _train(options, table, booking, err, threshold)
         save_model(model, options.save)
@@ -208,7 +208,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         guarantee = _describe_guarantee(model.privacy_, options.groups)
         text = describe_columns(model) + guarantee + _describe_outlook(model)
         text += _describe_threshold(model)
-        write_out(out, text + paths + _describe_ledger(ledger))
+        write_out(out, text + paths + booking.describe("fit"))
 
 
 def card(options: Any, out: TextIO, err: TextIO) -> None:
@@ -223,8 +223,10 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
         except (ValueError, BudgetError) as error:
             raise UserError(f"--ledger: {error}") from error
     title = options.model.name if options.title is None else options.title
-    about = model, options, title, ledger
-    write_whole(options.out, lambda path: _write_text(path, _card_of(*about)))
+    scores = [score for path in options.scores for score in _read_scores(path)]
+    with _refusals_as_sentences():
+        text = _card_of(model, options, title, ledger, scores)
+    write_whole(options.out, lambda path: _write_text(path, text))
     _note_missing_pictures(err)
     write_out(out, f"Card:      {printable(options.out)}\n")
 
@@ -290,7 +292,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
         model, records = copy(model), np.concatenate(parts)
         model.__class__ = _OfScores
     ledger = _open_ledger(options)
-    booking = _Booking(ledger, options.ledger, private_score.__name__)
+    booking = _Booking(ledger, options.ledger)
     with booking.state_on_failure("the scores were not shown in full"):
         noted = _warnings_as_notes(err, WEAK_GUARANTEE)
         with _refusals_as_sentences(), single_blas_thread(), noted:
@@ -303,14 +305,18 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
                 groups=groups,
                 **budget,
             )
-        rows = [("score", "value", "95 % interval")]
-        rows += [row for score in scores for row in _score_rows(score)]
-        rows += _majority_row(scores)
+        rows = table_of_scores(scores)
         unknown = [score.metric for score in scores if score.is_uninformative]
         if unknown:
             _note(err, _UNINFORMATIVE.format(", ".join(unknown)))
-        cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
+        guarantee = _describe_guarantee(scores[0].privacy_, options.groups)
+        cost = guarantee + booking.describe("evaluation")
         write_out(out, "\n".join(align_columns(rows)) + f"\n{cost}")
+    if options.save is not None:
+        with _failures_end_with("the scores above were released, and are not saved"):
+            text = json.dumps([score.to_dict() for score in scores], indent=1, allow_nan=False)
+            write_whole(options.save, lambda path: _write_text(path, f"{text}\n"))
+            write_out(out, f"Scores:    {printable(options.save)}\n")
 
 
 COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
@@ -384,40 +390,29 @@ def _describe_outlook(model: Any) -> str:
     return f"Expect:    {found}\n"
 
 
-def _card_of(model: Any, options: Any, title: str, ledger: PrivacyLedger | None) -> str:
+def _card_of(
+    model: Any,
+    options: Any,
+    title: str,
+    ledger: PrivacyLedger | None,
+    scores: Sequence[PrivateScore] = (),
+) -> str:
     """Return the card of a model, with the statements of the user."""
     names = ("purpose", "population", "limits", "contact")
     texts = {name: getattr(options, name) for name in names}
-    return model_card(model, title=title, groups=options.groups, ledger=ledger, **texts)
+    about = {"title": title, "groups": options.groups, "ledger": ledger, "scores": scores}
+    return model_card(model, **about, **texts)
 
 
-def _describe_ledger(ledger: PrivacyLedger | None) -> str:
-    """Return in one line the remaining budget of the ledger, if there is one."""
-    if ledger is None:
-        return ""
-    return (
-        f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
-        f"delta {ledger.delta:g}; {rounded_text(ledger.remaining(), up=False)} left for one "
-        "more fit at that delta (composed they cost no more than their sum)\n"
-    )
-
-
-def _majority_row(scores: list[PrivateScore]) -> list[tuple[str, str, str]]:
-    """Return a line with the score of the majority class, from the first score of classes."""
-    for score in scores:
-        if score.majority is not None:
-            share, low, high = score.majority
-            return [("majority class", f"{share:.3f}", f"{low:.3f} to {high:.3f}")]
-    return []
-
-
-def _score_rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
-    """Return one line for each number of a score."""
-    metric = METRICS[score.metric]
-    numbers = (np.ravel(part).tolist() for part in (score.value, *score.interval))
-    for name, *ends in zip(metric.rows(score), *numbers, strict=True):
-        value, low, high = (f"{end:.{metric.digits}f}" for end in ends)
-        yield name, value, f"{low} to {high}"
+def _read_scores(path: Path) -> list[PrivateScore]:
+    """Read the scores that `evaluate` has saved."""
+    with readable(path):
+        text = path.read_bytes()
+    try:
+        scores = [PrivateScore.from_dict(score) for score in json.loads(text)]
+    except Exception as error:
+        raise UserError(f"{path} is not a file that `evaluate --save` has written") from error
+    return scores
 
 
 def _train(
@@ -633,17 +628,39 @@ def _failures_end_with(text: str) -> Iterator[None]:
 class _Booking:
     """A ledger, if there is one, that remembers what it was asked to charge since it was opened."""
 
-    def __init__(self, ledger: PrivacyLedger | None, path: Path | None, charged_by: str) -> None:
-        self._ledger = None if ledger is None else ledger.for_estimator(charged_by)
-        self._path = path
+    def __init__(self, ledger: PrivacyLedger | None, path: Path | None) -> None:
+        self._ledger, self._path = ledger, path
+        self._plan: Callable[[float], PrivacyRecord] | None = None
         self._asked: list[PrivacyRecord] = []
         self._n_before = 0 if ledger is None else len(ledger.entries())
+
+    def for_estimator(self, name: str, plan: Callable[[float], PrivacyRecord]) -> _Booking:
+        """Name what is charged, and what it would charge with another epsilon."""
+        if self._ledger is not None:
+            self._ledger, self._plan = self._ledger.for_estimator(name, plan), plan
+        return self
 
     def charge(self, record: PrivacyRecord) -> None:
         """Charge the ledger."""
         if self._ledger is not None:
             self._asked.append(record)
             self._ledger.charge(record)
+
+    def describe(self, what: str) -> str:
+        """Return in one line what is spent, and the epsilon of the same release that is left."""
+        ledger, plan = self._ledger, self._plan
+        if ledger is None or plan is None:
+            return ""
+        left = ledger.remaining_for(plan)
+        another = (
+            f"another {what} like this one is accepted with epsilon {left:g}"
+            if left
+            else f"no epsilon was found with which another {what} like this one is accepted"
+        )
+        return (
+            f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
+            f"delta {ledger.delta:g}; {another}\n"
+        )
 
     @contextmanager
     def state_on_failure(self, lost: str) -> Iterator[None]:

@@ -25,7 +25,13 @@ from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 REPORT = "report.txt"
 NUMBERS = "results.json"
 PICTURE = "accuracy.png"
-_READ = {"model": "MODEL", "table": "TABLE", "schema": "--schema", "ledger": "--ledger"}
+_READ = {
+    "model": "MODEL",
+    "table": "TABLE",
+    "schema": "--schema",
+    "ledger": "--ledger",
+    "scores": "--scores",
+}
 _WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
 
 # All types in a fitted model of the command, besides those of numpy and scikit-learn that skops
@@ -61,9 +67,11 @@ def check_files(options: Any) -> None:
     """Refuse to overwrite a file that is in use, before anything is read or charged."""
     written = list(_written_files(options))
     read = [
-        (option, getattr(options, name))
+        (option, path)
         for name, option in _READ.items()
-        if getattr(options, name, None) is not None
+        for given in [getattr(options, name, None)]
+        for path in (given if isinstance(given, list) else [given])
+        if path is not None
     ]
     pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]
     for (option, path), (other, place) in pairs:

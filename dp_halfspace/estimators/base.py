@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -27,11 +29,13 @@ from dp_halfspace._budget import (
 )
 from dp_halfspace._params import (
     MissingMethod,
+    check_values,
     fit_context,
     label_weights,
     public_number,
     resolved_delta,
 )
+from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.chunks import Chunks
@@ -135,9 +139,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 
-        data = self._validate(X, y, groups)
-        if sample_weight is not None:
-            data = with_sample_weight(data, sample_weight)
+        data = self._training_data(X, y, groups, sample_weight)
         # Plan: every number that privacy rests on follows from public facts.
         plan = self._fit_plan(data)
         record = self._record(plan, data)
@@ -147,7 +149,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         counts_later = self._releases_rarity(record)
         has_warned = self._warn_of_a_poor_outlook(data, rarity_is_released_later=counts_later)
         # Pay: the ledger is charged before any noise is drawn.
-        ledger = opened_ledger(self.ledger, type(self).__name__)
+        plan_with = partial(self._record_with, data)
+        ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
         permit = authorise(record, noise_source(self.random_state), ledger)
@@ -196,13 +199,30 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        data = self._validate(X, y, groups)
-        if sample_weight is not None:
-            data = with_sample_weight(data, sample_weight)
+        data = self._training_data(X, y, groups, sample_weight)
         record = self._record(self._fit_plan(data), data)
         warn_of_label_among_columns(y, self._names_read(data))
         self._warn_of_a_poor_outlook(data)
         return record
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def _plans(
+        self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None
+    ) -> Callable[[float], PrivacyRecord]:
+        """Return the record of `plan` as a function of epsilon; the data are validated once."""
+        return partial(self._record_with, self._training_data(X, y, groups, sample_weight))
+
+    def _record_with(self, data: TrainingData, epsilon: float) -> PrivacyRecord:
+        """Return the record of a fit with another epsilon, without warnings."""
+        check_values({"epsilon": BUDGET["epsilon"]}, {"epsilon": epsilon}, type(self).__name__)
+        other = self._with_epsilon(epsilon)
+        with IGNORED_WARNINGS, np.errstate(all="ignore"):
+            return other._record(other._fit_plan(data), data)
+
+    def _training_data(self, X: Any, y: ArrayLike, groups: Any, sample_weight: Any) -> TrainingData:
+        """Validate the data, with the weights of the records if there are any."""
+        data = self._validate(X, y, groups)
+        return data if sample_weight is None else with_sample_weight(data, sample_weight)
 
     @abstractmethod
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:

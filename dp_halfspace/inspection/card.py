@@ -45,11 +45,8 @@ _CURVES_IN_A_ROW = 3
 # Fits to simulated tables that estimate the noise in an effect.
 NOISE_FITS = 8
 _PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
-_NOT_MEASURED = (
-    "<p>Not measured. Exact scores on private rows would not be private, and no budget was spent "
-    "on a private score. Compare any accuracy with the share of the majority class, which is "
-    "the accuracy of a model that ignores all columns.</p>"
-)
+# Function whose releases are scores, by its name in the entries of a ledger.
+_SCORES = "private_score"
 
 
 def model_card(
@@ -63,6 +60,7 @@ def model_card(
     contact: str = "",
     groups: str | None = None,
     ledger: PrivacyLedger | None = None,
+    scores: Sequence[Any] = (),
     n_noise_fits: int = NOISE_FITS,
 ) -> str:
     """Describe a fitted model on one HTML page for people who decide about its use.
@@ -81,7 +79,10 @@ def model_card(
     groups : str or None, default=None
         PUBLIC name of the column that identifies persons, if the fit had `groups`.
     ledger : PrivacyLedger or None, default=None
-        The ledger that was charged; the page states its remaining budget.
+        The ledger that was charged; the page states its remaining budget, and which of its entries
+        are this fit and private scores.
+    scores : sequence of PrivateScore or PrivateGroupScore, default=()
+        Scores of this model that :func:`~dp_halfspace.metrics.private_score` has released.
     n_noise_fits : int, default=8
         Number of fits to simulated tables that estimate the noise in the curves of a table; 0 for
         none.
@@ -94,7 +95,8 @@ def model_card(
     Raises
     ------
     ValueError
-        If the model has no record of what it spent, or `path` is a file of a ledger.
+        If the model has no record of what it spent, if a score is about other classes, if `groups`
+        are given and the fit does not protect persons, or if `path` is a file of a ledger.
     OSError
         If the page cannot be written.
 
@@ -117,6 +119,11 @@ def model_card(
     stated = {"Purpose": purpose, "Population": population, "Limits": limits, "Contact": contact}
     about = [(name, " ".join(text.split())) for name, text in stated.items() if text.strip()]
     inner, uncovered = private_part(model)
+    if groups is not None and inner.privacy_.adjacency != "replace-one-person":
+        raise ValueError(
+            f"groups={groups!r} names persons, and this fit does not protect them: its adjacency "
+            f"is {inner.privacy_.adjacency!r}. Leave out groups, or fit with groups"
+        )
     sections = {
         "About": table(*about) if about else "",
         "What is promised": "\n".join(
@@ -125,7 +132,7 @@ def model_card(
         "What to expect": _expectation(inner) + _operating_point(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
-        "How good it is": _NOT_MEASURED,
+        "How good it is": _measured(inner, scores, ledger),
         "What the columns do": _effects(model, inner, n_noise_fits),
         "For auditors": f"<pre>{escape(inner.privacy_.summary())}</pre>",
         "Made by": _made_by(),
@@ -161,6 +168,11 @@ def _promise(model: Any, groups: str | None) -> str:
         unit = f"one person: all rows with the same value of the column {groups!r}"
     if not math.isfinite(record.epsilon):
         return '<p class="claim">Nothing: the fit had no noise (ε is infinite).</p>'
+    if record.noise == "seeded":
+        return (
+            '<p class="claim">Nothing: the noise of the fit was drawn from a seed, and anyone who '
+            "knows or guesses the seed can subtract it.</p>"
+        )
     epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
     with np.errstate(over="ignore"):
         factor = rounded_text(float(np.exp(record.epsilon)), 2)
@@ -263,15 +275,80 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
         fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
         return (
             table(("This fit", fit), *pure)
-            + "\n<p>No ledger was charged, so other releases are not accounted for.</p>"
+            + "\n<p>No ledger was given for this card, which does not account for other "
+            "releases.</p>"
         )
-    at = ledger.delta
-    return f"<p>Every ε at the δ of the ledger, {rounded_text(at, 2)}:</p>\n" + table(
+    at, release = ledger.delta, "Gaussian release" if ledger.delta > 0 else "pure DP release"
+    known = any(entry.record == record for entry in ledger.entries())
+    missing = "" if known else "<p>The ledger has no entry with the record of this fit.</p>\n"
+    return f"{missing}<p>Every ε at the δ of the ledger, {rounded_text(at, 2)}:</p>\n" + table(
         ("This fit", f"ε = {rounded_text(record.epsilon_at(at), 3)}"),
         *pure,
         ("Spent by all releases so far", f"ε = {rounded_text(ledger.spent(), 3)}"),
-        ("Left for one more fit", f"ε = {rounded_text(ledger.remaining(), 3, up=False)}"),
+        (f"Left for one more {release}", f"ε = {rounded_text(ledger.remaining(), 3, up=False)}"),
         ("Total budget of the ledger", f"ε = {ledger.epsilon:g}"),
+    )
+
+
+def table_of_scores(scores: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """Return a table of scores, with the majority class of the first one that counts classes."""
+    rows = [("score", "value", "95 % interval")]
+    rows += [row for score in scores for row in score.rows()]
+    shares = (getattr(score, "majority", None) for score in scores)
+    for share, low, high in filter(None, shares):
+        return [*rows, ("majority class", f"{share:.3f}", f"{low:.3f} to {high:.3f}")]
+    return rows
+
+
+def _measured(model: Any, scores: Sequence[Any], ledger: PrivacyLedger | None) -> str:
+    """Show the given scores and what they cost, and count those that the ledger lists."""
+    for score in scores:
+        if not np.array_equal(score.classes, np.unique(model.classes_)):
+            raise ValueError(
+                f"a score is of a model with the classes {score.classes.tolist()}, and this model "
+                f"has {np.unique(model.classes_).tolist()}: give scores of this model"
+            )
+    if not scores:
+        text = "<p>No score was given for this card, so it does not state how good the model is."
+    else:
+        text = (
+            f"{table(*table_of_scores(scores))}\n<p>The intervals cover the sampling of the "
+            "held-out records and the noise."
+        )
+    entries = [] if ledger is None else ledger.entries()
+    records = [score.privacy_ for score in scores]
+    for record in dict.fromkeys(records):
+        text += f" {_cost_of_scores(record)}"
+        numbers = [str(entry.number) for entry in entries if entry.record == record]
+        if numbers:
+            text += f" Their record is that of entry {' and '.join(numbers)} of the ledger."
+        elif ledger is not None:
+            text += " The ledger has no entry with their record."
+    others = [e for e in entries if e.estimator == _SCORES and e.record not in records]
+    if others:
+        numbers = [str(entry.number) for entry in others]
+        text += (
+            f" The ledger lists {len(others)} other release{'' if len(others) == 1 else 's'} of "
+            f"scores, of this or of another model (entry {', '.join(numbers)})."
+        )
+    return text + (
+        " Exact scores on private rows would not be private. Compare any accuracy with the share "
+        "of the majority class, which is the accuracy of a model that ignores all columns.</p>"
+    )
+
+
+def _cost_of_scores(record: PrivacyRecord) -> str:
+    """State the guarantee of released scores."""
+    facts = dict(record.public)
+    unit = "persons" if record.adjacency == "replace-one-person" else "records"
+    what = f"The scores on {facts['n_samples']} {unit}"
+    if not math.isfinite(record.epsilon):
+        return f"{what} have no noise (ε is infinite), so they are not private."
+    if record.noise == "seeded":
+        return f"{what} have noise from a seed, which protects from nobody who knows the seed."
+    return (
+        f"{what} were released with (ε, δ)-differential privacy with ε = "
+        f"{rounded_text(record.epsilon, 3)} and δ = {rounded_text(record.delta, 2)}."
     )
 
 

@@ -13,7 +13,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -60,10 +60,11 @@ class Cap:
 
     def holds(self, events: Sequence[Event]) -> bool:
         """Whether a list of events is within the cap."""
-        cost = accounting.delta(
-            self._events_to_compare(events), self.epsilon * (1.0 + _EPSILON_SLACK)
-        )
-        return cost <= self.delta * (1.0 + _DELTA_SLACK)
+        events, epsilon = self._events_to_compare(events), self.epsilon * (1.0 + _EPSILON_SLACK)
+        if self.delta == 0.0:
+            # A sum; the delta of releases beyond it is of no interest.
+            return accounting.epsilon(events, 0.0) <= epsilon
+        return accounting.delta(events, epsilon) <= self.delta * (1.0 + _DELTA_SLACK)
 
     def spent(self, events: Sequence[Event], delta: float) -> float:
         """Epsilon of a list of events by the rule of this cap, rounded up."""
@@ -72,8 +73,8 @@ class Cap:
         gaussian = accounting.epsilon([Gaussian(_as_gaussian(events))], delta)
         return min(gaussian, _as_pure(events))
 
-    def remaining(self, spent: Sequence[Event], delta: float, *, rtol: float = 1e-10) -> float:
-        """Largest epsilon of one further fit, Gaussian or for delta = 0 pure, that is accepted."""
+    def remaining(self, spent: Sequence[Event], delta: float) -> float:
+        """Epsilon of the largest Gaussian release, for delta = 0 pure one, that is accepted."""
 
         def further(size: float) -> Sequence[Event]:
             return [*spent, Gaussian(size) if delta > 0.0 else Pure(size)]
@@ -94,7 +95,6 @@ class Cap:
             self.delta,
             lower=0.0,
             upper=upper,
-            rtol=rtol,
         )
         return gdp_epsilon(left, delta) if delta > 0.0 else left
 
@@ -148,13 +148,13 @@ class Account:
                 most = max(most, self.cap.spent(total, delta))
         return most
 
-    def remaining(self, delta: float, *, rtol: float = 1e-10) -> float:
-        """Largest epsilon of one further fit, Gaussian or for delta = 0 pure, that is accepted."""
+    def remaining(self, delta: float) -> float:
+        """Epsilon of the largest Gaussian release, for delta = 0 pure one, that is accepted."""
         left = math.inf
         for case in self._costliest_first():
             # A case that accepts as much needs no search for its remaining budget.
             if left == math.inf or not self._accepts(case, left, delta):
-                left = min(left, self.cap.remaining(case, delta, rtol=rtol))
+                left = min(left, self.cap.remaining(case, delta))
         return left
 
     def _costliest_first(self) -> Sequence[Sequence[Event]]:
@@ -164,7 +164,7 @@ class Account:
         return sorted(self.cases, key=lambda case: -accounting.delta(case, 0.0))
 
     def _accepts(self, case: Sequence[Event], epsilon: float, delta: float) -> bool:
-        """Whether one case leaves room for a further fit, Gaussian or for delta = 0 pure."""
+        """Whether one case leaves room for a Gaussian release, or for delta = 0 a pure one."""
         if epsilon == 0.0:
             return True
         further = Gaussian(gdp_mu(epsilon, delta)) if delta > 0.0 else Pure(epsilon)
@@ -174,34 +174,32 @@ class Account:
         """How often all of `events` are accepted, up to `MOST_FITS` times."""
         return min(self.cap.count(case, events) for case in self.cases)
 
-    def refusal(self, record: PrivacyRecord) -> str:
-        """Return the text of a refusal: requested, spent and remaining budget."""
-        # The remaining budget differs between Gaussian and pure releases: state it for this kind.
-        cap, is_pure = self.cap, math.isfinite(_as_pure(record.events))
-        kind = 0.0 if is_pure else cap.delta
-        at = 0.0 if is_pure else record.delta or cap.delta
-        asked = rounded_text(cap.spent(record.events, kind))
-        used = rounded_text(self.spent(cap.delta))
-        left, most = (rounded_text(self.remaining(d, rtol=1e-4), up=False) for d in (kind, at))
-        release = "pure DP release" if is_pure else "Gaussian release"
-        text = (
-            f"The release asks for epsilon={asked} at delta={kind!r}. Epsilon={used} at "
-            f"delta={cap.delta!r} is spent, and epsilon={left} at delta={kind!r} is left. "
+    def refusal(self, record: PrivacyRecord) -> list[str]:
+        """Say what is asked, what is spent, and what both together would cost."""
+        cap = self.cap
+        spent, total = (
+            rounded_text(self.spent(cap.delta, events)) for events in ((), record.events)
         )
-        if cap.adaptive and math.isinf(_as_gaussian(record.events)):
-            text += "An adaptive ledger accepts Gaussian and pure DP releases only. "
-        elif cap.adaptive and not is_pure:
-            plain = accounting.epsilon(record.events, kind)
-            if cap.spent(record.events, kind) > _NOTED * plain:
-                text += (
-                    "An adaptive ledger counts a pure DP release, or a choice between one and "
-                    "Gaussian noise, as the Gaussian noise that covers it; with adaptive=False, "
-                    "for budgets that are fixed in advance, this release would ask for epsilon="
-                    f"{rounded_text(plain)}. "
-                )
-        if float(most):
-            return text + f"A {release} at delta={at!r} fits up to epsilon={most}"
-        return text + f"No {release} fits any more"
+        text = [
+            f"The release asks for epsilon={rounded_text(record.epsilon)} at delta={record.delta}",
+            f"Epsilon={spent} at delta={cap.delta!r} is spent, and it would be epsilon={total} "
+            "with this release",
+        ]
+        if not cap.adaptive or math.isfinite(_as_pure(record.events)):
+            return text
+        if math.isinf(_as_gaussian(record.events)):
+            return [*text, "An adaptive ledger accepts Gaussian and pure DP releases only"]
+        counted, plain = (
+            rule.spent(record.events, cap.delta) for rule in (cap, replace(cap, adaptive=False))
+        )
+        if counted > _NOTED * plain:
+            text.append(
+                "An adaptive ledger counts a pure DP release, or a choice between one and Gaussian "
+                "noise, as the Gaussian noise that covers it, and this release as epsilon="
+                f"{rounded_text(counted)}; with adaptive=False, for budgets that are fixed in "
+                f"advance, it counts as epsilon={rounded_text(plain)}"
+            )
+        return text
 
 
 def _as_pure(events: Sequence[Event]) -> float:

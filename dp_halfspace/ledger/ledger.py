@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dp_halfspace._html import align_columns
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger.advice import largest_epsilon
 from dp_halfspace.ledger.cap import MOST_FITS, Account, Cap, Spending
 from dp_halfspace.ledger.entries import Annotation, LedgerEntry, Part, entry_of, parse_text, text_of
 from dp_halfspace.ledger.statement import Statement, describe_entries
@@ -37,6 +40,8 @@ from dp_halfspace.privacy.profiles import check_delta, check_nonnegative, gdp_mu
 from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord, rounded_text
 
 Asked: TypeAlias = "PrivacyRecord | float | tuple[float, float]"
+# The record of one release as a function of its epsilon, where everything else is fixed.
+Plan: TypeAlias = Callable[[float], PrivacyRecord]
 # Epsilons of the releases that `plan` counts by default.
 _PLANNED_EPSILONS = (0.1, 0.3, 1.0)
 
@@ -248,6 +253,7 @@ class PrivacyLedger:
         """Start reading a store from its beginning."""
         self._reading = _Reading(store, Balance(store.first_digest))
         self._about = about or Annotation()
+        self._plan: Plan | None = None
 
     @property
     def _store(self) -> Store:
@@ -299,7 +305,7 @@ class PrivacyLedger:
             **{name: text for name, text in stated.items() if text is not None}
         )
 
-    def for_estimator(self, name: str) -> PrivacyLedger:
+    def for_estimator(self, name: str, plan: Plan | None = None) -> PrivacyLedger:
         """Return a handle whose entries name the class or function that makes a release.
 
         Every fit and score of this package charges such a handle.
@@ -308,13 +314,19 @@ class PrivacyLedger:
         ----------
         name : str
             Name of the class or function, a public text.
+        plan : function or None, default=None
+            Public function of epsilon that returns the record of the same release with that
+            epsilon, or raises ValueError if there is none. A refusal then names an epsilon that is
+            accepted.
 
         Returns
         -------
         PrivacyLedger
             A further handle on the same account.
         """
-        return self._with_annotation(estimator=name)
+        other = self._with_annotation(estimator=name)
+        other._plan = plan
+        return other
 
     def part(
         self, name: str, *, fixed_by: str | None = None, n_records: int | None = None
@@ -378,6 +390,7 @@ class PrivacyLedger:
         """Return a handle on the same account with further annotations."""
         other = PrivacyLedger.__new__(type(self))
         other._reading, other._about = self._reading, replace(self._about, **about)
+        other._plan = self._plan
         return other
 
     @property
@@ -438,10 +451,13 @@ class PrivacyLedger:
             # entry of another handle.
             self._balance = balance.after([row], self.handle)
         else:
-            raise BudgetError(
+            text = [
                 f"this release exceeds the remaining budget of epsilon={self.epsilon!r}, "
-                f"delta={self.delta!r} for {self.dataset!r}. " + account.refusal(record)
-            )
+                f"delta={self.delta!r} for {self.dataset!r}",
+                *account.refusal(record),
+                *self._advice(account, record.epsilon),
+            ]
+            raise BudgetError(". ".join(text))
 
     def spent(self, delta: float | None = None) -> float:
         """Epsilon of everything charged so far.
@@ -463,21 +479,21 @@ class PrivacyLedger:
         return self._current_account().spent(at)
 
     def remaining(self, delta: float | None = None) -> float:
-        """Largest epsilon of one further fit that would still be accepted.
+        """Epsilon of the largest single Gaussian release that would still be accepted.
 
         Parameters
         ----------
         delta : float or None, default=None
-            Delta of that fit: 0 for pure DP, positive for a Gaussian mechanism; None is that of the
-            cap.
+            Delta of that release, None is that of the cap. With 0 it is a pure DP release instead.
 
         Returns
         -------
         float
-            Epsilon of that fit at its own delta; 0 if nothing is left. It may exceed the epsilon of
-            the cap if `delta` is below that of the cap: noise with epsilon 3 at delta 1e-6 has
-            epsilon 3.6 at 1e-8, and its charge is the same. The remaining epsilon of a pure DP fit
-            may be smaller or larger than that of a Gaussian one.
+            Epsilon of that release at its own delta; 0 if nothing is left. It may exceed the
+            epsilon of the cap if `delta` is below that of the cap: noise with epsilon 3 at delta
+            1e-6 has epsilon 3.6 at 1e-8, and its charge is the same. The remaining epsilon of a
+            pure DP release may be smaller or larger than that of a Gaussian one. A fit may make
+            several releases of both kinds, so `remaining_for` is what is left for a fit.
 
         Examples
         --------
@@ -488,6 +504,52 @@ class PrivacyLedger:
         """
         at = self.delta if delta is None else check_delta(delta)
         return self._current_account().remaining(at)
+
+    def remaining_for(self, release: Any, *data: Any, **options: Any) -> float:
+        """Epsilon with which a fit to given data would be accepted now.
+
+        Parameters
+        ----------
+        release : estimator of this package, or function
+            The estimator to be fitted; its own epsilon is not used, and nothing is fitted or
+            charged. Or a public function, without `data`, that returns the record of a release with
+            a given epsilon, and raises ValueError if there is none.
+        *data : X, y
+            What would be fitted, as for the ``plan`` of the estimator.
+        **options
+            `groups` and `sample_weight`, as for ``plan``.
+
+        Returns
+        -------
+        float
+            Epsilon of four digits, at the delta of the estimator, up to 1e6; 0 if none is found.
+            The fit with this epsilon is accepted, as long as nothing else is charged, and that with
+            the next number of four digits is not. A plan may change its kind with epsilon, so some
+            larger epsilon may be accepted, too, and some smaller one refused.
+
+        Raises
+        ------
+        ValueError
+            If the estimator refuses its parameters or the data.
+
+        Notes
+        -----
+        **Privacy.** A function of public numbers, so calling it uses no budget.
+
+        Examples
+        --------
+        >>> from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
+        >>> from dp_halfspace.datasets import make_halfspace
+        >>> X, y = make_halfspace(2000, 5, margin=0.2, random_state=0)
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+        >>> model = AdaptiveMarginClassifier(delta=1e-7, classes=[-1, 1], ledger=ledger)
+        >>> _ = model.set_params(epsilon=0.5).fit(X, y)
+        >>> left = ledger.remaining_for(model, X, y)
+        >>> _ = model.set_params(epsilon=left).fit(X, y)
+        """
+        plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
+        accepts = partial(self._accepts, self._current_account(), plan)
+        return largest_epsilon(accepts, self.epsilon)
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
@@ -651,6 +713,26 @@ class PrivacyLedger:
                 f"states n_samples={n_read!r}. Give it all records, those of other parts with "
                 "weight zero, or state the public fact that divides the data set (fixed_by)"
             )
+
+    def _accepts(self, account: Account, plan: Plan, epsilon: float) -> bool | None:
+        """Whether a planned release would be accepted; None if epsilon is too small for one."""
+        try:
+            record = plan(epsilon)
+        except ValueError:
+            return None
+        with suppress(BudgetError):
+            self._check_kind(record)
+            return account.holds(record.events)
+        return False
+
+    def _advice(self, account: Account, refused: float) -> list[str]:
+        """Name an accepted epsilon of the release that is charged, if its plan is known."""
+        if self._plan is None:
+            return []
+        left = largest_epsilon(partial(self._accepts, account, self._plan), refused)
+        if left:
+            return [f"The same release with epsilon={left:g} is accepted"]
+        return ["None of the smaller epsilons that were tried is accepted for it"]
 
     def _cap(self) -> Cap:
         """Return the rule for accepting charges."""

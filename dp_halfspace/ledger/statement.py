@@ -167,7 +167,7 @@ class Statement:
             if part is None and self.parts:
                 about = f", about {_WHOLE}"
             for kind, delta in kinds.items():
-                epsilon = account.remaining(delta, rtol=1e-8)
+                epsilon = account.remaining(delta)
                 left.append((kind + about, rounded_text(epsilon, up=False)))
         return left
 

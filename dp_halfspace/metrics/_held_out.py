@@ -177,6 +177,13 @@ class PrivateGroupScore:
     privacy_: PrivacyRecord
     classes: NDArray[Any] = field(repr=False)
 
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return name, value and interval of every group, as texts for a table."""
+        return [
+            (f"{self.metric}, {name}", f"{value:.3f}", f"{low:.3f} to {high:.3f}")
+            for name, value, low, high in zip(self.groups, self.value, *self.interval, strict=True)
+        ]
+
     def __str__(self) -> str:
         """Describe the score of every group, and list the gaps whose intervals exclude zero."""
         low, high = self.interval

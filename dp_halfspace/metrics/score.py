@@ -6,8 +6,8 @@ All counts of a metric are released at once, and every result is a function of t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
@@ -38,7 +38,7 @@ from dp_halfspace.metrics._tallies import (
 )
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Gaussian
+from dp_halfspace.privacy.events import Event, Gaussian, number_to_json
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -126,15 +126,65 @@ class PrivateScore:
         low, high = (np.ravel(end) for end in self.interval)
         return bool(np.any((low <= 0.0) & (high >= most)))
 
-    def __str__(self) -> str:
-        """Describe the score in a sentence, together with the share of the majority class."""
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return name, value and interval of every number, as texts for a table."""
         metric = METRICS[self.metric]
         ends = (np.ravel(part).tolist() for part in (self.value, *self.interval))
-        said = [
-            f"{name}: {value:.{metric.digits}f}, 95 % interval {low:.{metric.digits}f} to "
-            f"{high:.{metric.digits}f}"
-            for name, value, low, high in zip(metric.rows(self), *ends, strict=True)
+        return [
+            (name, numbers[0], f"{numbers[1]} to {numbers[2]}")
+            for name, *each in zip(metric.rows(self), *ends, strict=True)
+            for numbers in [[f"{end:.{metric.digits}f}" for end in each]]
         ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that JSON can hold, from which `from_dict` rebuilds the score."""
+        values = {each.name: _to_plain(getattr(self, each.name)) for each in fields(self)}
+        return {**values, "privacy_": self.privacy_.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PrivateScore:
+        """Rebuild a score from the result of `to_dict`, proving the claim of its record again.
+
+        Raises ValueError if the claim does not follow from the events of the record, or if a field
+        is missing, unknown or not of its kind.
+
+        Examples
+        --------
+        >>> import json
+        >>> import numpy as np
+        >>> from dp_halfspace.metrics import PrivateScore, private_score
+        >>> class Rule:
+        ...     classes_ = np.array([0, 1])
+        ...     def predict(self, X):
+        ...         return (X[:, 0] > 0).astype(int)
+        >>> X = np.linspace(-1.0, 1.0, 2000)[:, None]
+        >>> score = private_score(Rule(), X, X[:, 0] > 0.5)
+        >>> text = json.dumps(score.to_dict())
+        >>> PrivateScore.from_dict(json.loads(text)).value == score.value
+        True
+        """
+        expected = {each.name for each in fields(cls)}
+        if set(data) != expected or data["metric"] not in METRICS:
+            raise ValueError(f"a score has a known metric, and the fields {sorted(expected)}")
+        low, high = (_to_numbers(end) for end in data["interval"])
+        curve, thresholds, share = data["curve"], data["thresholds"], data["majority"]
+        found = cls(
+            data["metric"],
+            _to_numbers(data["value"]),
+            (low, high),
+            PrivacyRecord.from_dict(data["privacy_"]),
+            np.asarray(data["classes"]),
+            None if curve is None else (_to_numbers(curve[0]), _to_numbers(curve[1])),
+            None if thresholds is None else _to_numbers(thresholds),
+            None if share is None else (float(share[0]), float(share[1]), float(share[2])),
+        )
+        if found.classes.ndim != 1 or not found.rows():
+            raise ValueError("a score has a list of classes, and a number")
+        return found
+
+    def __str__(self) -> str:
+        """Describe the score in a sentence, together with the share of the majority class."""
+        said = [f"{name}: {value}, 95 % interval {ends}" for name, value, ends in self.rows()]
         if self.majority is not None:
             share, low, high = self.majority
             said[-1] += (
@@ -165,6 +215,21 @@ class PrivateScore:
             raise ValueError(f"metric={self.metric!r} is one number: there is nothing to draw")
         display: RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay = draw(self)
         return display
+
+
+def _to_plain(value: Any) -> Any:
+    """Return numbers, labels and arrays of them as plain data; infinity becomes text."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_to_plain(each) for each in value]
+    return number_to_json(value) if isinstance(value, float) else value
+
+
+def _to_numbers(value: Any) -> Any:
+    """Return a number, or an array of numbers."""
+    numbers = np.asarray(value, dtype=np.float64)
+    return numbers if numbers.ndim else float(numbers)
 
 
 class _Options(TypedDict, total=False):
@@ -337,23 +402,30 @@ def private_score(
                 "groups needs delta > 0: the noise of pure DP is for counts of whole records"
             )
         tables = metrics if by is None else [_TABLE_OF_GROUPS]
-        jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
-        record = PrivacyRecord(
-            epsilon=epsilon,
-            delta=delta,
-            adjacency="replace-one" if data.people is None else "replace-one-person",
-            events=tuple(event for job in jobs for event in job.events),
-            noise="none" if math.isinf(epsilon) else noise_kind(random_state),
-            public={
-                "n_samples": data.n,
-                "n_classes": len(data.classes),
-                "metric": metric,
-                **({} if by_values is None else {"by_values": [str(value) for value in by_values]}),
-            },
-        )
+
+        def plan(epsilon: float) -> tuple[list[_Job], PrivacyRecord]:
+            """Fix every public number of a call with this epsilon."""
+            jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
+            values = {} if by_values is None else {"by_values": [str(each) for each in by_values]}
+            record = PrivacyRecord(
+                epsilon=epsilon,
+                delta=delta,
+                adjacency="replace-one" if data.people is None else "replace-one-person",
+                events=tuple(event for job in jobs for event in job.events),
+                noise="none" if math.isinf(epsilon) else noise_kind(random_state),
+                public={
+                    "n_samples": data.n,
+                    "n_classes": len(data.classes),
+                    "metric": metric,
+                    **values,
+                },
+            )
+            return jobs, record
+
+        jobs, record = plan(epsilon)
         warn_of_weak_budget(record)
         values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
-        account = opened_ledger(ledger, "private_score")
+        account = opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])
         permit = authorise(record, noise_source(random_state), account)
         releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
         if by is not None:

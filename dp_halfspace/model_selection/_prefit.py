@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -165,7 +166,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         source = noise_source(self.random_state)
-        ledger = opened_ledger(self.ledger, type(self).__name__)
+        ledger = opened_ledger(self.ledger, type(self).__name__, partial(self._record_with, data))
         permit = authorise(record, source, ledger)
         self._release(plan, data, values, permit)
         self.classes_, self.privacy_ = data.classes, record
@@ -215,7 +216,23 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         self._check_classes(classes)
         data = held_out(self.estimator, X, y, groups)
         plan = self._plan_release(data)
-        record = PrivacyRecord(
+        return data, plan, self._record(plan, data)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def _plans(
+        self, X: Any, y: ArrayLike, *, groups: Any = None
+    ) -> Callable[[float], PrivacyRecord]:
+        """Return the record of `plan` as a function of epsilon; the data are validated once."""
+        return partial(self._record_with, self._plan_fit(X, y, groups)[0])
+
+    def _record_with(self, data: HeldOut, epsilon: float) -> PrivacyRecord:
+        """Return the record of a fit with another epsilon."""
+        other = self._with_epsilon(epsilon)
+        return other._record(other._plan_release(data), data)
+
+    def _record(self, plan: AnyPlan, data: HeldOut) -> PrivacyRecord:
+        """Return the record of a planned release."""
+        return PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=0.0,
             adjacency="replace-one" if data.people is None else "replace-one-person",
@@ -223,7 +240,6 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
             noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
             public={"n_samples": data.n, "classes": data.classes.tolist(), **plan.public},
         )
-        return data, plan, record
 
     def _check_classes(self, classes: NDArray[Any]) -> None:
         """Refuse a label set that does not fit."""

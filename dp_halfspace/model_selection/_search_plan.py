@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -136,11 +136,38 @@ def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
 
     Raises ValueError as the fit of the model would, for its parameters or the schema of the data.
     """
+    model, data = _unseeded(estimator, X, y)
+    record: PrivacyRecord = model.plan(*data)
+    return record
+
+
+def _unseeded(estimator: Any, X: Any, y: Any) -> tuple[Any, tuple[Any, Any]]:
+    """Return the model inside, without a seed, and the data that would reach it."""
     prefix, model = model_inside(estimator)
     if prefix:
         X, y = _before_model(clone(estimator).set_params(**{prefix[:-2]: _Model()}), X, y)
-    record: PrivacyRecord = clone(model).set_params(random_state=None).plan(X, y)
-    return record
+    return clone(model).set_params(random_state=None), (X, y)
+
+
+@dataclass(slots=True)
+class CandidatePlans:
+    """The records of candidates; the data are validated once for each, and not for each budget."""
+
+    make: Callable[[Params], Any]
+    X: Any
+    y: Any
+    known: list[tuple[Params, Callable[[float], PrivacyRecord]]] = field(default_factory=list)
+
+    def __call__(self, params: Params) -> PrivacyRecord:
+        """Return the record of the fit of a candidate."""
+        fixed = {name: value for name, value in params.items() if name != "epsilon"}
+        for other, record_with in self.known:
+            # A value may have no order or hash, and equal ones may differ in type.
+            if other.keys() == fixed.keys() and all(other[k] is v for k, v in fixed.items()):
+                return record_with(params["epsilon"])
+        model, data = _unseeded(self.make(params), self.X, self.y)
+        self.known.append((fixed, model._plans(*data)))
+        return self.known[-1][1](params["epsilon"])
 
 
 def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from dp_halfspace.model_selection._prefit import WrappingClassifier
 from dp_halfspace.model_selection._search_plan import (
     SCORINGS,
     SELECTIONS,
+    CandidatePlans,
     RobustAccuracy,
     SearchPlan,
     check_around,
@@ -40,6 +41,8 @@ from dp_halfspace.privacy.random_stopping import best_run
 from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 
+# The plan of a search and its record, as a function of epsilon.
+_PlanWith: TypeAlias = Callable[[float], tuple[SearchPlan, PrivacyRecord]]
 # Public facts of a candidate that hold for the search.
 _KEPT = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
@@ -275,11 +278,14 @@ class PrivateSearchCV(WrappingClassifier):
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
-        grid, plan, total = self._plan_search(X, y)
+        grid, plan_with = self._planner(X, y)
+        plan, total = plan_with(float(self.epsilon))
+        self._warn_of_plan(plan, X, y)
         warn_of_calls_around(total)
         warn_of_weak_budget(total)
         ledger = model_inside(self.estimator)[1].ledger if self.ledger is None else self.ledger
-        account = opened_ledger(ledger, type(self).__name__)
+        record_with = lambda epsilon: plan_with(epsilon)[1]  # noqa: E731
+        account = opened_ledger(ledger, type(self).__name__, record_with)
         check_workers(self._candidate(plan.candidates[0]), X, y, self.scoring, self.n_jobs)
         permit = authorise(total, noise_source(self.random_state), account)
 
@@ -325,48 +331,64 @@ class PrivateSearchCV(WrappingClassifier):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        return self._plan_search(X, y)[2]
+        plan, total = self._planner(X, y)[1](float(self.epsilon))
+        self._warn_of_plan(plan, X, y)
+        return total
 
-    def _plan_search(
-        self, X: Any, y: ArrayLike
-    ) -> tuple[list[dict[str, Any]], SearchPlan, PrivacyRecord]:
-        """Validate the data and fix every public number of a search."""
+    @fit_context(prefer_skip_nested_validation=False)
+    def _plans(self, X: Any, y: ArrayLike) -> Callable[[float], PrivacyRecord]:
+        """Return the record of `plan` as a function of epsilon; the data are validated once."""
+        plan_with = self._planner(X, y)[1]
+        return lambda epsilon: plan_with(epsilon)[1]
+
+    def _warn_of_plan(self, plan: SearchPlan, X: Any, y: ArrayLike) -> None:
+        """Let the first candidate warn, once, after budgets were tried without warnings."""
+        planned_record(self._candidate(plan.candidates[0]), X, y)
+
+    def _planner(self, X: Any, y: ArrayLike) -> tuple[list[dict[str, Any]], _PlanWith]:
+        """Validate the data; return the grid, and its plan and record as a function of epsilon."""
         grid = self._grid()
-        # Budgets are tried here. The plan of the first candidate warns below, once.
         with IGNORED_WARNINGS:
             facts = dict(planned_record(self._candidate({}), X, y).public)
-            if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
-                raise ValueError("scoring='roc_auc' needs two classes")
-            is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
-            delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
-            plan = plan_search(
-                lambda params: planned_record(self._candidate(params), X, y),
-                grid,
-                n_samples=facts["n_samples"],
-                epsilon=float(self.epsilon),
+        if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
+            raise ValueError("scoring='roc_auc' needs two classes")
+        is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
+        delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
+        probe = CandidatePlans(self._candidate, X, y)
+
+        def plan_with(epsilon: float) -> tuple[SearchPlan, PrivacyRecord]:
+            """Fix every public number of a search with this epsilon."""
+            with IGNORED_WARNINGS:
+                plan = plan_search(
+                    probe,
+                    grid,
+                    n_samples=facts["n_samples"],
+                    epsilon=epsilon,
+                    delta=delta,
+                    selection=self.selection,
+                    miss=float(self.miss),
+                )
+            scoring = self.scoring if isinstance(self.scoring, str) else repr(self.scoring)
+            record = PrivacyRecord(
+                epsilon=epsilon,
                 delta=delta,
-                selection=self.selection,
-                miss=float(self.miss),
+                adjacency=plan.adjacency,
+                events=plan.events,
+                noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
+                public={
+                    **{k: v for k, v in facts.items() if k in _KEPT},
+                    "estimator": type(self.estimator).__name__,
+                    "scoring": scoring,
+                    "candidates": [sorted(params.items(), key=str) for params in grid],
+                    "selection": _name_selection(plan),
+                    "epsilon_of_a_run": plan.candidates[0]["epsilon"],
+                    "choice": repr(plan.choice),
+                    "mean_runs": None if plan.distribution is None else plan.distribution.mean,
+                },
             )
-        planned_record(self._candidate(plan.candidates[0]), X, y)
-        record = PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=delta,
-            adjacency=plan.adjacency,
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
-            public={
-                **{k: v for k, v in facts.items() if k in _KEPT},
-                "estimator": type(self.estimator).__name__,
-                "scoring": self.scoring if isinstance(self.scoring, str) else repr(self.scoring),
-                "candidates": [sorted(params.items(), key=str) for params in grid],
-                "selection": _name_selection(plan),
-                "epsilon_of_a_run": plan.candidates[0]["epsilon"],
-                "choice": repr(plan.choice),
-                "mean_runs": None if plan.distribution is None else plan.distribution.mean,
-            },
-        )
-        return grid, plan, record
+            return plan, record
+
+        return grid, plan_with
 
     def _grid(self) -> list[dict[str, Any]]:
         """List the candidates; public."""

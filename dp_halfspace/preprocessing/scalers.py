@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -348,8 +349,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         probe = stand_in(self)
         X = check_dense(probe, X, reset=True, hides_rows=groups is not None)
         X, people, _ = sort_by_person(groups, X)
-        plan, record = self._plan_fit(X.shape[0], X.shape[1], people)
-        ledger = opened_ledger(self.ledger, type(self).__name__)
+        plan, record = self._plan_fit(X.shape, people)
+        plan_with = partial(self._record_with, X.shape, people)
+        ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
         permit = authorise(record, noise_source(self.random_state), ledger)
 
         scales = plan.run(X, permit, people)
@@ -383,17 +385,32 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
+        return self._plans(X, y, groups=groups)(self.epsilon)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def _plans(
+        self, X: Any, y: Any = None, *, groups: Any = None
+    ) -> Callable[[float], PrivacyRecord]:
+        """Return the record of `plan` as a function of epsilon."""
         del y
         if is_chunked(X):
             X = check_dense(stand_in(self), X, reset=True)
-        n_samples, n_features = check_two_dimensional(X).shape
-        people = sort_by_person(groups, np.empty((n_samples, 0)))[1]
-        return self._plan_fit(n_samples, n_features, people)[1]
+        shape = check_two_dimensional(X).shape
+        people = sort_by_person(groups, np.empty((shape[0], 0)))[1]
+        return partial(self._record_with, shape, people)
+
+    def _record_with(
+        self, shape: tuple[int, int], people: People | None, epsilon: float
+    ) -> PrivacyRecord:
+        """Return the record of a fit with another epsilon."""
+        record: PrivacyRecord = self._with_epsilon(epsilon)._plan_fit(shape, people)[1]
+        return record
 
     def _plan_fit(
-        self, n_samples: int, n_features: int, people: People | None
+        self, shape: tuple[int, int], people: People | None
     ) -> tuple[ColumnScalesPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
+        n_samples, n_features = shape
         n_samples = n_samples if people is None else len(people)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         budget = Budget.of(epsilon, delta)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,15 @@ def test_the_entries_say_what_for_and_by_whom(folder, capsys):
     assert main(scores) == 0
     texts = [(entry.estimator, entry.purpose) for entry in PrivacyLedger("l.db").entries()]
     assert texts == [("PrivateTableClassifier", "triage model"), ("private_score", None)]
-    assert "left for one more fit at that delta" in capsys.readouterr().out
+    lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Ledger:")]
+    for line, what in zip(lines, ("fit", "evaluation"), strict=True):
+        found = re.search(f"; another {what} like this one is accepted with epsilon (.*)$", line)
+        assert float(found[1]) > 4
+    # What the last line names is accepted, and no more.
+    again = [found[1] if word == "1" else word for word in scores]
+    assert main(again) == 0
+    assert main(again) == 2
+    assert " accepted" in last_line(capsys)
     assert main([*FIT, *LEDGER, "--purpose", " "]) == 2
     assert "purpose must be a text" in last_line(capsys)
 

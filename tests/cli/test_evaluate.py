@@ -1,7 +1,10 @@
 """Score a saved model from the command line."""
 
+import errno
 import json
+import os
 import re
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli import commands, main, tables
 from dp_halfspace.metrics import METRICS
+from tests.cli.test_models import read_page
 
 
 @pytest.fixture
@@ -135,3 +139,61 @@ def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
 
 def test_the_command_knows_every_metric():
     assert sorted(METRICS) == list(METRICS)
+
+
+def test_saved_scores_stand_on_the_card(held_out, capsys):
+    """Also next to an entry of a ledger; before, the card said that there was no score."""
+    ledger = ["--ledger", "l.db", "--cap", "9", "1e-5"]
+    metrics = ["--metric", "accuracy", "roc_auc", "calibration_curve"]
+    assert main([*COMMAND, *ledger, *metrics, "--save", "s.json"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1] == "Scores:    s.json"
+    card = ["card", "model.joblib", "--out", "c.html", "--ledger", "l.db"]
+    assert main([*card, "--scores", "s.json"]) == 0
+    _, text = read_page("c.html")
+    for line in printed[:13]:
+        assert " ".join(line.split()) in text
+    assert "entry 1 of the ledger" in text
+    assert "no entry with the record of this fit" in text
+    assert main(card) == 0
+    _, text = read_page("c.html")
+    assert "No score was given for this card" in text
+    assert "The ledger lists 1 other release of scores" in text
+
+
+def test_files_of_scores_are_checked(held_out, capsys):
+    assert main([*COMMAND, "--save", "s.json"]) == 0
+    card = ["card", "model.joblib", "--out", "c.html", "--scores", "s.json"]
+    assert main(card) == 0
+    saved = json.loads(Path("s.json").read_text())
+    capsys.readouterr()
+    claims_more = {**saved[0]["privacy_"], "epsilon": 0.01}
+    for other in (
+        [{**saved[0], "privacy_": claims_more}],
+        [{**saved[0], "metric": "magic"}],
+        [{**saved[0], "value": "high"}],
+        [{k: v for k, v in saved[0].items() if k != "majority"}],
+        saved[0],
+        7,
+    ):
+        Path("s.json").write_text(json.dumps(other))
+        assert "s.json is not a file that `evaluate --save` has written" in error(capsys, *card)
+    Path("s.json").write_text(json.dumps([{**saved[0], "classes": [0, 1]}]))
+    assert "give scores of this model" in error(capsys, *card)
+    assert "are the same file" in error(capsys, *card[:2], "--out", "s.json", *card[4:])
+    assert "names persons" in error(capsys, *card[:4], "--groups", "who")
+    assert "the same file" in error(capsys, *COMMAND, "--save", "new.csv")
+    assert "cannot" in error(capsys, *card[:4], "--scores", "missing.json")
+
+
+def test_scores_that_cannot_be_saved_are_shown(held_out, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(commands, "_write_text", full)
+    assert main([*COMMAND, "--save", "s.json"]) == 2
+    printed, errors = capsys.readouterr()
+    assert printed.splitlines()[1].startswith("accuracy")
+    assert errors.splitlines()[-1].endswith(
+        "No space left on device; the scores above were released, and are not saved"
+    )

@@ -123,7 +123,7 @@ def test_the_card_says_what_was_promised(patients, capsys):
         "Total budget of the ledger ε = 5",
         "0.1 %",
         "of the improvement over the majority class",
-        "Not measured",
+        "No score was given for this card",
         "log odds of yes",
         "II <b>",
         "scikit-learn",
@@ -148,7 +148,7 @@ def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypa
     ):
         assert words in text, words
     assert "matplotlib was not installed" in text
-    assert "No ledger was charged" in text
+    assert "No ledger was given for this card" in text
 
 
 def test_a_ledger_refuses_before_anything_is_made(patients, tmp_path, capsys):

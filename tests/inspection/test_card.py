@@ -25,6 +25,7 @@ from dp_halfspace.algorithms.engine.outlook import Table, outlook_of
 from dp_halfspace.inspection import card as card_module
 from dp_halfspace.inspection import model_card, natural_coefficients, privacy_report
 from dp_halfspace.inspection.card import outlook_for
+from dp_halfspace.metrics import private_score
 from tests.cli.test_models import read_page
 from tests.conftest import separated
 
@@ -262,3 +263,100 @@ def test_a_notebook_shows_the_sentence_of_the_record():
     assert model._repr_html_().endswith("<p>Nothing has been spent yet.</p>")
     model.fit(X, Y)
     assert model._repr_html_().endswith(f"<p>Spent: {model.privacy_}</p>")
+
+
+# -- sentences that depend on what is known ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scored():
+    """A ledger with a fit and two scores, the model, and the scores."""
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-5)
+    model = AdaptiveMarginClassifier(delta=1e-7, classes=[0, 1], ledger=ledger).fit(X, Y)
+    given = {"delta": 1e-8, "ledger": ledger}
+    accuracy = private_score(model, X, Y, epsilon=0.5, **given)
+    others = private_score(model, X, Y, metric=["roc_auc", "confusion_matrix"], **given)
+    return ledger, model, accuracy, others
+
+
+def quality(model, **given):
+    page = model_card(model, n_noise_fits=0, **given)
+    part = page[page.index("How good it is") : page.index("What the columns do")]
+    return " ".join(re.sub(r"<[^>]*>", " ", part).split())
+
+
+def test_a_card_never_denies_a_score_that_it_does_not_know(scored):
+    """Before, every card said that no budget was spent on a private score."""
+    ledger, model, *_ = scored
+    alone, with_ledger = quality(model), quality(model, ledger=ledger)
+    assert "No score was given for this card" in alone
+    assert "The ledger lists 2 other releases of scores, of this or of another model" in with_ledger
+    assert "(entry 2, 3)" in with_ledger
+    for text in (alone, with_ledger):
+        assert "no budget was spent" not in text
+        assert "is the accuracy of a model that ignores all columns" in text
+    page = model_card(model)
+    assert "No ledger was given for this card" in page
+    assert "No ledger was charged" not in page
+
+
+def test_a_card_shows_the_scores_that_it_is_given(scored):
+    ledger, model, accuracy, others = scored
+    low, high = accuracy.interval
+    text = quality(model, scores=[accuracy], ledger=ledger)
+    assert f"accuracy {accuracy.value:.3f} {low:.3f} to {high:.3f}" in text
+    assert "majority class {:.3f} {:.3f} to {:.3f}".format(*accuracy.majority) in text
+    assert "The scores on 2000 records were released with (ε, δ)-differential privacy" in text
+    assert "ε = 0.5 and δ = 1e-08. Their record is that of entry 2 of the ledger." in text
+    assert "The ledger lists 1 other release of scores" in text
+    assert "(entry 3)" in text
+    assert "No score" not in text
+    text = quality(model, scores=[accuracy, *others], ledger=ledger)
+    for words in ("entry 2 of the ledger", "entry 3 of the ledger", "0, predicted 1", "roc_auc"):
+        assert words in text
+    assert "other release" not in text
+    other = PrivacyLedger(epsilon=1.0, delta=1e-5)
+    page = model_card(model, scores=[accuracy], ledger=other, n_noise_fits=0)
+    assert "The ledger has no entry with their record" in page
+    assert "The ledger has no entry with the record of this fit" in page
+    assert "has no entry" not in model_card(model, scores=[accuracy], ledger=ledger)
+
+
+@pytest.mark.filterwarnings("ignore:random_state is an int")
+def test_a_card_says_which_scores_and_fits_are_not_private(scored):
+    _, model, *_ = scored
+    exact = private_score(model, X, Y, epsilon=np.inf)
+    assert "have no noise (ε is infinite), so they are not private" in quality(
+        model, scores=[exact]
+    )
+    seeded = private_score(model, X, Y, random_state=0)
+    assert "protects from nobody who knows the seed" in quality(model, scores=[seeded])
+    page = model_card(AdaptiveMarginClassifier(classes=[0, 1], random_state=0).fit(X, Y))
+    assert "Nothing: the noise of the fit was drawn from a seed" in page
+    assert "times as likely" not in page
+
+
+def test_a_card_shows_scores_of_groups(scored):
+    _, model, *_ = scored
+    ward = np.where(np.arange(2000) % 2, "north", "south")
+    scores = private_score(model, X, Y, by=ward, by_values=["north", "south"], epsilon=3.0)
+    text = quality(model, scores=[scores])
+    assert f"accuracy, north {scores.value[0]:.3f}" in text
+    assert "accuracy, other" in text
+
+
+def test_a_card_refuses_what_contradicts_the_record(scored):
+    """Persons that were not protected; scores of a model of other classes."""
+    _, model, accuracy, _ = scored
+    with pytest.raises(ValueError, match="names persons, and this fit does not protect them"):
+        model_card(model, groups="patient")
+    of_others = AdaptiveMarginClassifier(classes=[1, 2]).fit(X, Y + 1)
+    with pytest.raises(ValueError, match=r"classes \[0, 1\], and this model has \[1, 2\]"):
+        model_card(of_others, scores=[accuracy])
+
+
+def test_what_is_left_names_the_mechanism(scored):
+    ledger, model, *_ = scored
+    assert "Left for one more Gaussian release" in model_card(model, ledger=ledger)
+    pure = PrivacyLedger(epsilon=9.0, delta=0.0)
+    assert "Left for one more pure DP release" in model_card(model, ledger=pure)

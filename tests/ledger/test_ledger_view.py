@@ -144,32 +144,6 @@ def test_a_plan_refuses_what_no_budget_pays_for(ledger):
             ledger.plan(fit=asked)
 
 
-# -- refusals that help ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "asked"), [(lambda epsilon: gaussian(epsilon, 1e-8), 1.5), (pure, 0.95)]
-)
-def test_what_a_refusal_says_fits_does_fit(ledger, kind, asked):
-    ledger.charge(gaussian(0.6))
-    with pytest.raises(
-        BudgetError, match=r"asks for epsilon=.* is spent, and .* is left"
-    ) as caught:
-        ledger.charge(kind(asked))
-    most = float(re.search(r"fits up to epsilon=([\d.e-]+)$", str(caught.value))[1])
-    with pytest.raises(BudgetError):
-        ledger.charge(kind(most * 1.001))
-    ledger.charge(kind(most))
-
-
-def test_a_refusal_says_when_nothing_fits():
-    ledger = PrivacyLedger(epsilon=0.5, delta=0.0)
-    ledger.charge(pure(0.5))
-    for record, kind in ((pure(0.1), "pure DP"), (gaussian(0.1), "Gaussian")):
-        with pytest.raises(BudgetError, match=f"No {kind} release fits any more"):
-            ledger.charge(record)
-
-
 # -- state and exports ----------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
@@ -819,3 +820,20 @@ def test_the_interval_of_an_area_is_mirrored_with_the_scores():
         value, low, high = area_under_curve(Released(area, area.sum(), 9.0))
         other = area_under_curve(Released(area[:, ::-1], area.sum(), 9.0))
         assert (1.0 - value, 1.0 - high, 1.0 - low) == pytest.approx(other)
+
+
+@every_metric
+@pytest.mark.parametrize("classes", [[0, 1], ["no", "yes"], [False, True]])
+def test_a_score_is_rebuilt_from_its_json(metric, classes):
+    """Labels of each type, infinite thresholds, arrays of every shape."""
+    model, (X, y) = Known(), records(np.random.default_rng(0), 600)
+    model.classes_ = np.array(classes)
+    if metric in ("recall", "precision", "f1", "confusion_matrix", "accuracy", "balanced_accuracy"):
+        model.predict = lambda X: model.classes_[(X[:, 0] > 0).astype(int)]
+    score = private_score(model, X, model.classes_[y], metric=metric, epsilon=4.0)
+    again = PrivateScore.from_dict(json.loads(json.dumps(score.to_dict(), allow_nan=False)))
+    assert str(again) == str(score)
+    assert again.privacy_ == score.privacy_
+    assert again.classes.tolist() == score.classes.tolist()
+    for name in ("value", "interval", "curve", "thresholds", "majority"):
+        np.testing.assert_equal(getattr(again, name), getattr(score, name))

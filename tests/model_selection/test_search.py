@@ -403,6 +403,17 @@ def test_the_way_is_chosen_by_public_numbers(estimator, size, delta, taken):
     assert (way if way == "exponential" else "random_stopping") == taken
 
 
+def test_a_candidate_is_planned_for_all_budgets_and_never_taken_for_another():
+    searching = PrivateSearchCV(OBJECTIVE, {"alpha": [1e-2, 1e-1], "fit_intercept": [True, False]})
+    plans = plan_module.CandidatePlans(searching._candidate, X, Y)
+    delta = 1e-5
+    for epsilon in (0.5, 2.0):
+        for params in searching._grid():
+            asked = {**params, "epsilon": epsilon, "delta": delta}
+            assert plans(asked) == planned_record(searching._candidate(asked), X, Y)
+    assert len(plans.known) == 4
+
+
 def test_one_candidate_without_an_account_decides_the_way():
     """Random stopping needs an account of every candidate."""
 

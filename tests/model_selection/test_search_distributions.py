@@ -72,6 +72,9 @@ class Known(ClassifierMixin, BaseEstimator):
             public={"n_samples": len(y)},
         )
 
+    def _plans(self, X, y):
+        return lambda epsilon: Known(**{**self.get_params(), "epsilon": epsilon}).plan(X, y)
+
     def fit(self, X, y):
         record = self.plan(X, y)
         authorise(record, noise_source(self.random_state), self.ledger)
