@@ -5447,6 +5447,32 @@ MUTANTS = [
         ),
     ),
     *of(
+        "data/sparse_rows.py",
+        "tests/data/test_sparse_rows.py",
+        (
+            "_are_below",
+            "int(unsigned.max()) < limit",
+            "int(unsigned.max()) <= limit",
+            "test_invalid_indices_are_refused_by_every_reader",
+        ),
+        (
+            "_check_compressed",
+            "or (ends[1:] < ends[:-1]).any()",
+            "",
+            "test_invalid_indices_are_refused_by_every_reader",
+        ),
+    ),
+    *of(
+        "metrics/_held_out.py",
+        "tests/data/test_sparse_rows.py",
+        (
+            "held_out",
+            "checked_csr(X) if sparse.issparse(X) else X",
+            "X",
+            "test_invalid_indices_are_refused_by_every_reader",
+        ),
+    ),
+    *of(
         "_rounding.py",
         "tests/test_rounding.py",
         (

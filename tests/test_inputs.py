@@ -365,7 +365,7 @@ def test_indices_of_sparse_rows_that_point_outside_are_refused(part):
             rows.indptr[1:3] = [3, 1]
         else:
             rows.indices[2] = 2 if part == "too far" else -1
-        with pytest.raises(ValueError, match="invalid indices: rebuild it"):
+        with pytest.raises(ValueError, match="invalid indices or entries: rebuild it"):
             model.predict(rows)
 
 

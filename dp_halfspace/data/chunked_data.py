@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -199,6 +200,8 @@ def _shorten_column(column: NDArray[Any]) -> bytes:
 
 
 def _size_and_checksum(chunk: Any) -> tuple[int, bytes]:
+    if sparse.issparse(chunk):
+        raise ValueError("this chunk is a sparse matrix: convert sparse chunks to dense ones")
     return len(chunk), _checksum(chunk)
 
 
@@ -291,4 +294,5 @@ def _map_chunk(
     chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
 ) -> NDArray[Any]:
     """Map the rows of a chunk, which may be empty."""
-    return np.asarray(method(twin, chunk)) if len(chunk) else nothing
+    n_rows = chunk.shape[0] if sparse.issparse(chunk) else len(chunk)
+    return np.asarray(method(twin, chunk)) if n_rows else nothing

@@ -26,6 +26,7 @@ from sklearn.utils.validation import validate_data
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output, may_print_or_warn
 from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
+from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.exceptions import PrivacyWarning
 
 # Number of rows that are checked for finite values at a time.
@@ -293,7 +294,7 @@ def check_features(
     if warns and isinstance(X, list | tuple):
         X, warns = with_nan(X), False
     if sparse.issparse(X):
-        _check_sparse_structure(X)
+        X = checked_csr(X)
     _refuse_dates(X, table)
     if hides_rows and not table.shape[1]:
         raise ValueError("X has no columns: at least one is required")
@@ -425,26 +426,6 @@ def _refuse_dates(X: Any, table: Any) -> None:
             f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: "
             "convert them to numbers first, for example days since a fixed date"
         )
-
-
-def _check_sparse_structure(X: Any) -> None:
-    """Refuse a compressed matrix with invalid indices, because reading it would crash."""
-    if X.format not in {"csr", "csc", "bsr"}:
-        return
-    try:
-        X.check_format(full_check=X.format != "csr")
-        is_valid = X.format != "csr" or _has_valid_indices(X)
-    except ValueError:
-        is_valid = False
-    if not is_valid:  # raised outside the handler, so that the library's message is not its context
-        raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
-
-
-def _has_valid_indices(X: Any) -> bool:
-    """Return whether all indices of a CSR matrix are columns, and no row ends before it starts."""
-    # Negative numbers are large unsigned ones, so one pass checks both limits.
-    columns = X.indices.view(f"u{X.indices.itemsize}")
-    return bool((np.diff(X.indptr) >= 0).all() and (X.nnz == 0 or columns.max() < X.shape[1]))
 
 
 def check_two_dimensional(X: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.special import ndtri
 
 from dp_halfspace._sklearn_compat import rows_of
@@ -22,6 +23,7 @@ from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_s
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
 from dp_halfspace.data.frame import as_cells, read_column, read_frame
 from dp_halfspace.data.people import People
+from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.data.validation import (
     call_silently,
     check_lengths,
@@ -110,6 +112,8 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
         sort_by_person(groups, rows)  # refuses groups
         return HeldOut(rows, labels, np.unique(classes))
     refuse_foreign_arrays("X", X)
+    # Rows are taken from the matrix before the model checks them.
+    X = checked_csr(X) if sparse.issparse(X) else X
     codes, classes = class_indices(y, classes)
     check_lengths(X, codes, hides_rows=groups is not None)
     order, people, codes = sort_by_person(groups, np.arange(len(codes)), codes)

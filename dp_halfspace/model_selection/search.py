@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +20,7 @@ from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, wa
 from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
+from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.model_selection._prefit import WrappingClassifier
 from dp_halfspace.model_selection._search_plan import (
     SCORINGS,
@@ -348,6 +350,9 @@ class PrivateSearchCV(WrappingClassifier):
     def _planner(self, X: Any, y: ArrayLike) -> tuple[list[dict[str, Any]], _PlanWith]:
         """Validate the data; return the grid, and its plan and record as a function of epsilon."""
         grid = self._grid()
+        if sparse.issparse(X):
+            # Steps before the model read the matrix first.
+            checked_csr(X)
         with IGNORED_WARNINGS:
             facts = dict(planned_record(self._candidate({}), X, y).public)
         if self.scoring == "roc_auc" and len(facts["classes"]) != 2:

@@ -19,6 +19,7 @@ from scipy import sparse
 from scipy.linalg import hadamard
 
 from dp_halfspace._params import checked_size, require
+from dp_halfspace.data.sparse_rows import checked_csr
 
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
@@ -69,6 +70,7 @@ def checked_features(X: Any, n_features: int) -> Any:
     if sparse.issparse(X):
         if X.format != "csr":
             raise ValueError("sparse X must be in CSR format")
+        X = checked_csr(X)
     else:
         X = np.asarray(X)
     if X.dtype.kind not in "biuf" or X.dtype.itemsize > 8:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
+from dp_halfspace.data.sparse_rows import checked_csr
+
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
@@ -273,6 +275,7 @@ def canonical_csr(X: Any) -> Any:
     """
     if X.format != "csr":
         raise ValueError("sparse X must be in CSR format")
+    X = checked_csr(X)
     shared = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     if shared.has_canonical_format:
         return shared
