@@ -1569,7 +1569,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fit_plan.py",
+        "engine/plan.py",
         "tests/estimators/test_prior.py",
         (
             "linear_classes",
@@ -5805,7 +5805,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fit_plan.py",
+        "engine/plan.py",
         "tests/test_chunks.py",
         (
             "PublicFacts.refuse_unsupported",

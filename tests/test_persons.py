@@ -37,12 +37,6 @@ from dp_halfspace import (
 )
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.calibration import score_counts
-from dp_halfspace.algorithms.engine.column_scales import (
-    ColumnScales,
-    clipped_moments,
-    linear_counts,
-    octave_counts,
-)
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
@@ -50,6 +44,12 @@ from dp_halfspace.audit import replay
 from dp_halfspace.data import people as people_module
 from dp_halfspace.data import validation
 from dp_halfspace.data.people import People
+from dp_halfspace.engine.scales import (
+    ColumnScales,
+    clipped_moments,
+    linear_counts,
+    octave_counts,
+)
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler

@@ -17,7 +17,6 @@ from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClas
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.algorithms.engine.calibration import affordable_calibration
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
-from dp_halfspace.algorithms.engine.column_scales import plan_column_scales
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient, scaled_rows
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
@@ -37,6 +36,7 @@ from dp_halfspace.algorithms.ranking.auc_training import MOMENT_SENSITIVITY
 from dp_halfspace.algorithms.search import small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
+from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators import (
     _small_tables,
     objective_perturbation,

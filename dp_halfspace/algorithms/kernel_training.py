@@ -18,7 +18,7 @@ from dp_halfspace.algorithms.engine.training import (
     asked_margin,
     gradient_training,
 )
-from dp_halfspace.algorithms.fit_plan import (
+from dp_halfspace.engine.plan import (
     FitPlan,
     Fitted,
     PublicFacts,

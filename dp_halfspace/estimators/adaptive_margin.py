@@ -17,7 +17,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
-    from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
+    from dp_halfspace.engine.plan import FitPlan, PublicFacts
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord

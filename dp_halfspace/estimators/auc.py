@@ -11,7 +11,7 @@ import numpy as np
 from dp_halfspace._params import NUMBER_RANGE, explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
-from dp_halfspace.algorithms.fit_plan import PublicFacts
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.algorithms.ranking.auc_training import (
     LOSSES,
     MECHANISMS,

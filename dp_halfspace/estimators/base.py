@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dp_halfspace.algorithms.engine.outlook import Linear, Outlook, Ranking, Table
-    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
+    from dp_halfspace.engine.plan import FitPlan, Fitted, LinearPrior, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -398,7 +398,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         """Collect the public facts about a table that planning may use."""
-        from dp_halfspace.algorithms.fit_plan import PublicFacts  # noqa: PLC0415
+        from dp_halfspace.engine.plan import PublicFacts  # noqa: PLC0415
 
         prior: LinearPrior | None = None
         if self.prior is not None:

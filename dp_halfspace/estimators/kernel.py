@@ -30,7 +30,7 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
+from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.algorithms.kernel_training import (
     KernelPlan,
     features_of,

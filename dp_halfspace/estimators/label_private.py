@@ -26,7 +26,7 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms import SMALLEST_MARGIN
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.algorithms.label_training import (
     CoverPlan,
     StatisticPlan,

@@ -18,7 +18,7 @@ from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.algorithms.engine.defaults import OUTPUT_MARGIN_OFFSET, output_defaults
 from dp_halfspace.algorithms.engine.plan import rows_over
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedOutputPlan,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.algorithms.published.network import (
     NetworkPlan,
     NetworkShape,

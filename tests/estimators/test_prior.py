@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.algorithms import fit_plan as prior_module
-from dp_halfspace.algorithms.fit_plan import LinearPrior, PublicFacts, linear_classes
+from dp_halfspace.engine.plan import LinearPrior, PublicFacts, linear_classes
 from dp_halfspace.algorithms.search import small_tables, small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree

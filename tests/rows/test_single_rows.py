@@ -10,13 +10,13 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.column_scales import ColumnScales, in_column_scales
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.ranking.auc_training import threshold_losses
 from dp_halfspace.audit import replay
+from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.rows import single_rows as module
 from dp_halfspace.rows.blocks import block_size

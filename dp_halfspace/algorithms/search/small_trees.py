@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.fit_plan import LinearPrior, linear_classes
+from dp_halfspace.engine.plan import LinearPrior, linear_classes
 from dp_halfspace.algorithms.search.directions import (
     EXPONENTS,
     WEIGHT_BITS,

@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.rows.blocks import FloatArray
 
 if TYPE_CHECKING:
-    from dp_halfspace.algorithms.engine.class_counts import Rarity
-    from dp_halfspace.algorithms.engine.column_scales import ColumnScales
+    from dp_halfspace.engine.scales import ColumnScales
     from dp_halfspace.projection import LinearMap
 
 
@@ -170,7 +169,7 @@ class Fitted:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     scales: ColumnScales | None = None
     error_share: float | None = None
-    rarity: Rarity | None = None
+    rarity: Any = None
     population: tuple[float, ...] | None = None
 
 
