@@ -15,9 +15,9 @@ from dp_halfspace.algorithms.engine.class_counts import (
     plan_class_counts,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
     ColumnScalesPlan,
     affordable_scales,

@@ -416,7 +416,8 @@ class ColumnScalesPlan:
 
     def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
         """Make the releases for a matrix alone, and return the scales."""
-        return run(self.releases(), _Columns(X, people), KnownScales(), permit).released_scales
+        known: KnownScales = run(self.releases(), _Columns(X, people), KnownScales(), permit)
+        return known.released_scales
 
     def _use_octaves(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)

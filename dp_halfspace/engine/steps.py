@@ -31,6 +31,9 @@ CLIP = math.sqrt(0.5)
 # Norm of the coefficients after steps in one direction, each as long as the clip allows. Longer
 # paths follow the noise.
 PATH = 1.2
+# Share of n mu that stands against the root of the number of columns, where noise shortens the path
+# by half.
+_SIGNAL = 0.05
 # Margins are limited to this number, so that the exponential does not overflow.
 _LARGEST_EXPONENT = 40.0
 # Points outside a ball of this many times the expected norm are brought back to it, so that the
@@ -106,8 +109,10 @@ def first_walk(n_columns: int, n_classes: int, total: float, mu: float, radius: 
     final rows have about the curvature ``total / (radius^2 + 1)`` in every leading direction.
     """
     clip, curvature = clip_of(n_classes), 0.25 if n_classes == 2 else 0.5
+    signal = (_SIGNAL * total * mu) ** 2
+    length = PATH if math.isinf(mu) else PATH * signal / (signal + n_columns)
     # The difference of the coefficients of two classes is longer than each by the root of two.
-    length = PATH * (math.sqrt(2.0) if n_classes == 2 else 1.0)
+    length *= math.sqrt(2.0) if n_classes == 2 else 1.0
     by_noise = (1.0 - _MOMENTUM) * length * mu / (2.0 * clip * N_STEPS)
     by_curvature = (radius**2 + 1.0) / (curvature * total)
     zero = np.zeros(shape_of(n_columns, n_classes))

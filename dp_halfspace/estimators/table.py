@@ -43,7 +43,6 @@ from dp_halfspace.algorithms.engine.operating_point import (
 )
 from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.search.column_rankings import plan_column_ranking
 from dp_halfspace.data.chunked_data import (
@@ -69,6 +68,7 @@ from dp_halfspace.data.validation import (
     is_chunked,
     sort_training_data,
 )
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.engine.scales import (
     ColumnScales,
     ColumnScalesPlan,

@@ -20,7 +20,6 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     release_preconditioner,
 )
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
-from dp_halfspace.engine.plan import Fitted
 from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.ranking.auc_training import (
     plan_standardisation,
@@ -36,6 +35,7 @@ from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import Fitted
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise

@@ -22,7 +22,6 @@ from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.algorithms import fit_plan as prior_module
-from dp_halfspace.engine.plan import LinearPrior, PublicFacts, linear_classes
 from dp_halfspace.algorithms.search import small_tables, small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree
@@ -30,6 +29,7 @@ from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
+from dp_halfspace.engine.plan import LinearPrior, PublicFacts, linear_classes
 from dp_halfspace.estimators import _small_tables
 from dp_halfspace.estimators._small_tables import PriorPlan
 from dp_halfspace.exceptions import PrivacyWarning

@@ -32,10 +32,10 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     scaled_rows,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
-from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given, relative_weights
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given, relative_weights
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit, noise_deviation

@@ -38,7 +38,6 @@ from dp_halfspace.algorithms.engine.defaults import (
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, Plan, rows_over
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
-from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -57,6 +56,7 @@ from dp_halfspace.algorithms.perturbation.preconditioned import (
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.certificate import EPS
 from dp_halfspace.optim.losses import get_loss, shifted_logistic
