@@ -42,7 +42,7 @@ RANKS = {
     "theory": 6,
     "algorithms": 7,
     "_budget": 7,
-    "audit": 7,
+    "audit": 8,
     "preprocessing": 8,
     "estimators": 9,
     "inspection": 10,
@@ -341,7 +341,7 @@ def test_a_default_fit_loads_what_it_executes():
 def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
     found = {path.relative_to(ROOT).as_posix() for path in executed_files(data_norm)}
     assert {"algorithms/engine/noisy_gd.py", "privacy/mechanisms.py"} <= found
-    assert ("algorithms/engine/column_scales.py" in found) == (data_norm is None)
+    assert ("engine/scales.py" in found) == (data_norm is None)
 
 
 @pytest.mark.parametrize(

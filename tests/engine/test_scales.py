@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine import column_scales as cells
-from dp_halfspace.algorithms.engine import column_scales as units_module
+from dp_halfspace.engine import scales as cells
+from dp_halfspace.engine import scales as units_module
 from dp_halfspace.engine.scales import (
     CLIP,
     ColumnScales,
