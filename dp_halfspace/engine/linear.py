@@ -164,8 +164,13 @@ class PrivateRows:
     weights: FloatArray | None
 
 
-def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], float]:
-    """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps."""
+def linear_releases(
+    shape: Shape, budget: Budget
+) -> tuple[list[Release[Any]], float, tuple[float, float]]:
+    """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps.
+
+    The third result are the standard errors of a centre and of a width of a column.
+    """
     shares = (
         COUNTS_SHARE if shape.balances else 0.0,
         SCALES_SHARE if shape.in_scales else 0.0,
@@ -173,16 +178,19 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
     )
     counts, scales, moment, steps = budget.parts((*shares, 1.0 - sum(shares)))
     releases: list[Release[Any]] = []
+    scale_errors = 0.0, 0.0
     if shape.balances:
         releases.append(count_release(shape, counts))
     if shape.in_scales:
-        releases += plan_column_scales(shape.n_samples, shape.n_columns, scales).releases()
+        column_scales = plan_column_scales(shape.n_samples, shape.n_columns, scales)
+        releases += column_scales.releases()
+        scale_errors = column_scales.errors(shape.n_columns)
     if releases:
         # The releases so far read the rows as they were handed in.
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
     if shape.has_moment:
         releases.append(moment_release(shape, moment, steps.mu))
-    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
+    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu, scale_errors
 
 
 def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
@@ -315,11 +323,13 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
 class LinearFit(FitPlan):
     """The releases of a linear fit, and what it states before they are charged.
 
+    `scale_errors` are the standard errors of a centre and of a width, relative to the width.
     A public `linear_map` projects the rows before anything reads them.
     """
 
     shape: Shape
     steps_mu: float
+    scale_errors: tuple[float, float]
     releases: list[Release[Any]]
     events: tuple[Event, ...]
     public: Mapping[str, Any]
@@ -354,7 +364,7 @@ class LinearFit(FitPlan):
             if not (shape.in_scales or shape.balances):
                 rows = first_rows(shape, known, rows)
             known = run(self.releases, rows, known, permit)
-        return model_of(shape, known, self.linear_map)
+        return model_of(self, known)
 
 
 def plan_linear(
@@ -386,7 +396,7 @@ def plan_linear(
         balances=facts.balances_classes,
         n_averaged=n_averaged,
     )
-    releases, steps_mu = linear_releases(shape, budget)
+    releases, steps_mu, scale_errors = linear_releases(shape, budget)
     public = {
         "solver": "noisy_gd",
         "data_norm": None if in_scales else facts.data_norm,
@@ -395,11 +405,14 @@ def plan_linear(
         **({"private_class_counts": True} if shape.balances else {}),
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    return LinearFit(shape, steps_mu, releases, events_of(releases), public, linear_map)
+    return LinearFit(
+        shape, steps_mu, scale_errors, releases, events_of(releases), public, linear_map
+    )
 
 
-def model_of(shape: Shape, known: Known, linear_map: LinearMap | None) -> Fitted:
+def model_of(plan: LinearFit, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
+    shape, linear_map = plan.shape, plan.linear_map
     average, size = np.atleast_2d(known.released_walk.average.T), shape.n_columns
     intercepts, mapped = np.zeros(len(average)), average
     if known.centring is not None:
@@ -413,7 +426,7 @@ def model_of(shape: Shape, known: Known, linear_map: LinearMap | None) -> Fitted
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
     length = max(float(np.linalg.norm(average)), 1.0)
-    errors, intercept_errors = errors_of(shape, known, linear_map)
+    errors, intercept_errors = errors_of(shape, known, plan.scale_errors, linear_map)
     return Fitted(
         coefficients,
         intercepts,
@@ -430,16 +443,23 @@ def model_of(shape: Shape, known: Known, linear_map: LinearMap | None) -> Fitted
 
 
 def errors_of(
-    shape: Shape, known: Known, linear_map: LinearMap | None
+    shape: Shape, known: Known, scale_errors: tuple[float, float], linear_map: LinearMap | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the standard errors of coefficients and intercepts: post-processing."""
+    """Return the standard errors of coefficients and intercepts: post-processing.
+
+    `scale_errors` are those of the centres and of the widths, relative to the widths.
+    """
     walk, weights = known.released_walk, relative_weights(known.class_weights)
     if known.centring is not None:
-        along, directions, intercepts = standard_errors(walk, known.centring, known.total, weights)
-        directions = directions / shape.unit
+        relative = scale_errors[0] / shape.unit, scale_errors[1]
+        how = walk, known.centring, known.total, weights, relative
+        along, widths, intercepts = standard_errors(*how)
+        directions = known.centring.directions.T
         if linear_map is not None:
-            directions = linear_map.pull_back(directions)
-        return np.sqrt(np.square(along) @ np.square(directions)), intercepts
+            # Rows have a stated scale then.
+            directions, widths = linear_map.pull_back(directions), np.zeros(1)
+        squares = np.square(along) @ np.square(directions) + np.square(widths)
+        return np.sqrt(squares) / shape.unit, intercepts
     # Nothing is known of the curvature. Without any, the noise is largest. The columns of a
     # projection have norm one.
     n_scores, n_columns = len(np.atleast_2d(walk.point.T)), shape.n_columns

@@ -43,24 +43,20 @@ class Centring:
     """A released map of rows: less their mean, whitened, and clipped to a typical length.
 
     `mean` has shape (n_columns,), with noise of the deviation `mean_error` in each entry. The
-    columns of `directions`, of shape (n_columns, n_columns), are multiplied by the `factors`, and
-    `shares` are the mean squares of the images along them; `whitening` is that map. The images of
-    the rows have norm about `radius`. `constant` is what is appended to them, 0 for nothing: then
-    they are not centred.
+    columns of `directions`, of shape (n_columns, n_columns), are multiplied by the `factors`;
+    `whitening` is that map. `resolved` are the mean squares of the images along the directions, as
+    far as the noise shows them. The images of the rows have norm about `radius`. `constant` is what
+    is appended to them, 0 for nothing: then they are not centred.
     """
 
     mean: FloatArray
     mean_error: float
     directions: FloatArray
     factors: FloatArray
-    shares: FloatArray
+    resolved: FloatArray
     whitening: FloatArray
+    radius: float
     constant: float
-
-    @property
-    def radius(self) -> float:
-        """Norm to which images are clipped."""
-        return math.sqrt(float(self.shares.sum()))
 
     @property
     def length(self) -> float:
@@ -162,14 +158,16 @@ def centring_of(
     covariance = moment[:n_columns, :n_columns] - total * np.outer(mean, mean)
     # Eigenvalues below the edge of the spectrum of the noise are those of the noise.
     edge = deviation * math.sqrt(2.0 * n_columns)
-    values, directions = eigh(covariance, check_finite=False, overwrite_a=True)
-    trace = max(float(values.sum()), _LEAST_SQUARE * total)
-    values = np.sqrt(np.maximum(np.maximum(values, 0.0) ** 2 - edge**2, 0.0))
-    values += max((trace - values.sum()) / n_columns, 0.0)
+    noisy, directions = eigh(covariance, check_finite=False, overwrite_a=True)
+    trace = max(float(noisy.sum()), _LEAST_SQUARE * total)
+    values = np.sqrt(np.maximum(np.maximum(noisy, 0.0) ** 2 - edge**2, 0.0))
+    resolved = values
+    values = values + max((trace - values.sum()) / n_columns, 0.0)
     floor = max(_EDGE_FLOOR * edge, _TRACE_FLOOR * trace / n_columns)
     while (values / (values + floor)).sum() > _DIRECTIONS:
         floor *= 1.1
     factors = np.sqrt(total / np.minimum(values + floor, _CEILING * total))
-    shares = values / (values + floor)
+    radius = math.sqrt(float((values / (values + floor)).sum()))
     whitening = (directions * factors) @ directions.T
-    return Centring(mean, error, directions, factors, shares, whitening, constant), total
+    resolved = resolved / (values + floor)
+    return Centring(mean, error, directions, factors, resolved, whitening, radius, constant), total

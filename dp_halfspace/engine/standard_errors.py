@@ -22,40 +22,46 @@ _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(21)
 
 
 def standard_errors(
-    walk: Walk, centring: Centring, total: float, class_weights: FloatArray
+    walk: Walk,
+    centring: Centring,
+    total: float,
+    class_weights: FloatArray,
+    scale_errors: tuple[float, float],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what standard errors of a fit on centred rows are computed from.
+    """Return the standard errors of the coefficients of first rows, and of the intercepts.
 
-    `total` is the number of rows, or their weight.
+    `total` is the number of rows, or their weight; `scale_errors` are those of the centre and of
+    the width of a column, relative to its width.
 
     Returns
     -------
     along : FloatArray of shape (n_scores, n_columns)
-        Standard deviations of the coefficients of each score in the directions of the centring.
-    directions : FloatArray of shape (n_columns, n_columns)
-        The directions, one in each row, in the coordinates of first rows before their constant.
+        Standard errors by the steps, along the directions of the centring.
+    widths : FloatArray of shape (n_scores, n_columns)
+        Standard errors by the widths, column by column.
     intercepts : FloatArray of shape (n_scores,)
-        Standard deviations of the intercepts.
+        Standard errors of the intercepts.
     """
     average = np.atleast_2d(walk.average.T)
     n_columns, length = len(centring.mean), centring.length
-    moment, constant = centring.shares / length**2, centring.constant / length
+    # Directions that the noise hides may have any curvature; without any, their noise is largest.
+    moment, constant = centring.resolved / length**2, centring.constant / length
     points = average[:, :n_columns] @ centring.directions
     means = average[:, n_columns:].sum(axis=1) * constant
     curvatures = mean_curvatures(means, np.square(points) @ moment, class_weights)
-    along_each = total * np.append(moment, constant**2)
-    found = np.array([walk.noise_along(curvature * along_each) for curvature in curvatures])
+    along = total * np.multiply.outer(curvatures, np.append(moment, constant**2))
+    found = np.array([walk.noise_along(row) for row in along])
     if len(average) > 1:
         # With several classes the mean of the noise over the classes is subtracted.
         found *= math.sqrt(1.0 - 1.0 / len(average))
     factors = centring.factors / length
-    along, of_constant = found[:, :-1], found[:, -1] * constant
-    # The noise of the coefficients moves the score of the mean, and the noise of the mean, too.
-    squares = np.square(of_constant) + np.square(along) @ np.square(
-        factors * (centring.mean @ centring.directions)
-    )
-    squares += np.square(points * factors).sum(axis=1) * centring.mean_error**2
-    return along, (centring.directions * factors).T, np.sqrt(squares)
+    coefficients = (points * factors) @ centring.directions.T
+    # The noise of the constant, of the coefficients at the mean, of the mean, and of the centres.
+    squares = np.square(found[:, -1] * constant)
+    squares += np.square(found[:, :-1]) @ np.square(factors * (centring.mean @ centring.directions))
+    of_centres = np.square(coefficients).sum(axis=1)
+    squares += of_centres * (centring.mean_error**2 + scale_errors[0] ** 2)
+    return found[:, :-1] * factors, np.abs(coefficients) * scale_errors[1], np.sqrt(squares)
 
 
 def mean_curvatures(
