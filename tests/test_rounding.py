@@ -18,7 +18,7 @@ from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.algorithms.engine.calibration import affordable_calibration
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient, scaled_rows
+from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
@@ -146,7 +146,6 @@ def raised_bounds():
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP
-    yield "rows of one scale", scaled_rows(np.ones((2, 2)), 1.0, None).row_bound, 1, UP
     plan = plan_preconditioner(FEW, 3, FEW, mu=0.7)
     yield "second moment", plan.mechanism.sensitivity, SQRT(2), UP
     yield "labels, two classes", statistic_sensitivity(FEW, 2, FEW), 1, UP

@@ -120,7 +120,10 @@ def test_missing_values_raise_nothing_and_change_no_shape(estimator, options):
 
 @pytest.mark.parametrize(
     ("change", "word"),
-    [({"data_norm": 1.0}, "NaN or infinity"), ({"adversary_radius": 0.1}, "give data_norm")],
+    [
+        ({"data_norm": 1.0}, "NaN or infinity"),
+        ({"projection": "hadamard", "n_components": 3}, "give data_norm"),
+    ],
 )
 def test_what_cannot_be_is_refused(change, word):
     X, y = hospital(300, missing=0.1)
