@@ -183,7 +183,7 @@ def test_so_does_every_query_of_three_classes(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "near", "seed"), [("stated", 0.99, 2), ("fourier", 0.9, 2), ("scaler", 0.99, 2)]
+    ("name", "near", "seed"), [("stated", 0.8, 2), ("fourier", 0.9, 2), ("scaler", 0.99, 2)]
 )
 def test_some_people_come_near_the_bound(name, near, seed):
     assert near < worst(CASES[name], 8, seed) <= 1.0

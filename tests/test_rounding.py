@@ -22,7 +22,6 @@ from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
-from dp_halfspace.algorithms.margin_training import plan_training
 from dp_halfspace.algorithms.perturbation.objective import (
     GaussianLinearTerm,
     LaplaceLinearTerm,
@@ -269,11 +268,6 @@ def lowered_budgets():
     alone = plan_gradient(replace(defaults, preconditioner_share=0.0), **sizes, n_classes=2, mu=mu)
     spent = mpmath.sqrt(defaults.n_steps) * alone.descent.mechanism.mu
     yield "steps alone", spent, mpmath.mpf(mu) * DOWN, DOWN
-    attack = Adversary(0.1, 2, 4)
-    attacked = plan_training(replace(PROBLEM, attack=attack), "noisy_gd", None, Budget.gaussian(mu))
-    (event,) = attacked.events
-    spent = mpmath.sqrt(event.count) * event.event.mu
-    yield "steps under attack", spent, mpmath.mpf(mu) * DOWN, DOWN
     whole = Budget.of(1.0, 1e-6)
     margins = plan_margin_choice(PROBLEM, "noisy_gd", whole)
     beside = mu_beside(margins.choice.epsilon, 1.0, 1e-6)
