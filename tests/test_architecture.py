@@ -340,7 +340,7 @@ def test_a_default_fit_loads_what_it_executes():
 @pytest.mark.parametrize("data_norm", [1.0, None])
 def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
     found = {path.relative_to(ROOT).as_posix() for path in executed_files(data_norm)}
-    assert {"algorithms/engine/noisy_gd.py", "privacy/mechanisms.py"} <= found
+    assert {"engine/steps.py", "privacy/mechanisms.py"} <= found
     assert ("engine/scales.py" in found) == (data_norm is None)
 
 

@@ -139,8 +139,8 @@ def test_what_cannot_be_is_refused(change, word):
 def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     """And a warning names the public sizes, at the line of the caller."""
     X, y = hospital(300)
+    model = AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], delta=0, **options)
     with pytest.warns(PrivacyWarning, match=r"scales of \d+ columns from 300 records") as seen:
-        model = AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], delta=0, **options)
         model.fit(X, y)
     assert seen[0].filename == __file__
     assert model.scaler_ is None

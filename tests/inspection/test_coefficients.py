@@ -30,9 +30,8 @@ def test_they_give_the_scores_of_a_model_in_learnt_units(n_classes):
     model = AdaptiveMarginClassifier(epsilon=3, classes=range(n_classes)).fit(X, y)
     natural = natural_coefficients(model)
     assert isinstance(natural, NaturalCoefficients)
-    inside = (np.abs((X - model.scaler_.center) / model.scaler_.scale) < model.scaler_.clip).all(
-        axis=1
-    )
+    places = np.abs((X - model.scaler_.center) / model.scaler_.scale)
+    inside = (places < model.scaler_.clip).all(axis=1)
     assert inside.sum() > 1000
     scores = model.decision_function(X).reshape(len(X), -1)
     np.testing.assert_allclose(scores_of(natural, X)[inside], scores[inside], rtol=1e-9, atol=1e-9)
