@@ -16,8 +16,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
@@ -33,9 +35,10 @@ from dp_halfspace.engine.moment import (
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.release import Release, events_of, run
 from dp_halfspace.engine.scales import (
+    ColumnScalesPlan,
     KnownScales,
+    affordable_scales,
     in_column_scales,
-    plan_column_scales,
 )
 from dp_halfspace.engine.steps import (
     N_STEPS,
@@ -55,8 +58,7 @@ from dp_halfspace.rows.float32_rows import clipped_float32_rows
 from dp_halfspace.rows.rows import Rows
 from dp_halfspace.rows.single_rows import single_block_size
 
-# What a part of the budget buys, as a share of mu^2; the steps take the rest.
-SCALES_SHARE = 0.06
+# Share of mu^2 that the second moment takes of what the scales leave; the steps take the rest.
 MOMENT_SHARE = 0.18
 # Rows with more columns have no second moment: it would cost more than it gains.
 WIDEST = 512
@@ -96,7 +98,7 @@ class Shape:
     n_columns: int
     n_classes: int
     unit: float
-    in_scales: bool
+    scales: ColumnScalesPlan | None = None
     has_constant: bool = True
     has_weights: bool = False
     is_sparse: bool = False
@@ -136,15 +138,12 @@ class PrivateRows:
 
 def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], float]:
     """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps."""
-    moment_share = MOMENT_SHARE if shape.n_columns <= WIDEST else 0.0
-    scales_share = SCALES_SHARE if shape.in_scales else 0.0
-    shares = scales_share, moment_share, 1.0 - scales_share - moment_share
-    scales, moment, steps = budget.parts(shares)
     releases: list[Release[Any]] = []
-    if shape.in_scales:
-        releases += plan_column_scales(shape.n_samples, shape.n_columns, scales).releases()
+    if shape.scales is not None:
+        releases += shape.scales.releases()
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
-    if moment_share:
+    moment, steps = budget.split(MOMENT_SHARE) if shape.n_columns <= WIDEST else (budget, budget)
+    if shape.n_columns <= WIDEST:
         releases.append(moment_release(shape, moment, steps.mu))
     return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
 
@@ -276,34 +275,44 @@ class LinearFit(FitPlan):
         shape = self.shape
         known = Known(walk=shape.walk(shape.n_samples, self.steps_mu, 1.0 / CONSTANT))
         with single_blas_thread():
-            rows = data if shape.in_scales else first_rows(shape, known, data)
+            rows = data if shape.scales else first_rows(shape, known, without_missing(data))
             return model_of(shape, run(self.releases, rows, known, permit))
 
 
 def plan_linear(facts: PublicFacts, budget: Budget, *, has_constant: bool) -> LinearFit:
     """Plan a linear fit within a Gaussian budget."""
-    in_scales = not (facts.is_scale_stated or facts.is_sparse)
+    paid = None
+    if not facts.is_sparse and facts.n_features <= WIDEST:
+        paid = affordable_scales(facts.n_privacy_units, facts.n_features, budget)
+    scales, rest = paid or (None, budget)
     shape = Shape(
         n_samples=facts.n_privacy_units,
         n_columns=facts.n_features,
         n_classes=facts.n_classes,
-        unit=math.sqrt(facts.n_features) if in_scales else facts.data_norm,
-        in_scales=in_scales,
+        unit=math.sqrt(facts.n_features) if scales else facts.data_norm,
+        scales=scales,
         has_constant=has_constant,
         has_weights=facts.has_weights,
         is_sparse=facts.is_sparse,
-        is_single=facts.copies_are_single if in_scales else facts.is_single,
+        is_single=facts.copies_are_single if scales else facts.is_single,
         class_weights=facts.class_weights,
     )
-    releases, steps_mu = linear_releases(shape, budget)
+    releases, steps_mu = linear_releases(shape, rest)
     public = {
         "solver": "noisy_gd",
-        "data_norm": None if in_scales else facts.data_norm,
-        "private_column_scales": in_scales,
+        "data_norm": None if scales else facts.data_norm,
+        "private_column_scales": scales is not None,
         "private_second_moment": shape.n_columns <= WIDEST,
         **({"precision": "float32"} if shape.is_single else {}),
     }
     return LinearFit(shape, steps_mu, releases, events_of(releases), public)
+
+
+def without_missing(data: TrainingData) -> TrainingData:
+    """Return rows with zeros instead of missing entries; sparse rows have none."""
+    if sparse.issparse(data.X):
+        return data
+    return replace(data, X=apply_to_chunks(np.nan_to_num, data.X))
 
 
 def model_of(shape: Shape, known: Known) -> Fitted:
