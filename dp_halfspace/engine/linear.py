@@ -25,10 +25,10 @@ from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import (
     CONSTANT,
+    LARGEST_STRETCH,
     LENGTHENED,
     Centring,
     centring_of,
-    largest_stretch,
     moment_noise,
     packed,
 )
@@ -227,7 +227,7 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     - Proof: ``docs/proofs/engine.md``, sections 4 and 5.
     """
     has_moment = shape.n_columns <= WIDEST
-    stretch = largest_stretch(shape.n_columns) if has_moment else 1.0
+    stretch = LARGEST_STRETCH if has_moment else 1.0
     sensitivity = step_sensitivity(
         shape.n_samples, shape.n_final, shape.n_classes, shape.block_rows, stretch,
         is_single=shape.is_single,
