@@ -17,26 +17,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.moment import (
     CONSTANT,
+    LARGEST_STRETCH,
     Centring,
     centring_of,
-    largest_stretch,
     moment_noise,
     packed,
 )
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.engine.release import Release, events_of, run
 from dp_halfspace.engine.scales import (
+    ColumnScalesPlan,
     KnownScales,
+    affordable_scales,
     in_column_scales,
-    plan_column_scales,
 )
 from dp_halfspace.engine.standard_errors import standard_errors
 from dp_halfspace.engine.steps import (
@@ -61,10 +64,11 @@ from dp_halfspace.rows.single_rows import single_block_size
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
-# What a part of the budget buys, as a share of mu^2; the steps take the rest.
-SCALES_SHARE = 0.06
-MOMENT_SHARE = 0.18
+# Share of mu^2 that counts of the classes take, if these are to be balanced.
 COUNTS_SHARE = 0.02
+# Share of mu^2 that the second moment takes of what counts and scales leave; the steps take the
+# rest.
+MOMENT_SHARE = 0.18
 # Rows with more columns have no second moment: it would cost more than it gains.
 WIDEST = 512
 # Largest absolute value of a column in its released scale: a longer tail would shorten its row.
@@ -110,7 +114,7 @@ class Shape:
     n_columns: int
     n_classes: int
     unit: float
-    in_scales: bool
+    scales: ColumnScalesPlan | None = None
     constant: float = 1.0
     has_weights: bool = False
     is_sparse: bool = False
@@ -164,33 +168,24 @@ class PrivateRows:
     weights: FloatArray | None
 
 
-def linear_releases(
-    shape: Shape, budget: Budget
-) -> tuple[list[Release[Any]], float, tuple[float, float]]:
+def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], float]:
     """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps.
 
-    The third result are the standard errors of a centre and of a width of a column.
+    The budget has been lowered by that of the scales.
     """
-    shares = (
-        COUNTS_SHARE if shape.balances else 0.0,
-        SCALES_SHARE if shape.in_scales else 0.0,
-        MOMENT_SHARE if shape.has_moment else 0.0,
-    )
-    counts, scales, moment, steps = budget.parts((*shares, 1.0 - sum(shares)))
     releases: list[Release[Any]] = []
-    scale_errors = 0.0, 0.0
     if shape.balances:
+        counts, budget = budget.split(COUNTS_SHARE)
         releases.append(count_release(shape, counts))
-    if shape.in_scales:
-        column_scales = plan_column_scales(shape.n_samples, shape.n_columns, scales)
-        releases += column_scales.releases()
-        scale_errors = column_scales.errors(shape.n_columns)
+    if shape.scales is not None:
+        releases += shape.scales.releases()
     if releases:
         # The releases so far read the rows as they were handed in.
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
+    moment, steps = budget.split(MOMENT_SHARE) if shape.has_moment else (budget, budget)
     if shape.has_moment:
         releases.append(moment_release(shape, moment, steps.mu))
-    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu, scale_errors
+    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
 
 
 def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
@@ -296,7 +291,7 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     - Sensitivity: twice the clip, and an allowance for rounding.
     - Proof: ``docs/proofs/engine.md``, sections 4 and 5.
     """
-    stretch = largest_stretch(shape.n_columns) if shape.has_moment else 1.0
+    stretch = LARGEST_STRETCH if shape.has_moment else 1.0
     sensitivity = step_sensitivity(
         shape.n_samples, shape.n_final, shape.n_classes, shape.block_rows, stretch,
         is_single=shape.is_single,
@@ -323,13 +318,11 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
 class LinearFit(FitPlan):
     """The releases of a linear fit, and what it states before they are charged.
 
-    `scale_errors` are the standard errors of a centre and of a width, relative to the width.
     A public `linear_map` projects the rows before anything reads them.
     """
 
     shape: Shape
     steps_mu: float
-    scale_errors: tuple[float, float]
     releases: list[Release[Any]]
     events: tuple[Event, ...]
     public: Mapping[str, Any]
@@ -349,19 +342,26 @@ class LinearFit(FitPlan):
         """Whether rows are read in float32."""
         return self.shape.is_single
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Make the releases, and return the model that follows from them."""
+    @property
+    def known(self) -> Known:
+        """What is known before the first release."""
         shape, length = self.shape, math.hypot(1.0 / CONSTANT, 1.0)
-        known = Known(
+        return Known(
             walk=shape.walk(shape.n_samples, self.steps_mu, length),
             class_weights=shape.class_weights,
             total=shape.n_samples,
         )
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Make the releases, and return the model that follows from them."""
+        shape, known = self.shape, self.known
         with single_blas_thread():
             rows: Any = data
+            if shape.scales is None:
+                rows = without_missing(data)
             if self.linear_map is not None:
-                rows = replace(data, X=self.linear_map.apply(data.X))
-            if not (shape.in_scales or shape.balances):
+                rows = replace(rows, X=self.linear_map.apply(rows.X))
+            if not (shape.scales or shape.balances):
                 rows = first_rows(shape, known, rows)
             known = run(self.releases, rows, known, permit)
         return model_of(self, known)
@@ -380,34 +380,41 @@ def plan_linear(
     `constant` is the factor of the constant column, 0 without an intercept; the last `n_averaged`
     points of the steps are averaged. Rows that a public `linear_map` projects have a stated scale.
     """
-    in_scales = not (facts.is_scale_stated or facts.is_sparse)
+    paid, has_scale = None, facts.is_scale_stated or facts.is_sparse or linear_map is not None
+    if not has_scale and facts.n_features <= WIDEST:
+        paid = affordable_scales(facts.n_privacy_units, facts.n_features, budget)
+    scales, rest = paid or (None, budget)
     shape = Shape(
         n_samples=facts.n_privacy_units,
         n_columns=facts.n_features if linear_map is None else linear_map.n_components,
         n_classes=facts.n_classes,
-        unit=math.sqrt(facts.n_features) if in_scales else facts.data_norm,
-        in_scales=in_scales,
+        unit=math.sqrt(facts.n_features) if scales else facts.data_norm,
+        scales=scales,
         constant=constant,
         has_weights=facts.has_weights,
         is_sparse=facts.is_sparse and linear_map is None,
-        is_single=linear_map is None
-        and (facts.copies_are_single if in_scales else facts.is_single),
+        is_single=linear_map is None and (facts.copies_are_single if scales else facts.is_single),
         class_weights=facts.class_weights,
         balances=facts.balances_classes,
         n_averaged=n_averaged,
     )
-    releases, steps_mu, scale_errors = linear_releases(shape, budget)
+    releases, steps_mu = linear_releases(shape, rest)
     public = {
         "solver": "noisy_gd",
-        "data_norm": None if in_scales else facts.data_norm,
-        "private_column_scales": in_scales,
+        "data_norm": None if scales else facts.data_norm,
+        "private_column_scales": scales is not None,
         "private_second_moment": shape.has_moment,
         **({"private_class_counts": True} if shape.balances else {}),
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    return LinearFit(
-        shape, steps_mu, scale_errors, releases, events_of(releases), public, linear_map
-    )
+    return LinearFit(shape, steps_mu, releases, events_of(releases), public, linear_map)
+
+
+def without_missing(data: TrainingData) -> TrainingData:
+    """Return rows with zeros instead of missing entries; sparse rows have none."""
+    if sparse.issparse(data.X):
+        return data
+    return replace(data, X=apply_to_chunks(np.nan_to_num, data.X))
 
 
 def model_of(plan: LinearFit, known: Known) -> Fitted:
@@ -426,7 +433,7 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
     length = max(float(np.linalg.norm(average)), 1.0)
-    errors, intercept_errors = errors_of(shape, known, plan.scale_errors, linear_map)
+    errors, intercept_errors = errors_of(shape, known, linear_map)
     return Fitted(
         coefficients,
         intercepts,
@@ -443,16 +450,16 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
 
 
 def errors_of(
-    shape: Shape, known: Known, scale_errors: tuple[float, float], linear_map: LinearMap | None
+    shape: Shape, known: Known, linear_map: LinearMap | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the standard errors of coefficients and intercepts: post-processing.
-
-    `scale_errors` are those of the centres and of the widths, relative to the widths.
-    """
+    """Return the standard errors of coefficients and intercepts: post-processing."""
     walk, weights = known.released_walk, relative_weights(known.class_weights)
     if known.centring is not None:
-        relative = scale_errors[0] / shape.unit, scale_errors[1]
-        how = walk, known.centring, known.total, weights, relative
+        of_scales = 0.0, 0.0
+        if shape.scales is not None:
+            center, width = shape.scales.errors(shape.n_columns)
+            of_scales = center / shape.unit, width
+        how = walk, known.centring, known.total, weights, of_scales
         along, widths, intercepts = standard_errors(*how)
         directions = known.centring.directions.T
         if linear_map is not None:

@@ -36,6 +36,8 @@ _TRACE_FLOOR = 1e-3
 _LEAST_SQUARE = 0.05
 # Largest eigenvalue, relative to the number of rows.
 _CEILING = 16.0
+# No direction is stretched by more than this factor, so that rounding errors are bounded.
+_MOST_STRETCH = 1024.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,11 +104,8 @@ def moment_noise(
     return budget.noise(math.sqrt(2.0) * UP + rounding)
 
 
-def largest_stretch(n_columns: int) -> float:
-    """Return a public bound on the norm of the map to final rows."""
-    # The mean has norm at most one, and eigenvalues are at least a share of the mean one.
-    of_mean = LENGTHENED * math.hypot(1.0, 1.0 / CONSTANT)
-    return of_mean * math.sqrt(n_columns / (_TRACE_FLOOR * _LEAST_SQUARE))
+# Bound on the norm of the map to final rows: the mean has norm at most one.
+LARGEST_STRETCH = _MOST_STRETCH * LENGTHENED * math.hypot(1.0, 1.0 / CONSTANT)
 
 
 def packed(moment: FloatArray) -> FloatArray:
@@ -167,6 +166,7 @@ def centring_of(
     while (values / (values + floor)).sum() > _DIRECTIONS:
         floor *= 1.1
     factors = np.sqrt(total / np.minimum(values + floor, _CEILING * total))
+    factors = np.minimum(factors, _MOST_STRETCH)
     radius = math.sqrt(float((values / (values + floor)).sum()))
     whitening = (directions * factors) @ directions.T
     resolved = resolved / (values + floor)

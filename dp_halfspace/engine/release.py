@@ -15,7 +15,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.interception import Mechanism
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 
 # What was released so far, and public numbers.
 Known = TypeVar("Known")
@@ -58,7 +58,17 @@ class Door:
         self.__rows = rows
 
     def answer(self, release: Release[Known], known: Known, permit: Permit) -> Any:
-        """Ask the question of a release, and return the answer with noise; None if needless."""
+        """Ask the question of a release, and return the answer with noise; None if needless.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: that of the permit's record.
+        - Released: the noisy answer; nothing else leaves the door.
+        - Sensitivity: that of the question, which the plan of the release bounds.
+        - Proof: ``docs/proofs/engine.md``, section 1.
+        """
         mechanism = release.noise(known)
         if mechanism is None:
             return None
@@ -92,5 +102,8 @@ def run(releases: Iterable[Release[Known]], rows: Any, known: Known, permit: Per
 
 def events_of(releases: Sequence[Release[Any]]) -> tuple[Event, ...]:
     """Return the events that the releases cost together; equal neighbours become one."""
+    if any(release.event == NoNoise.event for release in releases):
+        # An exact release has no guarantee, and nor has the whole.
+        return (NoNoise.event,)
     runs = ((event, len(list(group))) for event, group in groupby(r.event for r in releases))
     return tuple(event if count == 1 else Repeated(event, count) for event, count in runs)

@@ -267,11 +267,8 @@ _SQUARE_VARIANCE = 0.4
 # Range of the factor that corrects the square of a scale.
 _SMALLEST_SQUARE = 0.03
 _LARGEST_SQUARE = 16.0
-# The share of mu^2 for scales is this number times the number of columns over (n mu)^2.
-_SHARE = 120.0
-# Least and largest share of mu^2.
-_LEAST_SHARE = 0.04
-_LARGEST_SHARE = 0.15
+# Share of mu^2 for scales.
+_SHARE = 0.08
 # Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
 _LEAST_STRENGTH = 8.0
 # The same for pure DP: the share of epsilon is this number times the number of columns over
@@ -350,15 +347,13 @@ def affordable_scales(
     """
     if budget.is_pure:
         strength, least = n_samples * budget.epsilon / n_features, _LEAST_PURE_STRENGTH
-        ends, wanted = (_LEAST_PURE_SHARE, _LARGEST_PURE_SHARE), _PURE_SHARE / strength
+        share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
     else:
         strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
-        # The share is large enough to estimate the scales of all columns, and small if the budget
-        # is large.
-        ends, wanted = (_LEAST_SHARE, _LARGEST_SHARE), _SHARE * n_features / strength**2
+        share = _SHARE
     if strength < least:
         return None
-    part, rest = budget.split(min(max(wanted, ends[0]), ends[1]))
+    part, rest = budget.split(share)
     return plan_column_scales(n_samples, n_features, part), rest
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace import algorithms
-from dp_halfspace._budget import warn_of_sparse_columns
+from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
 from dp_halfspace._params import explains_absence, explains_foreign_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
@@ -271,9 +271,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             return self._prior_plan(facts, budget)
         if not self._takes_default_steps(budget):
             return None
+        steps = self._default_plan(facts, budget)
         if facts.is_sparse and not facts.is_scale_stated:
             warn_of_sparse_columns()
-        return self._default_plan(facts, budget)
+        elif steps.shape.scales is None and not facts.is_scale_stated:
+            warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
+        return steps
 
     def _takes_default_steps(self, budget: Budget) -> bool:
         """Whether a fit takes the steps of the engine and not a published algorithm."""

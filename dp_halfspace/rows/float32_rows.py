@@ -90,7 +90,7 @@ class Float32Rows:
         factor = longest * factors_of(np.maximum(bounds, longest, out=bounds))
         columns = [factor * constant for constant in self._constants.T]
         columns += [np.full(n, constant, dtype=np.float32) for constant in last]
-        condition = 1.5 * float(np.linalg.norm(to_final, 2))
+        condition = 1.01 * float(np.linalg.norm(to_final, 2))
         return replace(
             self,
             _scale=factor * self._scale,

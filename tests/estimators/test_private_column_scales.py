@@ -156,7 +156,8 @@ def test_sparse_columns_keep_their_scales_and_a_warning_says_so(kind):
     for data in (X, np.abs(X) + 1):
         with pytest.warns(PrivacyWarning, match="data_norm, which silences") as seen:
             rows = AdaptiveMarginClassifier(**options).fit(kind(data), y)
-        assert [warning.filename for warning in seen] == [__file__]
+        found = [each.filename for each in seen if "sparse" in str(each.message)]
+        assert found == [__file__]
     assert rows.scaler_ is None
     assert rows.fill_value_ is None
     with warnings.catch_warnings():
