@@ -162,7 +162,7 @@ def test_sparse_columns_keep_their_scales_and_a_warning_says_so(kind):
     assert rows.fill_value_ is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        AdaptiveMarginClassifier(data_norm=1.0, **options).fit(kind(X), y)
+        AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1], epsilon=4.0).fit(kind(X), y)
         fitted(AdaptiveMarginClassifier, *hospital(3000))
         LabelPrivateClassifier(classes=[0, 1], n_fourier=20).fit(kind(X), y)
 
