@@ -63,16 +63,18 @@ def _has_link(model: Any) -> bool:
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier, the default of the package.
 
-    Rows are scaled to norm one. A fifth of the budget is spent on a private preconditioner (the
-    second moment of the rows), and the rest on a few dozen accelerated full-batch gradient steps
-    with clipped gradients of a shifted logistic loss. There is nothing to tune, and no margin has
-    to be known. The published algorithms for a known margin and for a grid of margins are options.
+    A noisy second moment of the rows gives their mean and covariance, by which rows are centred,
+    whitened and clipped; the rest of the budget buys 40 accelerated full-batch steps of logistic
+    regression with clipped slopes. There is nothing to tune, no margin has to be known, and the
+    sizes of the classes need not be similar. Scores are linear in the columns, which are clipped if
+    their scales are estimated; probabilities follow from them at no budget. The published
+    algorithms for a known margin and for a grid of margins are options.
 
     Parameters
     ----------
     margin : "auto", float or array-like of float, default="auto"
         ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin, the
-        distance of normalised rows from the separating hyperplane; no preconditioner is used then.
+        distance of normalised rows from the separating hyperplane; rows are not centred then.
         An array-like is the grid from which `selection` chooses.
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, except for small tables: with dense rows of at most 512
@@ -106,27 +108,27 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         `PrivacyWarning` says when none was drawn, or when it has fewer than ``4 / margin^2``
         components.
     n_components : int or "auto", default="auto"
-        Number of columns after the projection. ``"auto"`` follows from the margin, or is 500; for
+        Number of columns after the projection, which needs `data_norm`. ``"auto"`` follows from the margin, or is 500; for
         pure DP it is 150, or as in `PureHalfspaceClassifier`.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC bound on the Euclidean norm of a row. Longer rows are scaled down to it, except by
-        the default steps, which normalise rows of any length. With None the columns keep their
+        PUBLIC bound on the Euclidean norm of a row. Longer rows are scaled down to it during the
+        fit, and at prediction by the published algorithms only. With None the columns keep their
         original units and may have missing values (NaN): a part of the budget then estimates a
-        centre and a scale for each column (see `scaler_`), and no row is scaled down. Where
-        estimated scales do not help (sparse rows, few records) the bound is 1.
+        centre and a scale for each column (see `scaler_`). Where estimated scales do not help
+        (sparse rows, few records) the bound is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
-        Size of the constant column, relative to the default of about a fifth of `data_norm`.
+        Size of the constant column, relative to the default.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weights classes inversely to
-        their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
+        their sizes, which noisy counts within the budget (2 % of mu^2) estimate; it needs
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
     prior : fitted linear model, pair (coefficients, intercepts) or None, default=None
@@ -153,15 +155,20 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         Released coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
+    coef_std_error_, intercept_std_error_ : ndarrays of the shapes of `coef_` and `intercept_`
+        Standard errors by the noise of the fit, from released numbers alone; only for the default
+        steps. A sign is not resolved if a coefficient is within two of them. Sampling variation
+        comes on top.
     margin_ : float
-        Known or selected margin; otherwise the margin of normalised rows below which the loss of a
-        record has a large slope, a function of the released coefficients.
+        Known or selected margin; otherwise one over the norm of the released coefficients of
+        rows of norm one, at most 1.
     projection_ : LinearMap or None
         The public projection that was used; None if there was none.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
+        Norm to which rows are scaled down at prediction; infinite for the default steps.
     scaler_ : ReleasedScaler, CellScaler or None
-        Released column scales; None if none were estimated. For a model that was selected for a
+        Released column scales, which clip columns at 1.5 of them after the default steps; None if
+        none were estimated. For a model that was selected for a
         small table it may be the public `CellScaler` whose cells the model reads.
     row_lengths_ : RowLengths
         Positive divisors of the scores, which change no prediction; only for a model that was
@@ -175,10 +182,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     feature_names_in_ : ndarray of shape (n_features,)
         Column names, when `X` had them.
 
-    See Also -------- ObjectivePerturbationClassifier : The minimiser of one randomly perturbed
-    objective. PureHalfspaceClassifier : Pure DP with few records. OutputPerturbationClassifier :
-    The minimiser with noise added to it. dp_halfspace.theory.margin_risk_bound : A bound on the
-    error for a given margin, before any fit.
+    See Also
+    --------
+    ObjectivePerturbationClassifier : The minimiser of one randomly perturbed objective.
+    PureHalfspaceClassifier : Pure DP with few records.
+    OutputPerturbationClassifier : The minimiser with noise added to it, also robust.
+    dp_halfspace.theory.margin_risk_bound : A bound on the error for a given margin.
 
     Notes
     -----
@@ -196,7 +205,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     A. Suresh, "Differentially Private Learning with Margin Guarantees", 2022, Algorithms 2
     and 5; H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
     Large-Margin Halfspaces", 2020, Algorithms 1 and 3; all with exact noise. Proofs:
-    ``docs/proofs/preconditioner.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
+    ``docs/proofs/engine.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
     ``objective_perturbation.md``, ``pure_halfspace.md``. Constants: ``docs/defaults.md``.
 
     Examples
