@@ -1,7 +1,7 @@
 """The second release: a noisy second moment, from which the rows are centred and whitened.
 
 The rows have a constant, so that the last column of their second moment holds their mean, and the
-rest their covariance. Rows with mean zero have no common direction along which the larger class
+rest their covariance. Rows with mean zero have no common direction along which the majority class
 could pull the coefficients, whatever the sizes of the classes. Whitening gives the leading
 directions the same variance. Proof: ``docs/proofs/engine.md``, sections 2 and 3.
 """

@@ -108,8 +108,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         `PrivacyWarning` says when none was drawn, or when it has fewer than ``4 / margin^2``
         components.
     n_components : int or "auto", default="auto"
-        Number of columns after the projection, which needs `data_norm`. ``"auto"`` follows from the margin, or is 500; for
-        pure DP it is 150, or as in `PureHalfspaceClassifier`.
+        Number of columns after the projection, for which the default steps need `data_norm`.
+        ``"auto"`` follows from the margin, or is 500; for pure DP it is 150, or as in
+        `PureHalfspaceClassifier`.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"

@@ -499,8 +499,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         """Score rows; the sign, or the largest score, is the predicted label.
 
         ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns, instead of
-        `X` if there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first. With
-        `row_lengths_`, for a table of few rows, scores are divided by these.
+        `X` if there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
+        With `row_lengths_`, for a table of few rows, scores are divided by these.
 
         Parameters
         ----------

@@ -146,7 +146,7 @@ def plan_descent(
         # docs/proofs/certificate.md, section 9.
         longest += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
     longest *= steps.clip
-    # docs/proofs/noisy_gradient.md, Lemmas 1 and 3.
+    # docs/proofs/noisy_gradient.md, Lemma 1.
     sensitivity = 2.0 * (longest + rounding)
     mechanism: GaussianNoise | NoNoise = NoNoise()
     event: Repeated | Pure = NoNoise().event
@@ -238,7 +238,7 @@ def descend(
     - Released: at every step the noisy sum of clipped slopes times rows; everything else is a
       function of these sums.
     - Sensitivity: twice the clip, and an allowance for rounding.
-    - Proof: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3; ``certificate.md``, sections 7 and
+    - Proof: ``docs/proofs/noisy_gradient.md``, Lemma 1; ``certificate.md``, sections 7 and
       9.
     """
     # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
