@@ -644,8 +644,8 @@ MUTANTS = [
         "tests/rows/test_single_rows.py",
         (
             "SingleRows.fused_adjoint",
-            "_add_products(columns, X, self.group, sums)",
-            "_add_products(columns, X, 256, sums)",
+            "add_products(columns, X, self.group, sums)",
+            "add_products(columns, X, 256, sums)",
             "test_groups_are_added_in_float64",
         ),
         (
@@ -661,7 +661,7 @@ MUTANTS = [
             "test_groups_are_added_in_float64",
         ),
         (
-            "_add_products",
+            "add_products",
             "axis=0, dtype=np.float64",
             "axis=0",
             "test_groups_are_added_in_float64",
@@ -1685,7 +1685,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fit_plan.py",
+        "engine/plan.py",
         "tests/estimators/test_prior.py",
         (
             "linear_classes",
@@ -2417,7 +2417,7 @@ MUTANTS = [
         ),
         (
             "",
-            '"algorithms.engine.column_scales.ColumnScales",',
+            '"engine.scales.ColumnScales",',
             "",
             "test_a_model_goes_through_skops",
         ),
@@ -3161,12 +3161,6 @@ MUTANTS = [
         ),
         (
             "plan_descent",
-            "max(2.0, further) * longest + 4.0 * further**2 * rounding",
-            "2.0 * longest",
-            "test_sensitivity_is_that_of_the_proof",
-        ),
-        (
-            "plan_descent",
             "mu / math.sqrt(steps.n_steps)",
             "mu ",
             "test_run_costs_exactly_what_it_says",
@@ -3210,28 +3204,6 @@ MUTANTS = [
             "mu * DOWN if preconditioner is None else rest.mu",
             "mu * DOWN",
             "test_whole_budget_and_no_more",
-        ),
-    ),
-    *of(
-        "algorithms/engine/noisy_gd.py",
-        "tests/algorithms/engine/test_adversarial_rows.py",
-        (
-            "scaled_rows",
-            "np.hypot(1.0, constant_column or 0.0)",
-            "1.0",
-            "test_rows_have_one_factor",
-        ),
-        (
-            "scaled_rows",
-            "clip_scales(X, data_norm) / (data_norm * length)",
-            "1.0 / (data_norm * length) + 0.0 * clip_scales(X, data_norm)",
-            "test_rows_have_one_factor",
-        ),
-        (
-            "AdversarialRows.fused_adjoint",
-            "ascent -",
-            "ascent - 2.0 *",
-            "test_sensitivity_against_brute_force",
         ),
     ),
     *of(
@@ -3837,24 +3809,50 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/margin_training.py",
-        "tests/algorithms/test_margin_training.py",
+        "engine/counts.py",
+        "tests/engine/test_counts.py",
         (
-            "_plan_against_adversary",
-            "DOWN,\n        attack=scaled",
-            "DOWN",
-            "test_the_noise_against_an_attack_is_that_of_moved_rows",
+            "count_noise",
+            "math.sqrt(2.0) * UP",
+            "UP",
+            "test_counts_move_by_their_sensitivity_at_most",
         ),
         (
-            "_plan_against_adversary",
-            "attack.radius / math.hypot(1.0, constant_column or 0.0)",
-            "2.0 * attack.radius",
-            "test_the_noise_against_an_attack_is_that_of_moved_rows",
+            "class_counts",
+            "weights if people is None else people.weights",
+            "weights",
+            "test_counts_move_by_their_sensitivity_at_most",
+        ),
+        (
+            "balancing_weights",
+            "sizes.min() / sizes",
+            "sizes / sizes.min()",
+            "test_weights_are_at_most_one_and_balance_released_counts",
         ),
     ),
     *of(
-        "algorithms/engine/column_scales.py",
-        "tests/algorithms/engine/test_column_scales.py",
+        "engine/probabilities.py",
+        "tests/engine/test_probabilities.py",
+        (
+            "log_probabilities_of",
+            "np.sqrt(np.maximum(squares, 0.0)) / CLIP",
+            "0.0 * squares",
+            "test_the_expected_clipped_slope_of_many_classes_vanishes",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/estimators/test_default_linear.py",
+        (
+            "model_of",
+            "clip=COLUMN_CLIP",
+            "clip=2.0 * COLUMN_CLIP",
+            "test_scores_are_linear_in_the_clipped_columns",
+        ),
+    ),
+    *of(
+        "engine/scales.py",
+        "tests/engine/test_scales.py",
         (
             "plan_column_scales",
             "2.0 * math",
@@ -3874,15 +3872,15 @@ MUTANTS = [
             "test_events_compose_to_no_more_than_was_asked",
         ),
         (
-            "ColumnScalesPlan.run",
-            "if people is None else people.weights",
-            "",
+            "_weights",
+            "None if rows.people is None else np.asarray(rows.people.weights)",
+            "None",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
     *of(
-        "algorithms/engine/column_scales.py",
-        "tests/algorithms/engine/test_column_scales.py",
+        "engine/scales.py",
+        "tests/engine/test_scales.py",
         (
             "_raw_cells",
             "_MISSING",
@@ -4005,7 +4003,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/column_scales.py",
+        "engine/scales.py",
         "tests/test_floating_point_flags.py",
         (
             "in_column_scales",
@@ -4647,7 +4645,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/column_scales.py",
+        "engine/scales.py",
         "tests/test_persons.py",
         (
             "_means_of_people",
@@ -6019,7 +6017,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fit_plan.py",
+        "engine/plan.py",
         "tests/test_chunks.py",
         (
             "PublicFacts.refuse_unsupported",
@@ -6553,7 +6551,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/column_scales.py",
+        "engine/scales.py",
         "tests/test_rounding.py",
         (
             "plan_column_scales",
@@ -6751,30 +6749,18 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/column_scales.py",
+        "engine/scales.py",
         "tests/algorithms/test_functions_of_releases.py",
         (
-            "ColumnScalesPlan._look_again",
-            "noisy = permit.release(counts, noise)",
-            "noisy = (permit.release(counts, noise), counts)[1]",
-            "test_scales_of_columns",
-        ),
-        (
-            "ColumnScalesPlan.run",
-            "permit.release(moments, self.moments) / self.n_samples",
-            "(permit.release(moments, self.moments), moments)[1] / self.n_samples",
-            "test_scales_of_columns",
-        ),
-        (
-            "ColumnScalesPlan.run",
-            "clipped_moments, X, scales, people",
-            "clipped_moments, X, scales, None",
+            "_ask_moments",
+            "known.scales, rows.people",
+            "known.scales, None",
             "test_a_person_moves_a_release_by_its_sensitivity_at_most",
         ),
         (
-            "ColumnScalesPlan.run",
-            "scales, permit, weights)",
-            "scales, permit, None)",
+            "_ask_cells",
+            "_weights(rows)",
+            "None",
             "test_a_person_moves_a_release_by_its_sensitivity_at_most",
         ),
     ),
@@ -7296,7 +7282,7 @@ MUTANTS = [
         "tests/estimators/test_prior.py",
         (
             "PriorPlan.run",
-            "X = in_column_scales(X, fitted.scales)",
+            "X = in_column_scales(X, fitted.scales, fitted.clip)",
             "pass",
             "test_a_fit_in_learnt_scales_is_compared_in_these_scales",
         ),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk

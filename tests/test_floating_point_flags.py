@@ -22,8 +22,8 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.engine.column_scales import ColumnScales, in_column_scales
 from dp_halfspace.data.chunks import DaskChunks, LocalChunks
+from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
 from tests.conftest import separated

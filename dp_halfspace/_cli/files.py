@@ -41,7 +41,7 @@ TRUSTED = tuple(
     for name in (
         "algorithms.engine.calibration.CalibrationCurve",
         "algorithms.engine.calibration.NoisyCounts",
-        "algorithms.engine.column_scales.ColumnScales",
+        "engine.scales.ColumnScales",
         "algorithms.engine.operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.table.PrivateTableClassifier",

@@ -18,13 +18,6 @@ from dp_halfspace.algorithms.engine.training import (
     asked_margin,
     gradient_training,
 )
-from dp_halfspace.algorithms.fit_plan import (
-    FitPlan,
-    Fitted,
-    PublicFacts,
-    for_rows_as_given,
-    relative_weights,
-)
 from dp_halfspace.algorithms.margin_training import plan_training
 from dp_halfspace.algorithms.published.margin_selection import MarginPlan
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks
@@ -32,6 +25,13 @@ from dp_halfspace.data.encoding import numbers_of
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    PublicFacts,
+    for_rows_as_given,
+    relative_weights,
+)
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit

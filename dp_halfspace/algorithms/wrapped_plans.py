@@ -14,20 +14,21 @@ from dp_halfspace.algorithms.engine.class_counts import (
     balanced_weights,
     plan_class_counts,
 )
-from dp_halfspace.algorithms.engine.column_scales import (
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.scales import (
+    CLIP,
     ColumnScalesPlan,
     affordable_scales,
     in_column_scales,
 )
-from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.mechanisms import Permit, noise_deviation
 
 # The first attempts to divide a budget between column scales and a fit aim at this fraction of it.
 _AIM = 1.0 - 3e-5
@@ -63,7 +64,7 @@ class ScaledPlan(FitPlan):
         scales = self.scales.run(data.X, permit, data.people)
         kind = np.float32 if self.inner.is_single else np.float64
         rows = replace(data, X=in_column_scales(data.X, scales, kind=kind))
-        return replace(self.inner.run(rows, permit), scales=scales)
+        return replace(self.inner.run(rows, permit), scales=scales, clip=CLIP)
 
 
 def _without_missing(X: Any) -> Any:

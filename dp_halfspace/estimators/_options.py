@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._params import is_public_number
-from dp_halfspace.algorithms.engine.column_scales import CLIP
-from dp_halfspace.algorithms.fit_plan import PublicFacts
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.engine.scales import CLIP
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.objectives import Adversary

@@ -19,17 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace._params import NUMBER_RANGE
 from dp_halfspace._rounding import DOWN
-from dp_halfspace.algorithms.engine.column_scales import in_column_scales
 from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
-from dp_halfspace.algorithms.fit_plan import (
-    FitPlan,
-    Fitted,
-    LinearPrior,
-    PublicFacts,
-    WrappedPlan,
-    linear_classes,
-    relative_weights,
-)
 from dp_halfspace.algorithms.search.column_rankings import ColumnRankingPlan
 from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, class_factors
 from dp_halfspace.algorithms.search.small_tables import (
@@ -46,6 +36,16 @@ from dp_halfspace.algorithms.search.small_trees import (
 )
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    LinearPrior,
+    PublicFacts,
+    WrappedPlan,
+    linear_classes,
+    relative_weights,
+)
+from dp_halfspace.engine.scales import in_column_scales
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -327,7 +327,7 @@ class PriorPlan(FitPlan):
         assert prior is not None
         X, none = data.X, np.zeros(len(prior.fill))
         if fitted.scales is not None:
-            X = in_column_scales(X, fitted.scales)
+            X = in_column_scales(X, fitted.scales, fitted.clip)
         costs = [
             self._errors(data, prior.coefficients, prior.intercepts, prior.fill),
             self._errors(replace(data, X=X), fitted.coefficients, fitted.intercepts, none),

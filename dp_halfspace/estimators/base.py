@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dp_halfspace.algorithms.engine.outlook import Linear, Outlook, Ranking, Table
-    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, LinearPrior, PublicFacts
+    from dp_halfspace.engine.plan import FitPlan, Fitted, LinearPrior, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -418,7 +418,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         """Collect the public facts about a table that planning may use."""
-        from dp_halfspace.algorithms.fit_plan import PublicFacts  # noqa: PLC0415
+        from dp_halfspace.engine.plan import PublicFacts  # noqa: PLC0415
 
         prior: LinearPrior | None = None
         if self.prior is not None:
@@ -518,9 +518,9 @@ class PrivateLinearClassifier(PrivateClassifier):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
 
-        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)`` instead of `X` if there is a
-        `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first. With
-        `row_lengths_`, for a table of few rows, scores are divided by these.
+        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns, instead of
+        `X` if there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
+        With `row_lengths_`, for a table of few rows, scores are divided by these.
 
         Parameters
         ----------
@@ -593,7 +593,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         if fitted.scales is not None:
             from dp_halfspace.preprocessing.scalers import ReleasedScaler  # noqa: PLC0415
 
-            self.scaler_ = ReleasedScaler(fitted.scales.center, fitted.scales.scale)
+            self.scaler_ = ReleasedScaler(fitted.scales.center, fitted.scales.scale, fitted.clip)
             self.scaler_.n_features_in_ = self.n_features_in_
             if data.feature_names is not None:
                 self.scaler_.feature_names_in_ = data.feature_names

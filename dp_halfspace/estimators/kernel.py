@@ -30,7 +30,6 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
 from dp_halfspace.algorithms.kernel_training import (
     KernelPlan,
     features_of,
@@ -43,6 +42,7 @@ from dp_halfspace.algorithms.published.margin_selection import (
     MarginPlan,
     plan_margin_choice,
 )
+from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,

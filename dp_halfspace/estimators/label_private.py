@@ -26,7 +26,6 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms import SMALLEST_MARGIN
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.algorithms.label_training import (
     CoverPlan,
     StatisticPlan,
@@ -35,6 +34,7 @@ from dp_halfspace.algorithms.label_training import (
 )
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit

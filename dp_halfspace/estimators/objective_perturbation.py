@@ -16,7 +16,6 @@ from dp_halfspace._params import explains_absence, explains_foreign_parameters, 
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.defaults import COMPONENTS, objective_defaults
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.output import objective_ridge
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedObjectivePlan,
@@ -25,6 +24,7 @@ from dp_halfspace.algorithms.perturbation.preconditioned import (
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk

@@ -18,7 +18,6 @@ from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.algorithms.engine.defaults import OUTPUT_MARGIN_OFFSET, output_defaults
 from dp_halfspace.algorithms.engine.plan import rows_over
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedOutputPlan,
@@ -28,6 +27,7 @@ from dp_halfspace.algorithms.perturbation.preconditioned import (
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic

@@ -31,12 +31,6 @@ from dp_halfspace.algorithms.engine.calibration import (
     uncounted_curve,
 )
 from dp_halfspace.algorithms.engine.class_counts import Rarity
-from dp_halfspace.algorithms.engine.column_scales import (
-    ColumnScales,
-    ColumnScalesPlan,
-    affordable_scales,
-    in_column_scales,
-)
 from dp_halfspace.algorithms.engine.defaults import (
     RARE_COUNT_SHARE,
     SMALL_OF_TWO_IN_SCALE,
@@ -49,7 +43,6 @@ from dp_halfspace.algorithms.engine.operating_point import (
 )
 from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.search.column_rankings import plan_column_ranking
 from dp_halfspace.data.chunked_data import (
@@ -74,6 +67,13 @@ from dp_halfspace.data.validation import (
     check_training_data,
     is_chunked,
     sort_training_data,
+)
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.engine.scales import (
+    ColumnScales,
+    ColumnScalesPlan,
+    affordable_scales,
+    in_column_scales,
 )
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._small_tables import (

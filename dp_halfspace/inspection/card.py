@@ -42,6 +42,8 @@ from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 # Number of columns whose effects are shown, largest effects first, and of plots in one row.
 _MOST_CURVES = 24
 _CURVES_IN_A_ROW = 3
+# Mark of a coefficient whose sign the noise may have decided.
+_UNSURE = " (?)"
 # Fits to simulated tables that estimate the noise in an effect.
 NOISE_FITS = 8
 _PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
@@ -373,16 +375,27 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
     rows = [
         (
             name,
-            *(f"{part:.3g}" for part in natural.coefficients[:, place[name]]),
+            *(
+                f"{part:.3g}{'' if is_sure else _UNSURE}"
+                for part, is_sure in zip(
+                    natural.coefficients[:, place[name]],
+                    natural.has_sign[:, place[name]],
+                    strict=True,
+                )
+            ),
             f"{natural.importances[name]:.2g}",
         )
         for name in names
     ]
     left = f"The {len(names)} columns of {len(place)} with the largest importance. "
+    unsure = (
+        f" Marked by{_UNSURE}: within two standard errors of the noise of the fit, which may have "
+        "decided the sign."
+    ) * (not natural.has_sign.all())
     return (
         f"<p>{left * (len(names) < len(place))}What one unit of a column adds to the score. "
         "The importance is the change of the score over the released width of the column, if there "
-        f"is one; of several scores, the largest difference.</p>\n{table(heads, *rows)}"
+        f"is one; of several scores, the largest difference.{unsure}</p>\n{table(heads, *rows)}"
     )
 
 

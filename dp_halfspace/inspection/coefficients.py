@@ -37,6 +37,9 @@ class NaturalCoefficients:
         Public or released width of each column, None if the model has none.
     classes : tuple
         Labels of the scores: the second label only, for two classes.
+    errors : ndarray of the shape of `coefficients`, or None
+        Standard errors of the coefficients by the noise of the fit, None if they are not known.
+        Sampling variation comes on top.
     """
 
     names: tuple[str, ...]
@@ -44,6 +47,14 @@ class NaturalCoefficients:
     intercepts: FloatArray
     widths: FloatArray | None
     classes: tuple[Any, ...]
+    errors: FloatArray | None = None
+
+    @property
+    def has_sign(self) -> NDArray[np.bool_]:
+        """Whether each coefficient is beyond two standard errors of the noise, of known ones."""
+        if self.errors is None:
+            return np.ones(self.coefficients.shape, dtype=bool)
+        return np.asarray(np.abs(self.coefficients) > 2.0 * self.errors)
 
     @property
     def importances(self) -> dict[str, float]:
@@ -77,7 +88,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     NaturalCoefficients
         Names, coefficients and intercepts. ``X @ coefficients.T + intercepts`` is
         ``decision_function(X)`` for rows without missing entries, whose entries the scalers do not
-        clip (four widths from the centre) and whose norm is at most a stated ``data_norm``.
+        clip (``scaler_.clip`` widths from the centre) and whose norm is at most ``data_norm_``.
 
     Raises
     ------
@@ -103,23 +114,25 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     >>> natural = natural_coefficients(model)
     >>> next(iter(natural.importances))
     'x0'
-    >>> bool(np.allclose(X[:9] @ natural.coefficients[0] + natural.intercepts[0],
-    ...                  model.decision_function(X[:9])))
+    >>> inside = X[(abs(model.scaler_.transform(X)) < model.scaler_.clip).all(axis=1)]
+    >>> bool(np.allclose(inside @ natural.coefficients[0] + natural.intercepts[0],
+    ...                  model.decision_function(inside)))
     True
     """
     parts = linear_parts(model, "natural_coefficients")
     if not parts.is_linear:
         raise ValueError(_not_linear(parts.model))
     coefficients, intercepts = parts.coefficients, parts.intercepts
-    widths = None
+    widths, errors = None, getattr(parts.model, "coef_std_error_", None)
     for scaler in reversed(parts.scalers):
         scales = scaler._scales()[0]
         coefficients = coefficients / scales.scale
+        errors = None if errors is None else errors / scales.scale
         intercepts = intercepts - coefficients @ scales.center
         widths = scales.scale if widths is None else widths * scales.scale
     classes = parts.model.classes_[1:] if len(coefficients) == 1 else parts.model.classes_
     return NaturalCoefficients(
-        parts.names, coefficients, intercepts, widths, tuple(classes.tolist())
+        parts.names, coefficients, intercepts, widths, tuple(classes.tolist()), errors
     )
 
 

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
-from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import (
     HeldOut,
@@ -45,6 +44,7 @@ from dp_halfspace.privacy.mechanisms import (
     NoNoise,
     Permit,
     authorise,
+    noise_deviation,
 )
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.profiles import gdp_mu

@@ -30,7 +30,7 @@ from dp_halfspace._budget import (
 )
 from dp_halfspace._params import fit_context
 from dp_halfspace.algorithms.crossing import rounded_up
-from dp_halfspace.algorithms.fit_plan import PublicPlan
+from dp_halfspace.engine.plan import PublicPlan
 from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit, authorise

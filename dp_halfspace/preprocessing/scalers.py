@@ -20,13 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
 from dp_halfspace._params import fit_context, resolved_delta
 from dp_halfspace._sklearn_compat import Interval
-from dp_halfspace.algorithms.engine.column_scales import (
-    CLIP,
-    ColumnScales,
-    ColumnScalesPlan,
-    in_column_scales,
-    plan_column_scales,
-)
 from dp_halfspace.algorithms.search.directions import asinh_cells
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.people import People
@@ -36,6 +29,13 @@ from dp_halfspace.data.validation import (
     is_chunked,
     sort_by_person,
     stand_in,
+)
+from dp_halfspace.engine.scales import (
+    CLIP,
+    ColumnScales,
+    ColumnScalesPlan,
+    in_column_scales,
+    plan_column_scales,
 )
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import authorise

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from dp_halfspace.privacy.interception import (
     draw_release,
 )
 from dp_halfspace.privacy.noise import (
+    DiscreteLaplaceNoise,
     add_noise,
     check_scale,
     gaussian_grid,
@@ -211,6 +212,18 @@ class NoNoise:
         """Return the value as it is."""
         del source
         return value
+
+
+AnyNoise: TypeAlias = "GaussianNoise | L2LaplaceNoise | NoNoise | DiscreteLaplaceNoise"
+
+
+def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
+    """Return the standard deviation of the noise in one entry of a release of `size` entries."""
+    if isinstance(noise, NoNoise):
+        return 0.0
+    if isinstance(noise, L2LaplaceNoise):
+        return noise.scale * math.sqrt(size + 1)
+    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation
 
 
 class Ledger(Protocol):

@@ -42,7 +42,11 @@ _TINY = 2.0**-1000
 
 
 class Block(NamedTuple):
-    """Consecutive rows in float64, with the factors and the constant that are not yet applied."""
+    """Consecutive rows in float64, with the factors and the constants that are not yet applied.
+
+    `constant` is the last column, a number for all rows or one for each, or an array of several
+    columns.
+    """
 
     lo: int
     hi: int
@@ -108,8 +112,10 @@ def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     margins: FloatArray = block.matrix @ w[:d]
     if block.scale is not None:
         margins *= _column(block.scale, margins)
-    if block.constant is not None:
-        constant = block.constant
+    constant = block.constant
+    if isinstance(constant, np.ndarray) and constant.ndim > 1:
+        margins += constant @ w[d:]
+    elif constant is not None:
         margins += (
             _column(constant, margins) if isinstance(constant, np.ndarray) else constant
         ) * w[d]
@@ -122,7 +128,7 @@ def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
     scaled = p if block.scale is None else p * _column(block.scale, p)
     out[:d] += block.transpose @ scaled
     if isinstance(block.constant, np.ndarray):
-        out[d] += block.constant @ p
+        out[d:] += block.constant.T @ p if block.constant.ndim > 1 else (block.constant @ p)[None]
     elif block.constant is not None:
         out[d] += block.constant * p.sum(axis=0)
 
@@ -133,8 +139,16 @@ def row_squares(block: Block) -> FloatArray:
     if block.scale is not None:
         squares = squares * block.scale**2
     if block.constant is not None:
-        squares = squares + np.square(block.constant)
+        own = np.square(block.constant)
+        squares = squares + (own.sum(axis=1) if own.ndim > 1 else own)
     return squares
+
+
+def n_constants(constant: FloatArray | float | None) -> int:
+    """Return how many columns follow those of the matrix."""
+    if constant is None:
+        return 0
+    return constant.shape[1] if isinstance(constant, np.ndarray) and constant.ndim > 1 else 1
 
 
 def sums_of_squares(matrix: Any) -> FloatArray:
@@ -189,13 +203,13 @@ def write_rows(
 ) -> FloatArray:
     """Return the logical rows of a block, each multiplied by its own factor, if there are any."""
     n_rows, d = block.matrix.shape
-    out = np.empty((n_rows, d + (block.constant is not None))) if out is None else out
+    out = np.empty((n_rows, d + n_constants(block.constant))) if out is None else out
     matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
     factor = np.ones(n_rows) if factor is None else factor
     scale = factor if block.scale is None else factor * block.scale
     np.multiply(matrix, scale[:, None], out=out[:, :d])
     if block.constant is not None:
-        out[:, d] = block.constant * factor
+        out[:, d:] = np.multiply(np.transpose(block.constant), factor).reshape(-1, n_rows).T
     return out
 
 

@@ -95,6 +95,11 @@ class ChunkedRows:
         template = self._template.normalise_images(transform, **how)
         return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
 
+    def clip_images(self, *how: Any) -> ChunkedRows:
+        """Return rows whose images are clipped, in the same chunks; see `Rows.clip_images`."""
+        state = self._each("clip_images", *how).each(attrgetter("state")).kept()
+        return ChunkedRows(self._matrix, state, self._template.clip_images(*how))
+
     def take_groups(self, stride: int) -> ChunkedRows:
         """Return the rows of every `stride`-th group in each chunk; see `SingleFeatureRows`."""
         matrix = self._matrix.each(sample_groups, stride)
@@ -128,6 +133,15 @@ def chunked_rows(
     nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
     template = function(nothing, *arguments, **options)
     return ChunkedRows(X, X.each(_make_state, function, arguments, options).kept(), template)
+
+
+def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
+    """Return ``make(X, ...)``; if `X` comes in chunks, so do the rows: see `chunked_rows`."""
+    return (chunked_rows if isinstance(X, Chunks) else _call)(make, X, *arguments, **options)
+
+
+def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    return function(*arguments, **options)
 
 
 def _call_rows(matrix: Any, state: RowState, template: Rows, what: Any, *arguments: Any) -> Any:

@@ -37,6 +37,7 @@ from dp_halfspace.rows.blocks import (
     is_in_place,
     map_rows,
     multiply_rows,
+    n_constants,
     row_squares,
     scale_csr,
     scales_and_lengths,
@@ -67,8 +68,8 @@ class Rows:
         Not modified and not copied.
     scale : ndarray of shape (n,) or None, default=None
         Finite factors, at least 0; None stands for 1.
-    constant : float, ndarray of shape (n,) or None, default=None
-        Last column of the logical matrix; None for no such column.
+    constant : float, ndarray of shape (n,) or (n, k) or None, default=None
+        Last column, or columns, of the logical matrix; None for no such column.
     row_bound : float or None, default=None
         Public bound on the Euclidean norm of a logical row. Without it the largest norm
         is used where one is needed: in the number of iterations of a fallback.
@@ -111,7 +112,7 @@ class Rows:
         n = self._matrix.shape[0]
         if scale is not None and scale.shape != (n,):
             raise ValueError("scale must have one entry per row of X")
-        if isinstance(constant, np.ndarray) and constant.shape != (n,):
+        if isinstance(constant, np.ndarray) and constant.shape[:1] != (n,):
             raise ValueError("constant must be a number or have one entry per row of X")
         self._scale = scale
         self._constant = constant
@@ -134,7 +135,7 @@ class Rows:
     def shape(self) -> tuple[int, int]:
         """Shape of the logical matrix, constant column included."""
         n, d = self._matrix.shape
-        return n, d + (self._constant is not None)
+        return n, d + n_constants(self._constant)
 
     @property
     def block_rows(self) -> int:
@@ -320,6 +321,38 @@ class Rows:
         state = rescale_state(self.state, factor)
         return type(self)(self._matrix, *state, row_bound=row_bound, people=self.people)
 
+    def clip_images(
+        self: AnyRows, to_final: FloatArray, longest: float, last: tuple[float, ...]
+    ) -> AnyRows:
+        """Return rows whose images under a map have norm at most `longest`, then constants.
+
+        The images are never formed, because a solver multiplies its coefficients by the transposed
+        map instead. The rows have norm at most one. The numbers `last`, the same for all rows,
+        become further columns, which the map does not read.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, or replace-one-person with people.
+        - Released: nothing; the rows are private.
+        - Sensitivity: an image has norm at most `longest`, and depends on its own record, on what
+          was released and on public numbers.
+        - Proof: ``docs/proofs/engine.md``, section 2.
+        """
+        n, size = self.shape
+        # Rounding errors of the computed images, for rows of norm at most one.
+        error = 1.5 * (size + 10) * 2.0**-52 * float(np.linalg.norm(to_final))
+        bounds = self.lengths(to_final) * (1.0 + (len(to_final) + 12) * 2.0**-52) + error
+        factor = longest * (1.0 - 2.0**-50) / np.maximum(bounds, longest)
+        scale, constant = rescale_state(self.state, factor)
+        if constant is not None and last:
+            kept = np.broadcast_to(np.atleast_1d(constant).T, (1, n)).T
+            constant = np.column_stack([kept, *(np.full(n, number) for number in last)])
+        elif last:
+            constant = np.column_stack([np.full(n, number) for number in last])
+        return type(self)(self._matrix, scale, constant, row_bound=2.0, people=self.people)
+
     def subset(self, index: NDArray[np.intp]) -> Rows:
         """Return a copy of the rows with these indices."""
         scale = None if self._scale is None else self._scale[index]
@@ -415,7 +448,7 @@ def rescale_state(state: RowState, factor: FloatArray) -> RowState:
     scale, constant = state
     return (
         factor if scale is None else factor * scale,
-        None if constant is None else factor * constant,
+        None if constant is None else np.transpose(factor * np.transpose(constant)),
     )
 
 

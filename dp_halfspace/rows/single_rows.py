@@ -171,7 +171,7 @@ class SingleRows:
             np.multiply(factors.T, scale, out=factors.T)
             columns = factors.reshape(len(X), -1)
             sums, block = np.zeros((columns.shape[1], d)), np.empty(w.shape)
-            _add_products(columns, X, self.group, sums)
+            add_products(columns, X, self.group, sums)
             block[:d] = sums.T.reshape(block[:d].shape)
             if isinstance(constant, np.ndarray):
                 block[d] = constant.astype(np.float64) @ factors.astype(np.float64)
@@ -188,7 +188,7 @@ class SingleRows:
         for _, *block in self._blocks():
             part = np.zeros_like(total)
             for _, rows in _write_rows(*block):
-                _add_products(rows, rows, GRAM_GROUP, part)
+                add_products(rows, rows, GRAM_GROUP, part)
             add_part(part, total, missing)
         return total
 
@@ -222,7 +222,7 @@ def _write_rows(
         yield part, rows
 
 
-def _add_products(left: SingleArray, right: SingleArray, group: int, total: FloatArray) -> None:
+def add_products(left: SingleArray, right: SingleArray, group: int, total: FloatArray) -> None:
     """Add ``left^T right`` to a total of float64, groups of rows summed in float32."""
     whole = len(right) - len(right) % group
     for part in slice(0, whole), slice(whole, len(right)):

@@ -12,7 +12,6 @@ import pytest
 
 from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, NoisyCounts, line
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts, rarity_of
-from dp_halfspace.algorithms.engine.column_scales import plan_column_scales
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_gradient
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
@@ -21,7 +20,6 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     release_preconditioner,
 )
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
-from dp_halfspace.algorithms.fit_plan import Fitted
 from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.ranking.auc_training import (
     plan_standardisation,
@@ -37,6 +35,8 @@ from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import Fitted
+from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier

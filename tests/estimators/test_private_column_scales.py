@@ -120,7 +120,10 @@ def test_missing_values_raise_nothing_and_change_no_shape(estimator, options):
 
 @pytest.mark.parametrize(
     ("change", "word"),
-    [({"data_norm": 1.0}, "NaN or infinity"), ({"adversary_radius": 0.1}, "give data_norm")],
+    [
+        ({"data_norm": 1.0}, "NaN or infinity"),
+        ({"projection": "hadamard", "n_components": 3}, "give data_norm"),
+    ],
 )
 def test_what_cannot_be_is_refused(change, word):
     X, y = hospital(300, missing=0.1)
@@ -132,14 +135,13 @@ def test_what_cannot_be_is_refused(change, word):
         fitted(AdaptiveMarginClassifier, X, y)
 
 
-@pytest.mark.parametrize(
-    "options", [{"delta": 0.0}, {"delta": 0.0, "epsilon": 1e-3}, {"epsilon": 1e-3}]
-)
+@pytest.mark.parametrize("options", [{}, {"epsilon": 1e-3}])
 def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     """And a warning names the public sizes, at the line of the caller."""
     X, y = hospital(300)
+    model = AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], delta=0, **options)
     with pytest.warns(PrivacyWarning, match=r"scales of \d+ columns from 300 records") as seen:
-        model = AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], **options).fit(X, y)
+        model.fit(X, y)
     assert seen[0].filename == __file__
     assert model.scaler_ is None
     assert dict(model.privacy_.public)["private_column_scales"] is False
@@ -154,12 +156,13 @@ def test_sparse_columns_keep_their_scales_and_a_warning_says_so(kind):
     for data in (X, np.abs(X) + 1):
         with pytest.warns(PrivacyWarning, match="data_norm, which silences") as seen:
             rows = AdaptiveMarginClassifier(**options).fit(kind(data), y)
-        assert [warning.filename for warning in seen] == [__file__]
+        found = [each.filename for each in seen if "sparse" in str(each.message)]
+        assert found == [__file__]
     assert rows.scaler_ is None
     assert rows.fill_value_ is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        AdaptiveMarginClassifier(data_norm=1.0, **options).fit(kind(X), y)
+        AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1], epsilon=4.0).fit(kind(X), y)
         fitted(AdaptiveMarginClassifier, *hospital(3000))
         LabelPrivateClassifier(classes=[0, 1], n_fourier=20).fit(kind(X), y)
 

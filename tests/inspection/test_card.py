@@ -78,8 +78,11 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
     assert float(fit) < 1.0
     assert "times as likely, up to a probability of 2.5e-07." in text
     natural = natural_coefficients(model)
-    for name, coefficient in zip(natural.names, natural.coefficients[0], strict=True):
-        assert f" {name} {coefficient:.3g} {natural.importances[name]:.2g}" in text
+    assert natural.has_sign[0].tolist() == [True, False]
+    assert "Marked by (?): within two standard errors" in text
+    marks = zip(natural.names, natural.coefficients[0], ("", " (?)"), strict=True)
+    for name, coefficient, mark in marks:
+        assert f" {name} {coefficient:.3g}{mark} {natural.importances[name]:.2g}" in text
     with pytest.raises(ValueError, match="file of a privacy ledger"):
         model_card(model, tmp_path / "l.db")
     assert "About" not in text_of(model_card(model), tmp_path)[1]

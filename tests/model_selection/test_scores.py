@@ -29,7 +29,8 @@ from tests.releases import record_releases
 from tests.support import Book
 
 X, Y = separated(300, 3, 2)
-MODEL = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0)
+PUBLIC = {"classes": [0, 1], "data_norm": 1.0}
+MODEL = AdaptiveMarginClassifier(**PUBLIC)
 
 
 class Says:
@@ -114,9 +115,9 @@ def test_scores_rank_as_those_of_scikit_learn():
 
 @pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", RobustAccuracy(0.1)])
 def test_a_search_pays_the_same_for_every_score_and_says_which(scoring):
-    grid = {"adversary_radius": [0.0, 0.1]}
-    search = PrivateSearchCV(MODEL, grid, epsilon=20.0, scoring=scoring).fit(X, Y)
-    plain = PrivateSearchCV(MODEL, grid, epsilon=20.0).plan(X, Y)
+    grid, model = {"adversary_radius": [0.0, 0.1]}, OutputPerturbationClassifier(**PUBLIC)
+    search = PrivateSearchCV(model, grid, epsilon=20.0, scoring=scoring).fit(X, Y)
+    plain = PrivateSearchCV(model, grid, epsilon=20.0).plan(X, Y)
     assert search.privacy_.events == plain.events
     assert dict(search.privacy_.public)["scoring"] in (scoring, repr(scoring))
 

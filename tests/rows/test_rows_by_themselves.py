@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.column_scales import ColumnScales, in_column_scales
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
+from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.projection import (
     PROJECTIONS,
     Spectrum,

@@ -19,12 +19,12 @@ from scipy.special import expit, log_expit, log_softmax, logit, logsumexp, softm
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.class_counts import RAREST, Rarity
-from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
+from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, noise_deviation
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 # Share of mu^2 for the counts of scores.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +13,8 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.rows.rows import Rows
 
-if TYPE_CHECKING:
-    from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
-
 FloatArray: TypeAlias = NDArray[np.float64]
 Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
-AnyNoise: TypeAlias = "Noise | DiscreteLaplaceNoise"
-
-
-def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
-    """Return the standard deviation of the noise in one entry of a release of `size` entries."""
-    if isinstance(noise, NoNoise):
-        return 0.0
-    if isinstance(noise, L2LaplaceNoise):
-        return noise.scale * math.sqrt(size + 1)
-    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation
 
 
 class Plan(Protocol):

@@ -21,7 +21,6 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import kernel_engine_defaults
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.published.known_margin import (
     default_margin,
     plan_hinge_steps,
@@ -29,6 +28,7 @@ from dp_halfspace.algorithms.published.known_margin import (
     plan_margin_descent,
 )
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import ball_minimum

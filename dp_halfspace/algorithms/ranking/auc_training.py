@@ -36,9 +36,8 @@ from dp_halfspace.algorithms.engine.defaults import (
     steady_steps,
 )
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, Plan, noise_deviation, rows_over
+from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, Plan, rows_over
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -57,6 +56,7 @@ from dp_halfspace.algorithms.perturbation.preconditioned import (
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.certificate import EPS
 from dp_halfspace.optim.losses import get_loss, shifted_logistic
@@ -71,7 +71,13 @@ from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Exponential, Repeated
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import (
+    ExponentialChoice,
+    GaussianNoise,
+    NoNoise,
+    Permit,
+    noise_deviation,
+)
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from dp_halfspace.rows.single_rows import single_normalised_rows

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.fit_plan import LinearPrior, linear_classes
 from dp_halfspace.algorithms.search.directions import (
     CellStream,
     DirectionStream,
@@ -30,6 +29,7 @@ from dp_halfspace.algorithms.search.directions import (
     scores,
     unit_length,
 )
+from dp_halfspace.engine.plan import LinearPrior, linear_classes
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit

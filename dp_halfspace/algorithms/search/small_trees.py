@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.fit_plan import LinearPrior, linear_classes
 from dp_halfspace.algorithms.search.directions import (
     EXPONENTS,
     WEIGHT_BITS,
@@ -45,6 +44,7 @@ from dp_halfspace.algorithms.search.small_tables import (
     plan_error_count,
     prior_model,
 )
+from dp_halfspace.engine.plan import LinearPrior, linear_classes
 from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import Permit

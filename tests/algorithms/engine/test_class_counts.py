@@ -21,8 +21,8 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_descent,
     plan_gradient,
 )
-from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
+from dp_halfspace.privacy.mechanisms import noise_deviation
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for

@@ -34,7 +34,7 @@ from dp_halfspace.algorithms.engine.outlook import (
     Table,
     outlook_of,
 )
-from dp_halfspace.algorithms.fit_plan import Fitted
+from dp_halfspace.engine.plan import Fitted
 from dp_halfspace.inspection import Outlook, outlook, plan_accuracy
 from dp_halfspace.inspection.card import _expectation
 from tests.privacy.oracles import pure

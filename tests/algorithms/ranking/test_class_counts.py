@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.algorithms.ranking.auc_training import class_weights, release_count
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, noise_deviation
 from tests.algorithms.support import permit_for
 
 

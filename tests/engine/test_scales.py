@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine import column_scales as cells
-from dp_halfspace.algorithms.engine import column_scales as units_module
-from dp_halfspace.algorithms.engine.column_scales import (
+from dp_halfspace.engine import scales as cells
+from dp_halfspace.engine import scales as units_module
+from dp_halfspace.engine.scales import (
     CLIP,
     ColumnScales,
     clipped_moments,

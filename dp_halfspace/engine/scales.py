@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.algorithms.engine.plan import AnyNoise, FloatArray, noise_deviation
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
+from dp_halfspace.engine.release import Release, run
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.mechanisms import AnyNoise, Permit, noise_deviation
+from dp_halfspace.rows.blocks import FloatArray
 
 # Octaves [2^k, 2^(k+1)) on both sides of zero; smaller absolute values count as zero.
 LOWEST = -120
@@ -266,11 +267,8 @@ _SQUARE_VARIANCE = 0.4
 # Range of the factor that corrects the square of a scale.
 _SMALLEST_SQUARE = 0.03
 _LARGEST_SQUARE = 16.0
-# The share of mu^2 for scales is this number times the number of columns over (n mu)^2.
-_SHARE = 120.0
-# Least and largest share of mu^2.
-_LEAST_SHARE = 0.04
-_LARGEST_SHARE = 0.15
+# Share of mu^2 for scales.
+_SHARE = 0.08
 # Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
 _LEAST_STRENGTH = 8.0
 # The same for pure DP: the share of epsilon is this number times the number of columns over
@@ -287,6 +285,28 @@ class ColumnScales:
 
     center: FloatArray
     scale: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class KnownScales:
+    """What is known of the columns: their scales so far, and which columns are narrow."""
+
+    scales: ColumnScales | None = None
+    narrow: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @property
+    def released_scales(self) -> ColumnScales:
+        """The scales, after the first release."""
+        assert self.scales is not None
+        return self.scales
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """The rows of a matrix, which may belong to people."""
+
+    X: Any
+    people: People | None
 
 
 def in_column_scales(
@@ -327,15 +347,13 @@ def affordable_scales(
     """
     if budget.is_pure:
         strength, least = n_samples * budget.epsilon / n_features, _LEAST_PURE_STRENGTH
-        ends, wanted = (_LEAST_PURE_SHARE, _LARGEST_PURE_SHARE), _PURE_SHARE / strength
+        share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
     else:
         strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
-        # The share is large enough to estimate the scales of all columns, and small if the budget
-        # is large.
-        ends, wanted = (_LEAST_SHARE, _LARGEST_SHARE), _SHARE * n_features / strength**2
+        share = _SHARE
     if strength < least:
         return None
-    part, rest = budget.split(min(max(wanted, ends[0]), ends[1]))
+    part, rest = budget.split(share)
     return plan_column_scales(n_samples, n_features, part), rest
 
 
@@ -364,11 +382,22 @@ class ColumnScalesPlan:
         """Public facts for the record."""
         return {"private_column_scales": True}
 
-    def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
-        """Release centre and width of the columns of a dense matrix, which may hold NaN.
+    def errors(self, n_columns: int) -> tuple[float, float]:
+        """Return the standard errors of a centre and of a width, relative to the width.
 
-        `X` is an array, or an array in chunks. With Gaussian noise its rows may belong to `people`;
-        the plan is then for their number.
+        They are those after a correction by the noisy moments, given the expected variances.
+        """
+        spread = noise_deviation(self.moments, 2 * n_columns) / self.n_samples
+        of_mean, of_square = (CLIP * spread) ** 2, (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
+        center = of_mean / (1.0 + of_mean / _CENTER_VARIANCE)
+        square = of_square / (1.0 + of_square / _SQUARE_VARIANCE)
+        return math.sqrt(center), math.sqrt(square) / 2.0
+
+    def releases(self) -> list[Release[Any]]:
+        """Return the releases of centre and width of the columns of a dense matrix with NaN.
+
+        They read the attributes ``X`` and ``people`` of the rows, an array, or an array in chunks.
+        With Gaussian noise the rows may belong to people; the plan is then for their number.
 
         Notes
         -----
@@ -381,21 +410,46 @@ class ColumnScalesPlan:
           moments of d columns ``2 sqrt(d)``.
         - Proof: ``docs/proofs/column_scales.md``, sections 1 to 4; ``persons.md``.
         """
-        # 1. Estimate the width of each column from noisy counts in octaves.
-        # 2. Count columns again whose width is small relative to their distance from zero.
-        # 3. Correct centres and widths by noisy moments of the clipped columns.
-        weights = None if people is None else people.weights
-        noisy = permit.release(sum_over_chunks(octave_counts, X, weights), self.octaves)
+        octaves, cells, moments = self.events
+        return [
+            # 1. Estimate the width of each column from noisy counts in octaves.
+            Release(octaves, lambda known: self.octaves, _ask_octaves, self._use_octaves),
+            # 2. Count columns again whose width is small relative to their distance from zero.
+            Release(cells, self._noise_of_cells, _ask_cells, self._use_cells),
+            # 3. Correct centres and widths by noisy moments of the clipped columns.
+            Release(moments, lambda known: self.moments, _ask_moments, self._use_moments),
+        ]
+
+    def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
+        """Make the releases for a matrix alone, and return the scales."""
+        known: KnownScales = run(self.releases(), _Columns(X, people), KnownScales(), permit)
+        return known.released_scales
+
+    def _use_octaves(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, distribution)
         # A column whose centre is near zero has no range around it. An estimated centre is near
         # zero if both signs are probable.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
-        scales = ColumnScales(center, scale)
-        if len(narrow):
-            self._look_again(X, narrow, scales, permit, weights)
-        moments = sum_over_chunks(clipped_moments, X, scales, people)
-        sums = permit.release(moments, self.moments) / self.n_samples
+        return replace(known, scales=ColumnScales(center, scale), narrow=narrow)
+
+    def _noise_of_cells(self, known: KnownScales) -> AnyNoise | None:
+        return _noise_of_counts(len(known.narrow), self.cells) if len(known.narrow) else None
+
+    def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
+        center, scale = known.released_scales.center.copy(), known.released_scales.scale.copy()
+        deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
+        distribution = NoiseDistribution(deviation, self.cells.is_pure)
+        for j, low, high, cells in zip(known.narrow, *_ends(known), noisy, strict=True):
+            length = high - low
+            place, width = match_linear(
+                cells, self.n_samples, distribution, (center[j] - low) / length, scale[j] / length
+            )
+            center[j], scale[j] = low + place * length, width * length
+        return replace(known, scales=ColumnScales(center, scale))
+
+    def _use_moments(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
+        sums = noisy / self.n_samples
         spread = noise_deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
         variance = (CLIP * spread) ** 2
@@ -403,39 +457,31 @@ class ColumnScalesPlan:
         variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
         square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
-        return ColumnScales(center + scale * mean, scale * factor)
+        center, scale = known.released_scales.center, known.released_scales.scale
+        return replace(known, scales=ColumnScales(center + scale * mean, scale * factor))
 
-    def _look_again(
-        self,
-        X: Any,
-        narrow: NDArray[np.intp],
-        scales: ColumnScales,
-        permit: Permit,
-        weights: FloatArray | None,
-    ) -> None:
-        """Replace the scales of narrow columns by estimates from a second count.
 
-        Notes
-        -----
-        **Guarantee.**
+def _ends(known: KnownScales) -> FloatArray:
+    """Return the ends of the ranges in which narrow columns are counted again."""
+    return np.sort(np.multiply.outer(_RANGE, known.released_scales.center[known.narrow]), axis=0)
 
-        - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: noisy counts in equal cells of the columns that an earlier release found narrow.
-        - Sensitivity: ``sqrt(2 k)`` of k columns, or ``2 k`` for pure DP.
-        - Proof: ``docs/proofs/column_scales.md``, section 2.
-        """
-        center, scale = scales.center, scales.scale
-        ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
-        noise = _noise_of_counts(len(narrow), self.cells)
-        counts = sum_over_chunks(linear_counts, X, narrow, ends, _N_CELLS, weights)
-        noisy = permit.release(counts, noise)
-        distribution = NoiseDistribution(noise_deviation(noise), self.cells.is_pure)
-        for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
-            length = high - low
-            place, width = match_linear(
-                cells, self.n_samples, distribution, (center[j] - low) / length, scale[j] / length
-            )
-            center[j], scale[j] = low + place * length, width * length
+
+def _weights(rows: Any) -> FloatArray | None:
+    return None if rows.people is None else np.asarray(rows.people.weights)
+
+
+def _ask_octaves(rows: Any, known: KnownScales) -> FloatArray:
+    del known
+    return np.asarray(sum_over_chunks(octave_counts, rows.X, _weights(rows)))
+
+
+def _ask_cells(rows: Any, known: KnownScales) -> FloatArray:
+    how = known.narrow, _ends(known), _N_CELLS, _weights(rows)
+    return np.asarray(sum_over_chunks(linear_counts, rows.X, *how))
+
+
+def _ask_moments(rows: Any, known: KnownScales) -> FloatArray:
+    return np.asarray(sum_over_chunks(clipped_moments, rows.X, known.scales, rows.people))
 
 
 def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:

@@ -1,0 +1,1 @@
+"""The default training: a fit is a list of releases."""

@@ -1,0 +1,478 @@
+"""The list of releases of a linear fit, and the model that follows from them.
+
+1. The number of records of each class, if classes are to be balanced.
+2. Centre and width of every column, unless the scale of rows is stated: three releases.
+3. The second moment of the rows with a constant: the rows are centred, whitened and clipped.
+4. Noisy steps of logistic regression on the rows of 3.
+
+Proof: ``docs/proofs/engine.md``; constants: ``docs/defaults.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.chunks import apply_to_chunks
+from dp_halfspace.data.people import People
+from dp_halfspace.data.record_weights import weights_of
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
+from dp_halfspace.engine.moment import (
+    CONSTANT,
+    LARGEST_STRETCH,
+    Centring,
+    centring_of,
+    moment_noise,
+    packed,
+)
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.engine.release import Release, events_of, run
+from dp_halfspace.engine.scales import (
+    ColumnScalesPlan,
+    KnownScales,
+    affordable_scales,
+    in_column_scales,
+)
+from dp_halfspace.engine.standard_errors import standard_errors
+from dp_halfspace.engine.steps import (
+    N_AVERAGED,
+    N_STEPS,
+    Walk,
+    clipped_slopes,
+    clipped_slopes_of_many,
+    first_walk,
+    into_mapped_ball,
+    step_sensitivity,
+)
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.rows.blocks import FloatArray, block_size, clip_scales
+from dp_halfspace.rows.chunked_rows import rows_over
+from dp_halfspace.rows.float32_rows import clipped_float32_rows
+from dp_halfspace.rows.rows import Rows
+from dp_halfspace.rows.single_rows import single_block_size
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection import LinearMap
+
+# Share of mu^2 that counts of the classes take, if these are to be balanced.
+COUNTS_SHARE = 0.02
+# Share of mu^2 that the second moment takes of what counts and scales leave; the steps take the
+# rest.
+MOMENT_SHARE = 0.18
+# Rows with more columns have no second moment: it would cost more than it gains.
+WIDEST = 512
+# Largest absolute value of a column in its released scale: a longer tail would shorten its row.
+COLUMN_CLIP = 1.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known(KnownScales):
+    """What is known during a fit: public numbers, and what was released so far.
+
+    `total` is the number of rows, or their weight as released.
+    """
+
+    centring: Centring | None = None
+    walk: Walk | None = None
+    class_weights: tuple[float, ...] = ()
+    total: float = 0.0
+
+    @property
+    def released_walk(self) -> Walk:
+        """The walk, which is known from the beginning."""
+        assert self.walk is not None
+        return self.walk
+
+    @property
+    def released_centring(self) -> Centring:
+        """The map of the rows, after the second moment."""
+        assert self.centring is not None
+        return self.centring
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The public facts that the releases of a fit depend on.
+
+    `unit` is the norm of a row that counts as one, before it is clipped. `constant` is the factor
+    of the constant column, 0 without an intercept. `has_weights` says whether records have private
+    weights, `balances` whether noisy counts balance the classes. The last `n_averaged` points of
+    the steps are averaged.
+    """
+
+    n_samples: int
+    n_columns: int
+    n_classes: int
+    unit: float
+    scales: ColumnScalesPlan | None = None
+    constant: float = 1.0
+    has_weights: bool = False
+    is_sparse: bool = False
+    is_single: bool = False
+    class_weights: tuple[float, ...] = (1.0, 1.0)
+    balances: bool = False
+    n_averaged: int = N_AVERAGED
+
+    @property
+    def kind(self) -> type:
+        """The type in which rows are read."""
+        return np.float32 if self.is_single else np.float64
+
+    @property
+    def n_final(self) -> int:
+        """Number of columns of final rows."""
+        return self.n_columns + (self.constant > 0.0)
+
+    @property
+    def has_moment(self) -> bool:
+        """Whether a second moment is released."""
+        return self.n_columns <= WIDEST
+
+    @property
+    def first_constant(self) -> float:
+        """The constant of first rows, which are the rows of the steps if there is no moment."""
+        if not self.constant:
+            return 0.0
+        return CONSTANT if self.has_moment else CONSTANT * self.constant
+
+    def walk(self, total: float, mu: float, length: float) -> Walk:
+        """Return the walk before the first step, on rows divided by `length`."""
+        flat = length / max(1.0, self.constant)
+        walk = first_walk(self.n_final, self.n_classes, total, mu, flat)
+        return replace(walk, n_averaged=self.n_averaged)
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows are summed at a time."""
+        if self.is_single:
+            return single_block_size(self.n_samples, self.n_columns)
+        return block_size(self.n_samples, self.n_columns, is_sparse=self.is_sparse)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateRows:
+    """The rows behind the door, and the function that computes slopes from their margins."""
+
+    rows: Any
+    slopes: Any
+    weights: FloatArray | None
+
+
+def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], float]:
+    """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps.
+
+    The budget has been lowered by that of the scales.
+    """
+    releases: list[Release[Any]] = []
+    if shape.balances:
+        counts, budget = budget.split(COUNTS_SHARE)
+        releases.append(count_release(shape, counts))
+    if shape.scales is not None:
+        releases += shape.scales.releases()
+    if releases:
+        # The releases so far read the rows as they were handed in.
+        releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
+    moment, steps = budget.split(MOMENT_SHARE) if shape.has_moment else (budget, budget)
+    if shape.has_moment:
+        releases.append(moment_release(shape, moment, steps.mu))
+    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
+
+
+def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
+    """Return the rows in column scales, clipped to norm one, with the constant.
+
+    They are divided by the norm that the constant gives the longest of them.
+    """
+    constant = shape.first_constant
+    lengthened = math.hypot(1.0, constant)
+    constants = (constant / lengthened,) if constant else ()
+    X, unit = data.X, shape.unit * lengthened
+    if known.scales is not None:
+        X = in_column_scales(X, known.scales, COLUMN_CLIP, shape.kind)
+    if shape.is_single:
+        rows = rows_over(clipped_float32_rows, X, unit, 1.0 / lengthened, constants)
+    else:
+        rows = rows_over(clipped_rows_over, X, unit, 1.0 / lengthened, constants, data.people)
+    make = clipped_slopes if shape.n_classes == 2 else clipped_slopes_of_many
+    weights = weights_of(relative_weights(known.class_weights), data)
+    slopes = rows.apply_to_classes(make, data.class_indices, weights)
+    return PrivateRows(rows, slopes, data.weights)
+
+
+def clipped_rows_over(
+    X: Any, unit: float, longest: float, constants: tuple[float, ...], people: People | None
+) -> Rows:
+    """Return the rows ``x / unit`` in float64, scaled down to the norm `longest`; see `Rows`."""
+    constant = constants[0] if constants else None
+    scale = clip_scales(X, longest * unit) / unit
+    return Rows(X, scale, constant, row_bound=1.0, people=people)
+
+
+def final_rows(known: Known, private: PrivateRows) -> PrivateRows:
+    """Return the centred, whitened and clipped rows, with the constant that is the same for all."""
+    centring = known.released_centring
+    how = centring.to_final, centring.longest, centring.constants
+    return replace(private, rows=private.rows.clip_images(*how))
+
+
+def count_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of the numbers of records of the classes, from which weights follow.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: noisy counts of the classes.
+    - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
+    - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
+    """
+    noise = count_noise(shape.n_classes, budget, has_weights=shape.has_weights)
+
+    def ask(data: TrainingData, known: Known) -> FloatArray:
+        del known
+        return counts_asked(data, shape.n_classes)
+
+    def use(known: Known, answer: FloatArray) -> Known:
+        return replace(known, class_weights=balancing_weights(answer, shape.n_samples, noise))
+
+    return Release(noise.event, lambda known: noise, ask, use)
+
+
+def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Known]:
+    """Return the release of the second moment.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy second moment of rows of norm at most one.
+    - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
+    - Proof: ``docs/proofs/engine.md``, section 2.
+    """
+    noise = moment_noise(
+        shape.n_samples, shape.n_final, shape.block_rows, budget, is_single=shape.is_single
+    )
+
+    def ask(private: PrivateRows, known: Known) -> FloatArray:
+        del known
+        how = () if private.weights is None else (private.weights,)
+        return packed(private.rows.gram(*how))
+
+    def use(known: Known, answer: FloatArray) -> Known:
+        total = math.nan if shape.has_weights else shape.n_samples
+        centring, total = centring_of(answer, total, noise, constant=shape.constant)
+        walk = shape.walk(total, steps_mu, centring.length)
+        return replace(known, centring=centring, walk=walk, total=total)
+
+    return Release(noise.event, lambda known: noise, ask, use, final_rows)
+
+
+def step_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of one of the steps, which have the `budget` together.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy sum of clipped slopes times final rows, at a released point.
+    - Sensitivity: twice the clip, and an allowance for rounding.
+    - Proof: ``docs/proofs/engine.md``, sections 4 and 5.
+    """
+    stretch = LARGEST_STRETCH if shape.has_moment else 1.0
+    sensitivity = step_sensitivity(
+        shape.n_samples, shape.n_final, shape.n_classes, shape.block_rows, stretch,
+        is_single=shape.is_single,
+    )  # fmt: skip
+    noise = budget.equal_parts(N_STEPS).noise(sensitivity)
+
+    def ask(private: PrivateRows, known: Known) -> FloatArray:
+        point = known.released_walk.ahead
+        if known.centring is None:
+            return np.asarray(private.rows.fused_adjoint(point, private.slopes))
+        to_final, size = known.centring.to_final, shape.n_columns
+        query = np.concatenate([to_final.T @ point[:size], point[size:]])
+        sums = private.rows.fused_adjoint(into_mapped_ball(query, point, stretch), private.slopes)
+        kept = to_final.shape[1]
+        return np.concatenate([to_final @ sums[:kept], sums[kept:]])
+
+    def use(known: Known, answer: FloatArray) -> Known:
+        return replace(known, walk=known.released_walk.after(answer))
+
+    return Release(noise.event, lambda known: noise, ask, use)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearFit(FitPlan):
+    """The releases of a linear fit, and what it states before they are charged.
+
+    A public `linear_map` projects the rows before anything reads them.
+    """
+
+    shape: Shape
+    steps_mu: float
+    releases: list[Release[Any]]
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
+    linear_map: LinearMap | None = None
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Sums over rows are all that is asked for, and a person's rows are averaged.
+
+        It is not proved that a person counts like a record after a projection.
+        """
+        takes = {"sample_weight"}
+        return frozenset(takes if self.linear_map else takes | {"chunks", "groups"})
+
+    @property
+    def is_single(self) -> bool:
+        """Whether rows are read in float32."""
+        return self.shape.is_single
+
+    @property
+    def known(self) -> Known:
+        """What is known before the first release."""
+        shape, length = self.shape, math.hypot(1.0 / CONSTANT, 1.0)
+        return Known(
+            walk=shape.walk(shape.n_samples, self.steps_mu, length),
+            class_weights=shape.class_weights,
+            total=shape.n_samples,
+        )
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Make the releases, and return the model that follows from them."""
+        shape, known = self.shape, self.known
+        with single_blas_thread():
+            rows: Any = data
+            if shape.scales is None:
+                rows = without_missing(data)
+            if self.linear_map is not None:
+                rows = replace(rows, X=self.linear_map.apply(rows.X))
+            if not (shape.scales or shape.balances):
+                rows = first_rows(shape, known, rows)
+            known = run(self.releases, rows, known, permit)
+        return model_of(self, known)
+
+
+def plan_linear(
+    facts: PublicFacts,
+    budget: Budget,
+    *,
+    constant: float = 1.0,
+    n_averaged: int = N_AVERAGED,
+    linear_map: LinearMap | None = None,
+) -> LinearFit:
+    """Plan a linear fit within a Gaussian budget.
+
+    `constant` is the factor of the constant column, 0 without an intercept; the last `n_averaged`
+    points of the steps are averaged. Rows that a public `linear_map` projects have a stated scale.
+    """
+    paid, has_scale = None, facts.is_scale_stated or facts.is_sparse or linear_map is not None
+    if not has_scale and facts.n_features <= WIDEST:
+        paid = affordable_scales(facts.n_privacy_units, facts.n_features, budget)
+    scales, rest = paid or (None, budget)
+    shape = Shape(
+        n_samples=facts.n_privacy_units,
+        n_columns=facts.n_features if linear_map is None else linear_map.n_components,
+        n_classes=facts.n_classes,
+        unit=math.sqrt(facts.n_features) if scales else facts.data_norm,
+        scales=scales,
+        constant=constant,
+        has_weights=facts.has_weights,
+        is_sparse=facts.is_sparse and linear_map is None,
+        is_single=linear_map is None and (facts.copies_are_single if scales else facts.is_single),
+        class_weights=facts.class_weights,
+        balances=facts.balances_classes,
+        n_averaged=n_averaged,
+    )
+    releases, steps_mu = linear_releases(shape, rest)
+    public = {
+        "solver": "noisy_gd",
+        "data_norm": None if scales else facts.data_norm,
+        "private_column_scales": scales is not None,
+        "private_second_moment": shape.has_moment,
+        **({"private_class_counts": True} if shape.balances else {}),
+        **({"precision": "float32"} if shape.is_single else {}),
+    }
+    return LinearFit(shape, steps_mu, releases, events_of(releases), public, linear_map)
+
+
+def without_missing(data: TrainingData) -> TrainingData:
+    """Return rows with zeros instead of missing entries; sparse rows have none."""
+    if sparse.issparse(data.X):
+        return data
+    return replace(data, X=apply_to_chunks(np.nan_to_num, data.X))
+
+
+def model_of(plan: LinearFit, known: Known) -> Fitted:
+    """Return the coefficients for columns in their scales: post-processing."""
+    shape, linear_map = plan.shape, plan.linear_map
+    average, size = np.atleast_2d(known.released_walk.average.T), shape.n_columns
+    intercepts, mapped = np.zeros(len(average)), average
+    if known.centring is not None:
+        mapped = average[:, :size] @ known.centring.to_final
+        if shape.constant:
+            intercepts += average[:, size] * known.centring.constants[0]
+    lengthened = math.hypot(1.0, shape.first_constant)
+    if shape.constant:
+        intercepts += mapped[:, size] * (shape.first_constant / lengthened)
+    coefficients = mapped[:, :size] / (lengthened * shape.unit)
+    if linear_map is not None:
+        coefficients = linear_map.pull_back(coefficients)
+    length = max(float(np.linalg.norm(average)), 1.0)
+    errors, intercept_errors = errors_of(shape, known, linear_map)
+    return Fitted(
+        coefficients,
+        intercepts,
+        math.inf,
+        attributes={
+            "coef_std_error_": errors,
+            "intercept_std_error_": intercept_errors,
+            "margin_": 1.0 / length,
+            "projection_": linear_map,
+        },
+        scales=known.scales,
+        clip=COLUMN_CLIP,
+    )
+
+
+def errors_of(
+    shape: Shape, known: Known, linear_map: LinearMap | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the standard errors of coefficients and intercepts: post-processing."""
+    walk, weights = known.released_walk, relative_weights(known.class_weights)
+    if known.centring is not None:
+        of_scales = 0.0, 0.0
+        if shape.scales is not None:
+            center, width = shape.scales.errors(shape.n_columns)
+            of_scales = center / shape.unit, width
+        how = walk, known.centring, known.total, weights, of_scales
+        along, widths, intercepts = standard_errors(*how)
+        directions = known.centring.directions.T
+        if linear_map is not None:
+            # Rows have a stated scale then.
+            directions, widths = linear_map.pull_back(directions), np.zeros(1)
+        squares = np.square(along) @ np.square(directions) + np.square(widths)
+        return np.sqrt(squares) / shape.unit, intercepts
+    # Nothing is known of the curvature. Without any, the noise is largest. The columns of a
+    # projection have norm one.
+    n_scores, n_columns = len(np.atleast_2d(walk.point.T)), shape.n_columns
+    if linear_map is not None:
+        n_columns = linear_map.n_features_in
+    constant = shape.first_constant
+    largest = float(walk.noise_along(np.zeros(1))[0]) / math.hypot(1.0, constant)
+    coefficients = np.full((n_scores, n_columns), largest / shape.unit)
+    return coefficients, np.full(n_scores, largest * constant)

@@ -1,0 +1,173 @@
+"""The second release: a noisy second moment, from which the rows are centred and whitened.
+
+The rows have a constant, so that the last column of their second moment holds their mean, and the
+rest their covariance. Rows with mean zero have no common direction along which the majority class
+could pull the coefficients, whatever the sizes of the classes. Whitening gives the leading
+directions the same variance. Proof: ``docs/proofs/engine.md``, sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from dp_halfspace._rounding import UP
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS, FloatArray
+from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS
+
+# The constant that is appended to rows of norm at most one, before the second moment, and the norm
+# by which rows are divided then.
+CONSTANT = 0.5
+LENGTHENED = math.hypot(1.0, CONSTANT)
+# Number of directions that whitening distinguishes: more would be those of the noise.
+_DIRECTIONS = 10.0
+# A mean is shrunk as if its square had this many times the variance of its noise as prior doubt.
+_DOUBT = 3.0
+# Least amount that is added to eigenvalues: as a share of the edge of the noise, and of the mean
+# eigenvalue.
+_EDGE_FLOOR = 0.02
+_TRACE_FLOOR = 1e-3
+# The mean squared length of rows is assumed to be at least this number.
+_LEAST_SQUARE = 0.05
+# Largest eigenvalue, relative to the number of rows.
+_CEILING = 16.0
+# No direction is stretched by more than this factor, so that rounding errors are bounded.
+_MOST_STRETCH = 1024.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Centring:
+    """A released map of rows: less their mean, whitened, and clipped to a typical length.
+
+    `mean` has shape (n_columns,), with noise of the deviation `mean_error` in each entry. The
+    columns of `directions`, of shape (n_columns, n_columns), are multiplied by the `factors`;
+    `whitening` is that map. `resolved` are the mean squares of the images along the directions, as
+    far as the noise shows them. The images of the rows have norm about `radius`. `constant` is what
+    is appended to them, 0 for nothing: then they are not centred.
+    """
+
+    mean: FloatArray
+    mean_error: float
+    directions: FloatArray
+    factors: FloatArray
+    resolved: FloatArray
+    whitening: FloatArray
+    radius: float
+    constant: float
+
+    @property
+    def length(self) -> float:
+        """Number by which clipped images with their constant are divided."""
+        return max(math.hypot(self.radius, self.constant), 1.0)
+
+    @property
+    def to_final(self) -> FloatArray:
+        """The map of first rows, with their constant if there is one, to final rows, not clipped.
+
+        With their own constant, clipped final rows have norm at most one.
+        """
+        if not self.constant:
+            return self.whitening / self.length
+        column = -self.whitening @ self.mean / CONSTANT
+        return np.column_stack([self.whitening, column]) * (LENGTHENED / self.length)
+
+    @property
+    def longest(self) -> float:
+        """Norm to which final rows are clipped, before the constant."""
+        return self.radius / self.length
+
+    @property
+    def constants(self) -> tuple[float, ...]:
+        """The constant of all final rows, if there is one."""
+        return (self.constant / self.length,) if self.constant else ()
+
+
+def moment_noise(
+    n_samples: int, n_columns: int, block_rows: int, budget: Budget, *, is_single: bool
+) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+    """Return the noise of the packed second moment of rows of norm at most one.
+
+    The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2``. An
+    allowance for the rounding errors of the sums of two neighbours is added.
+    """
+    n_blocks = min(-(-n_samples // block_rows), PLAIN_BLOCKS)
+    # docs/proofs/certificate.md, section 7.
+    rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
+    if is_single:
+        # Only the group of the replaced record is rounded differently.
+        rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP
+    return budget.noise(math.sqrt(2.0) * UP + rounding)
+
+
+# Bound on the norm of the map to final rows: the mean has norm at most one.
+LARGEST_STRETCH = _MOST_STRETCH * LENGTHENED * math.hypot(1.0, 1.0 / CONSTANT)
+
+
+def packed(moment: FloatArray) -> FloatArray:
+    """Return the upper triangle as a vector whose Euclidean norm is the Frobenius norm."""
+    return np.asarray(moment[np.triu_indices(len(moment))] * _weights(len(moment)))
+
+
+def _weights(size: int) -> FloatArray:
+    """Return sqrt(2) for entries off the diagonal, which stand for two, and one for the others."""
+    rows, columns = np.triu_indices(size)
+    return np.where(rows == columns, 1.0, math.sqrt(2.0))
+
+
+def unpacked(vector: FloatArray, size: int) -> FloatArray:
+    """Return the symmetric matrix of which `packed` made a vector."""
+    moment = np.zeros((size, size))
+    moment[np.triu_indices(size)] = vector / _weights(size)
+    return moment + np.triu(moment, 1).T
+
+
+def centring_of(
+    released: FloatArray,
+    total: float,
+    noise: GaussianNoise | L2LaplaceNoise | NoNoise,
+    *,
+    constant: float,
+) -> tuple[Centring, float]:
+    """Estimate mean and covariance from a noisy second moment; return the map, and the total.
+
+    The second number is the number of rows, or, if `total` is NaN, the sum of their weights as
+    released. `constant` is that of final rows, 0 for none.
+    """
+    has_constant = constant > 0.0
+    c, square = (CONSTANT, LENGTHENED**2) if has_constant else (0.0, 1.0)
+    size = round((math.sqrt(8 * released.size + 1) - 1) / 2)
+    n_columns, deviation = size - has_constant, square * noise_deviation(noise, released.size)
+    moment = unpacked(released, size) * square
+    if math.isnan(total):
+        # With weights of records, whose sum is private: the corner of the moment.
+        total = max(moment[-1, -1] / c**2, deviation / c**2, 1.0)
+    mean, error = np.zeros(n_columns), 0.0
+    if has_constant:
+        # An entry off the diagonal has the noise of its packed number over sqrt(2).
+        error = deviation / math.sqrt(2.0) / c / total
+        mean = moment[:-1, -1] / c / total
+        spread = max(float(mean @ mean) / n_columns - error**2, 0.0)
+        mean *= spread / max(spread + _DOUBT * error**2, 1e-300)
+        mean /= max(float(np.linalg.norm(mean)), 1.0)
+    covariance = moment[:n_columns, :n_columns] - total * np.outer(mean, mean)
+    # Eigenvalues below the edge of the spectrum of the noise are those of the noise.
+    edge = deviation * math.sqrt(2.0 * n_columns)
+    noisy, directions = eigh(covariance, check_finite=False, overwrite_a=True)
+    trace = max(float(noisy.sum()), _LEAST_SQUARE * total)
+    values = np.sqrt(np.maximum(np.maximum(noisy, 0.0) ** 2 - edge**2, 0.0))
+    resolved = values
+    values = values + max((trace - values.sum()) / n_columns, 0.0)
+    floor = max(_EDGE_FLOOR * edge, _TRACE_FLOOR * trace / n_columns)
+    while (values / (values + floor)).sum() > _DIRECTIONS:
+        floor *= 1.1
+    factors = np.sqrt(total / np.minimum(values + floor, _CEILING * total))
+    factors = np.minimum(factors, _MOST_STRETCH)
+    radius = math.sqrt(float((values / (values + floor)).sum()))
+    whitening = (directions * factors) @ directions.T
+    resolved = resolved / (values + floor)
+    return Centring(mean, error, directions, factors, resolved, whitening, radius, constant), total

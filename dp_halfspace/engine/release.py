@@ -1,0 +1,109 @@
+"""A fit is a list of releases, and private rows stand behind a door that only questions open.
+
+A release is a question of bounded sensitivity, a noise, and what follows from the noisy answer.
+Only a question reads private rows. What follows is a function of what was released, and may
+install a map of the rows at the door: later questions read the mapped rows. So a fit is private by
+the composition of its releases, whatever follows from them: ``docs/proofs/engine.md``, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Generic, NoReturn, TypeVar
+
+from dp_halfspace.privacy.events import Event, Repeated
+from dp_halfspace.privacy.interception import Mechanism
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+
+# What was released so far, and public numbers.
+Known = TypeVar("Known")
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Generic[Known]):
+    """One noisy answer.
+
+    Attributes
+    ----------
+    event : Event
+        What the release costs; public, and known before any row is read.
+    noise : callable
+        The mechanism, of public and released numbers; its event is `event`. None instead of a
+        mechanism means that what was released before makes the question needless.
+    ask : callable
+        The question: the only function that reads the private rows behind the door. It returns an
+        array whose sensitivity the noise was planned for.
+    use : callable
+        What follows: what is known after the answer.
+    row_map : callable or None
+        The map of the rows that later questions read: a function of what is known and of the rows
+        behind the door, which treats each record by itself.
+    """
+
+    event: Event
+    noise: Callable[[Known], Mechanism | None]
+    ask: Callable[[Any, Known], Any]
+    use: Callable[[Known, Any], Known]
+    row_map: Callable[[Known, Any], Any] | None = None
+
+
+class Door:
+    """Private rows, which only the questions of releases read."""
+
+    __slots__ = ("__rows",)
+
+    def __init__(self, rows: Any) -> None:
+        self.__rows = rows
+
+    def answer(self, release: Release[Known], known: Known, permit: Permit) -> Any:
+        """Ask the question of a release, and return the answer with noise; None if needless.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: that of the permit's record.
+        - Released: the noisy answer; nothing else leaves the door.
+        - Sensitivity: that of the question, which the plan of the release bounds.
+        - Proof: ``docs/proofs/engine.md``, section 1.
+        """
+        mechanism = release.noise(known)
+        if mechanism is None:
+            return None
+        return permit.release(release.ask(self.__rows, known), mechanism)
+
+    def install(self, row_map: Callable[[Known, Any], Any], known: Known) -> None:
+        """Let later questions read the mapped rows."""
+        self.__rows = row_map(known, self.__rows)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied."""
+        raise TypeError("private rows cannot be pickled or copied from behind their door")
+
+
+def run(releases: Iterable[Release[Known]], rows: Any, known: Known, permit: Permit) -> Known:
+    """Make the releases in their order, and return what is known after them.
+
+    `rows` are whatever the first question reads. `permit` was charged with the events of the
+    releases.
+    """
+    door = Door(rows)
+    del rows
+    for release in releases:
+        answer = door.answer(release, known, permit)
+        if answer is not None:
+            known = release.use(known, answer)
+        if release.row_map is not None:
+            door.install(release.row_map, known)
+    return known
+
+
+def events_of(releases: Sequence[Release[Any]]) -> tuple[Event, ...]:
+    """Return the events that the releases cost together; equal neighbours become one."""
+    if any(release.event == NoNoise.event for release in releases):
+        # An exact release has no guarantee, and nor has the whole.
+        return (NoNoise.event,)
+    runs = ((event, len(list(group))) for event, group in groupby(r.event for r in releases))
+    return tuple(event if count == 1 else Repeated(event, count) for event, count in runs)

@@ -1,0 +1,222 @@
+"""The steps of a fit: noisy gradients of logistic regression, with the slopes of records clipped.
+
+Replacing a record moves the sum of clipped slopes times rows of norm one by at most twice the clip,
+at every point. So the number of steps is all that the budget depends on, and step size, momentum
+and averaging are post-processing. Proof: ``docs/proofs/engine.md``, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from dp_halfspace.optim.certificate import gradient_error
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.single_rows import SINGLE_SHARE
+
+# Number of steps, and the share of a step that goes on in the next one.
+N_STEPS = 40
+_MOMENTUM = 0.8
+# Number of last points that are averaged.
+N_AVERAGED = 20
+# Largest norm of the slopes of a record over all classes. For two classes, this is one half for
+# each: the slope of a record whose scores do not tell its class.
+CLIP = math.sqrt(0.5)
+# Norm of the coefficients after steps in one direction, each as long as the clip allows. Longer
+# paths follow the noise.
+PATH = 1.2
+# Share of n mu that stands against the root of the number of columns, where noise shortens the path
+# by half.
+_SIGNAL = 0.05
+# Margins are limited to this number, so that the exponential does not overflow.
+_LARGEST_EXPONENT = 40.0
+# Points outside a ball of this many times the expected norm are brought back to it, so that the
+# rounding errors of margins are bounded; they hardly ever are.
+_BALL = 8.0
+# Mapped points are brought back to a ball that is larger by this factor.
+_LARGEST_MAPPED = 64.0
+
+# Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.
+Slopes: TypeAlias = Callable[[Any, int, int], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """The points of the steps so far, all functions of released gradients.
+
+    Coefficients have shape (n_columns,) for two classes, else (n_columns, n_classes). `size` is
+    the factor of a gradient, and `deviation` that of the noise in each of its entries. The last
+    `n_averaged` points are averaged.
+    """
+
+    point: FloatArray
+    velocity: FloatArray
+    total: FloatArray
+    size: float
+    deviation: float
+    n_averaged: int = N_AVERAGED
+    step: int = 0
+
+    @property
+    def ahead(self) -> FloatArray:
+        """The point at which the next gradient is asked for."""
+        return into_ball(self.point + _MOMENTUM * self.velocity, ball(self.point.shape))
+
+    @property
+    def average(self) -> FloatArray:
+        """The mean of the last points."""
+        return self.total / self.n_averaged
+
+    def after(self, gradient: FloatArray) -> Walk:
+        """Take the next step."""
+        if gradient.ndim > 1:
+            # Slopes sum to zero over the classes, so that the mean over classes is noise alone.
+            gradient = gradient - gradient.mean(axis=1, keepdims=True)
+        velocity = _MOMENTUM * self.velocity + self.size * gradient
+        point = self.point + velocity
+        counts = self.step >= N_STEPS - self.n_averaged
+        total = self.total + point if counts else self.total
+        return replace(self, point=point, velocity=velocity, total=total, step=self.step + 1)
+
+    def noise_along(self, curvatures: FloatArray) -> FloatArray:
+        """Return the standard deviations of the average by the noise of the steps.
+
+        They are those along directions in which the sum of losses has these second derivatives: the
+        root sum of squares of the responses to the noise of every step.
+        """
+        velocity, point = np.full_like(curvatures, self.size), np.full_like(curvatures, self.size)
+        responses = [np.zeros_like(curvatures), point]
+        for _ in range(N_STEPS - 1):
+            slope = curvatures * (point + _MOMENTUM * velocity)
+            velocity = _MOMENTUM * velocity - self.size * slope
+            point = point + velocity
+            responses.append(point)
+        # Row k holds the sum of the first k responses.
+        sums, step = np.cumsum(responses, axis=0), np.arange(N_STEPS)
+        first = np.maximum(N_STEPS - self.n_averaged - step, 0)
+        each = (sums[N_STEPS - step] - sums[first]) / self.n_averaged
+        return np.asarray(self.deviation * np.sqrt(np.square(each).sum(axis=0)))
+
+
+def ball(shape: tuple[int, ...]) -> float:
+    """Return the radius of the ball of points of a shape."""
+    return _BALL * PATH * (1.0 + math.sqrt(math.prod(shape)))
+
+
+def into_ball(point: FloatArray, radius: float) -> FloatArray:
+    """Return the point of the ball around zero that is nearest to `point`."""
+    norm = float(np.linalg.norm(point))
+    return point if norm <= radius else point * (radius / norm)
+
+
+def shape_of(n_columns: int, n_classes: int) -> tuple[int, ...]:
+    """Return the shape of coefficients: one number for each column, or one for each class."""
+    return (n_columns,) if n_classes == 2 else (n_columns, n_classes)
+
+
+def first_walk(n_columns: int, n_classes: int, total: float, mu: float, length: float) -> Walk:
+    """Return the walk before the first step.
+
+    `total` is the number of rows, or their weight as released; `mu` is that of all steps together;
+    final rows have about the second moment ``total / length^2`` in every leading direction.
+    """
+    clip, curvature = clip_of(n_classes), 0.25 if n_classes == 2 else 0.5
+    signal = (_SIGNAL * total * mu) ** 2
+    path = PATH if math.isinf(mu) else PATH * signal / (signal + n_columns)
+    # The difference of the coefficients of two classes is longer than each by the root of two.
+    path *= math.sqrt(2.0) if n_classes == 2 else 1.0
+    deviation = 2.0 * clip * math.sqrt(N_STEPS) / mu
+    by_noise = (1.0 - _MOMENTUM) * path * mu / (2.0 * clip * N_STEPS)
+    by_curvature = length**2 / (curvature * total)
+    zero = np.zeros(shape_of(n_columns, n_classes))
+    return Walk(zero, zero, zero, min(by_noise, by_curvature), deviation)
+
+
+def clip_of(n_classes: int) -> float:
+    """Return the largest norm of the slopes of a record; of two classes only the second counts."""
+    return CLIP * math.sqrt(0.5) if n_classes == 2 else CLIP
+
+
+def clipped_slopes(class_indices: NDArray[np.intp], weights: Any) -> Slopes:
+    """Return a function that computes clipped negative slopes of two classes from margins.
+
+    `weights` in [0, 1] multiply the slopes after they were clipped, in the precision of `weights`.
+    """
+    signs = np.where(class_indices == 1, 1.0, -1.0).astype(weights.dtype)
+    signed = signs * weights
+    least = 1.0 / clip_of(2)
+
+    def slopes(margins: Any, lo: int, hi: int) -> Any:
+        # In place: min(1 / (1 + exp(margin)), 1/2) times the weight and the sign of the class.
+        margins *= signs[lo:hi]
+        np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
+        margins += 1.0
+        np.maximum(margins, least, out=margins)
+        return np.divide(signed[lo:hi], margins, out=margins)
+
+    return slopes
+
+
+def clipped_slopes_of_many(class_indices: NDArray[np.intp], weights: Any) -> Slopes:
+    """Return a function that computes clipped negative slopes of all classes from their scores."""
+
+    def slopes(scores: Any, lo: int, hi: int) -> Any:
+        found = -softmax(scores, axis=1)
+        found[np.arange(hi - lo), class_indices[lo:hi]] += 1.0
+        norms = np.sqrt(np.einsum("ij,ij->i", found, found))
+        found *= (weights[lo:hi] * CLIP / np.maximum(norms, CLIP))[:, None]
+        return found.astype(weights.dtype, copy=False)
+
+    return slopes
+
+
+def step_sensitivity(
+    n_samples: int,
+    n_columns: int,
+    n_classes: int,
+    block_rows: int,
+    stretch: float,
+    *,
+    is_single: bool,
+) -> float:
+    """Return how much replacing a record can move a gradient as computed.
+
+    Final rows have norm at most one, and the map to them at most the norm `stretch`; it is applied
+    to sums over rows of norm at most one: ``docs/proofs/engine.md``, sections 4 and 5.
+    """
+    clip = clip_of(n_classes)
+    shape = shape_of(n_columns, n_classes)
+    mapped = min(stretch, _LARGEST_MAPPED) * ball(shape)
+    # Rounding errors of sums over rows, and of their product with the map.
+    sums = gradient_error(
+        n_samples=n_samples,
+        n_columns=n_columns + 2,
+        block_rows=block_rows,
+        row_norm=1.0,
+        ridge=0.0,
+        radius=1.0,
+        slope=clip,
+        smoothness=0.0,
+        evaluation=2.0 * n_classes + 32.0,
+        compensated=True,
+    )
+    product = 1.01 * 2.0**-53 * (n_columns + 4) * math.sqrt(n_columns + 2)
+    # Rounded margins give other slopes, which multiply final rows of norm one.
+    margins = 1.01 * 2.0**-53 * 0.5 * (n_columns + 5) * mapped
+    rounding = stretch * (sums + product * n_samples * clip) + n_samples * margins
+    longest = 1.0 + 2.0**-40
+    if is_single:
+        # In float32 the slopes of a record and the sum of its group are rounded more coarsely.
+        longest += SINGLE_SHARE + 2.0**-23 * (n_classes + 16.0)
+    return 2.0 * (clip * longest + rounding)
+
+
+def into_mapped_ball(query: FloatArray, point: FloatArray, stretch: float) -> FloatArray:
+    """Return a mapped point, brought back to the ball that rounding errors are bounded in."""
+    return into_ball(query, min(stretch, _LARGEST_MAPPED) * ball(point.shape))

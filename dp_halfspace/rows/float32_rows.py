@@ -1,0 +1,206 @@
+"""Dense rows of float32 for the engine: sums of few rows in float32, of groups in float64.
+
+A record changes the sum of its own group only, so that the rounding errors of one group count in
+the allowance: ``docs/proofs/engine.md``, section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS, FloatArray, is_blas_layout, sums_of_squares
+from dp_halfspace.rows.rows import add_part
+from dp_halfspace.rows.single_rows import (
+    GRAM_GROUP,
+    SAFE_SQUARES,
+    SINGLE_EPS,
+    add_products,
+    factors_of,
+    group_size,
+    single_block_size,
+)
+
+Float32Array: TypeAlias = NDArray[np.float32]
+
+# Entries of rows that are written at a time, so that they stay in the cache.
+_WORK_ENTRIES = 2**16
+
+
+@dataclass(slots=True, eq=False)
+class Float32Rows:
+    """The rows ``(scale[i] * X[i], constants[i])`` of a dense array of float32.
+
+    `X` is read where it is stored. `scale` and `constants`, of shape (n,) and (n, k), are float32.
+    `group` rows of a gradient are summed in float32. Made by `clipped_float32_rows`.
+    """
+
+    _matrix: Float32Array
+    _scale: Float32Array
+    _constants: Float32Array
+    group: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the logical matrix, constant columns included."""
+        return len(self._matrix), self._matrix.shape[1] + self._constants.shape[1]
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in a block; the last one may be smaller."""
+        return single_block_size(*self._matrix.shape)
+
+    @property
+    def state(self) -> tuple[Float32Array, Float32Array]:
+        """Data of the rows in addition to the matrix: their factors and constants."""
+        return self._scale, self._constants
+
+    def over(self, X: Float32Array, state: tuple[Float32Array, Float32Array]) -> Float32Rows:
+        """Return rows like these of another matrix, each with its own part of a state."""
+        return replace(self, _matrix=X, _scale=state[0], _constants=state[1])
+
+    def apply_to_classes(
+        self, make: Callable[[Any, Any], Any], class_indices: NDArray[Any], weights: Weights
+    ) -> Any:
+        """Return ``make(class_indices, weights of the rows)``; see `Rows.apply_to_classes`."""
+        return make(class_indices, weights[class_indices].astype(np.float32))
+
+    def clip_images(
+        self, to_final: FloatArray, longest: float, last: tuple[float, ...]
+    ) -> Float32Rows:
+        """Return rows whose images have norm at most `longest`; see `Rows.clip_images`."""
+        n, size = self.shape
+        bounds = np.empty(n, dtype=np.float32)
+        single = np.asfortranarray(to_final.T, dtype=np.float32)
+        # Rounding errors of an image, and of the factors that multiply X and its constants, for
+        # rows of norm at most one: docs/proofs/engine.md, section 5.
+        error = 1.5 * (size + 20) * SINGLE_EPS * float(np.linalg.norm(to_final)) + 2.0**-60
+        for lo, *block in self._blocks():
+            for part, rows in _write_rows(*block):
+                images = rows @ single
+                squares = np.einsum("ij,ij->i", images, images)
+                bounds[lo + part.start : lo + part.stop] = np.sqrt(squares)
+        bounds *= 1.0 + (len(to_final) + 12) * SINGLE_EPS
+        bounds += error
+        factor = longest * factors_of(np.maximum(bounds, longest, out=bounds))
+        columns = [factor * constant for constant in self._constants.T]
+        columns += [np.full(n, constant, dtype=np.float32) for constant in last]
+        condition = 1.01 * float(np.linalg.norm(to_final, 2))
+        return replace(
+            self,
+            _scale=factor * self._scale,
+            _constants=_stacked(columns, n),
+            group=group_size(max(1.0, condition)),
+        )
+
+    def fused_adjoint(
+        self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
+    ) -> FloatArray:
+        """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
+        d = self._matrix.shape[1]
+        single = np.ascontiguousarray(w, dtype=np.float32)
+        total = np.zeros(w.shape)
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros(w.shape)
+        for lo, X, scale, constants in self._blocks():
+            with np.errstate(over="ignore", invalid="ignore"):
+                margins = X @ single[:d]
+                np.multiply(margins.T, scale, out=margins.T)
+            # A row without a factor may be too large for a product.
+            margins[scale == 0.0] = 0.0
+            margins += constants @ single[d:]
+            factors = coefficients(margins, lo, lo + len(X))
+            block = np.empty(w.shape)
+            block[d:] = constants.astype(np.float64).T @ factors.astype(np.float64)
+            np.multiply(factors.T, scale, out=factors.T)
+            columns = factors.reshape(len(X), -1)
+            sums = np.zeros((columns.shape[1], d))
+            add_products(columns, X, self.group, sums)
+            block[:d] = sums.T.reshape(block[:d].shape)
+            add_part(block, total, missing)
+        return total
+
+    def gram(self, weights: FloatArray | None = None) -> FloatArray:
+        """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
+        each = None if weights is None else weights.astype(np.float32)[:, None]
+        total = np.zeros((self.shape[1], self.shape[1]))
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        missing = None if is_plain else np.zeros_like(total)
+        for lo, *block in self._blocks():
+            part = np.zeros_like(total)
+            for at, rows in _write_rows(*block):
+                left = rows if each is None else rows * each[lo + at.start : lo + at.stop]
+                add_products(left, rows, GRAM_GROUP, part)
+            add_part(part, total, missing)
+        return total
+
+    def _blocks(self) -> Iterator[tuple[int, Float32Array, Float32Array, Float32Array]]:
+        """Yield the first index, the rows, the factors and the constants of every block."""
+        n, step = len(self._matrix), self.block_rows
+        is_ready = is_blas_layout(self._matrix)
+        for lo in range(0, n, step):
+            part = slice(lo, lo + step)
+            X = self._matrix[part]
+            if not is_ready:  # decided by shape and strides, never by the entries
+                X = X.copy(order="K")
+            yield lo, X, self._scale[part], self._constants[part]
+
+
+def _write_rows(
+    X: Float32Array, scale: Float32Array, constants: Float32Array
+) -> Iterator[tuple[slice, Float32Array]]:
+    """Yield the rows of a block, some at a time, in an array that may be overwritten."""
+    n_rows, d = X.shape
+    size = d + constants.shape[1]
+    step = max(1, _WORK_ENTRIES // (GRAM_GROUP * size)) * GRAM_GROUP
+    work = np.empty((step, size), dtype=np.float32)
+    for lo in range(0, n_rows, step):
+        part = slice(lo, min(lo + step, n_rows))
+        rows = work[: part.stop - lo]
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.multiply(X[part], scale[part, None], out=rows[:, :d])
+        rows[:, d:] = constants[part]
+        yield part, rows
+
+
+def clipped_float32_rows(
+    X: Float32Array, unit: float, longest: float, constants: tuple[float, ...]
+) -> Float32Rows:
+    """Return the rows ``x / unit``, scaled down to the norm `longest`, and constant columns.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: nothing; the rows are private.
+    - Sensitivity: a row has norm at most `longest` before its constants, and depends on its own
+      record and on public numbers; sums differ in the group of the replaced record alone.
+    - Proof: ``docs/proofs/engine.md``, section 5.
+    """
+    n, d = X.shape
+    bounds, step = np.empty(n, dtype=np.float32), single_block_size(n, d)
+    for lo in range(0, n, step):
+        rows = X[lo : lo + step]
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+        unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
+        if unsafe.size:
+            # The result is in C order for every order of X and every number of rows.
+            squares[unsafe] = sums_of_squares(np.ascontiguousarray(rows[unsafe], dtype=np.float64))
+        with np.errstate(over="ignore"):
+            bounds[lo : lo + step] = np.sqrt(squares)
+    bounds *= 1.0 + (d + 12) * SINGLE_EPS
+    scale = longest * factors_of(np.maximum(bounds, longest * unit, out=bounds))
+    columns = [np.full(n, constant, dtype=np.float32) for constant in constants]
+    return Float32Rows(X, scale.astype(np.float32), _stacked(columns, n), group_size(1.0))
+
+
+def _stacked(columns: list[Float32Array], n_rows: int) -> Float32Array:
+    """Return an array with these columns, of which there may be none."""
+    return np.column_stack([np.empty((n_rows, 0), dtype=np.float32), *columns])

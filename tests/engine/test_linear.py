@@ -1,0 +1,264 @@
+"""The linear fit as a list of releases: sensitivities, rows of norm one, precision, signs."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace.datasets import make_halfspace
+from dp_halfspace.engine import linear, moment, steps
+from dp_halfspace.engine.linear import Known, final_rows, first_rows
+from dp_halfspace.engine.moment import centring_of, packed, unpacked
+from dp_halfspace.engine.release import Door, Release, events_of, run
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Gaussian, Repeated
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
+from tests.adversarial import neighbouring_pairs
+from tests.algorithms.support import assert_costs, permit_for
+from tests.engine.pairs import plan_of, ratios, training_data
+
+
+def worst_ratio(trials, *, n_classes=2, copies=1, **how):
+    """Largest distance of a question over its sensitivity, over adversarial neighbours."""
+    rng = np.random.default_rng(0)
+    worst = np.zeros(2)
+    for X, y, other, z in neighbouring_pairs(rng, trials, n_classes=n_classes):
+        X, other = np.repeat(X, copies, axis=0), np.repeat(other, copies, axis=0)
+        # One record is replaced, not its copies.
+        other[1:copies], y, z = X[1:copies], np.repeat(y, copies), np.repeat(z, copies)
+        z[1:copies] = y[1:copies]
+        plan = plan_of(X, n_classes, is_scale_stated=True, **how)
+        pair = (training_data(a, k, n_classes) for a, k in ((X, y), (other, z)))
+        found = ratios(plan, *pair, rng, noise=rng.choice([0.0, 1.0, 30.0]) * 0.01)
+        worst = np.maximum(worst, [found[0], found[1:].max()])
+    return worst
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sensitivities_against_brute_force(n_classes):
+    worst = worst_ratio(90, n_classes=n_classes)
+    assert (worst <= 1).all()
+    assert worst[0] > 0.75
+    # Slopes of three classes are never opposite.
+    assert worst[1] > (0.9 if n_classes == 2 else 0.85)
+
+
+def test_brute_force_sees_a_moment_of_half_the_sensitivity(monkeypatch):
+    real = moment.moment_noise
+
+    def half(*sizes, **how):
+        noise = real(*sizes, **how)
+        return GaussianNoise(noise.sensitivity / 2.0, noise.mu)
+
+    monkeypatch.setattr(linear, "moment_noise", half)
+    assert worst_ratio(30)[0] > 1
+
+
+def test_brute_force_sees_slopes_of_twice_the_clip(monkeypatch):
+    monkeypatch.setattr(steps, "clip_of", lambda n_classes: 0.5 * math.sqrt(n_classes > 2 or 1.0))
+    real = linear.clipped_slopes
+    monkeypatch.setattr(
+        linear,
+        "clipped_slopes",
+        lambda classes, weights: lambda *at: 2.0 * real(classes, weights)(*at),
+    )
+    assert worst_ratio(30)[1] > 1
+
+
+def test_brute_force_sees_final_rows_that_are_not_clipped(monkeypatch):
+    monkeypatch.setattr(moment.Centring, "longest", property(lambda c: 5.0 * c.radius / c.length))
+    assert worst_ratio(60)[1] > 1
+
+
+def hard_pair(rng, n=60, d=3):
+    """Natural units: scales that differ by ten orders, missing and huge entries."""
+    X = rng.standard_normal((n, d)) * [1e-3, 1.0, 1e7] + [5.0, 0.0, -1e7]
+    X[rng.random((n, d)) < 0.1] = np.nan
+    y = (rng.random(n) < 0.15).astype(int)
+    other, z = X.copy(), y.copy()
+    other[7], z[7] = rng.choice([np.nan, 1e300, -1e300, 0.0, 5.0], d), 1 - y[7]
+    return X, y, other, z
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_every_release_in_column_scales_against_brute_force(kind):
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for _ in range(8):
+        X, y, other, z = hard_pair(rng)
+        plan = plan_of(X, epsilon=2000.0, copies_are_single=kind is np.float32)
+        assert plan.shape.scales is not None
+        assert plan.is_single == (kind is np.float32)
+        with np.errstate(over="ignore"):
+            pair = [training_data(a.astype(kind), k) for a, k in ((X, y), (other, z))]
+        found = ratios(plan, *pair, rng)
+        worst = max(worst, float(found.max()))
+    assert 0.5 < worst <= 1
+
+
+def test_people_and_weights_against_brute_force():
+    rng = np.random.default_rng(2)
+    for trial in range(10):
+        counts = rng.integers(1, 5, size=12)
+        other_counts = counts.copy()
+        other_counts[3] = 1 + trial % 6
+        rows = [rng.standard_normal((count, 3)) for count in counts]
+        changed = [*rows]
+        changed[3] = 5.0 * rng.standard_normal((other_counts[3], 3))
+        labels = [rng.integers(2, size=len(each)) for each in rows]
+        relabelled = [*labels]
+        relabelled[3] = 1 - rng.integers(2, size=len(changed[3]))
+        X, Z = np.concatenate(rows), np.concatenate(changed)
+        plan = plan_of(X, people=counts, is_scale_stated=True)
+        pair = (
+            training_data(X, np.concatenate(labels), people=counts),
+            training_data(Z, np.concatenate(relabelled), people=other_counts),
+        )
+        assert ratios(plan, *pair, rng, noise=0.01).max() <= 1
+        w, v = rng.random(len(X)), rng.random(len(X))
+        v[1:] = w[1:]
+        other = X.copy()
+        other[0] = -X[0]
+        plan = plan_of(X, weights=w, is_scale_stated=True)
+        y = np.concatenate(labels)
+        pair = training_data(X, y, weights=w), training_data(other, y, weights=v)
+        assert ratios(plan, *pair, rng, noise=0.01).max() <= 1
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_final_rows_have_norm_at_most_one_for_every_released_moment(single):
+    rng = np.random.default_rng(3)
+    for scale in (1e-12, 0.1, 1.0, 1e12):
+        X = (rng.standard_normal((200, 5)) * scale).astype(np.float32 if single else np.float64)
+        plan = plan_of(X, is_scale_stated=True, is_single=single)
+        shape = plan.shape
+        private = first_rows(shape, plan.known, training_data(X, np.zeros(200, dtype=int)))
+        size = 6 * 7 // 2
+        for spread in (0.0, 1.0, 1e3, 1e9):
+            # Any numbers can be released.
+            released = packed(np.eye(6) * 40.0) + spread * rng.standard_normal(size)
+            noise = GaussianNoise(math.sqrt(2.0), 0.3)
+            centring, total = centring_of(released, 200.0, noise, constant=1.0)
+            assert total == 200.0
+            assert np.linalg.norm(centring.to_final, 2) <= moment.LARGEST_STRETCH
+            final = final_rows(Known(centring=centring), private).rows
+            logical = np.array([final.fused_adjoint(np.zeros(7), one(i)) for i in range(200)])
+            image = logical[:, :6] @ centring.to_final.T
+            norms = np.sqrt((image**2).sum(axis=1) + logical[:, 6] ** 2)
+            assert norms.max() <= 1.0 + 1e-12
+            assert logical[:, 6] == pytest.approx(centring.constants[0], rel=1e-6)
+
+
+def one(i):
+    """Slopes that are one for row i, and zero for all others."""
+
+    def slopes(margins, lo, hi):
+        margins[:] = 0.0
+        if lo <= i < hi:
+            margins[i - lo] = 1.0
+        return margins
+
+    return slopes
+
+
+def test_a_packed_moment_has_the_frobenius_norm():
+    A = np.random.default_rng(4).standard_normal((5, 5))
+    A = A + A.T
+    assert np.linalg.norm(packed(A)) == pytest.approx(np.linalg.norm(A))
+    assert unpacked(packed(A), 5) == pytest.approx(A)
+
+
+def fitted(X, y, n_classes=2, *, epsilon=math.inf, **how):
+    plan = plan_of(X, n_classes, epsilon=epsilon, **how)
+    permit = permit_for(*plan.events)
+    return plan.run(training_data(X, y, n_classes), permit)
+
+
+@pytest.mark.core
+def test_rows_are_centred_so_that_the_larger_class_pulls_no_column():
+    """A rare flag without an effect and a column with one, 15 % of positives, no noise."""
+    rng = np.random.default_rng(5)
+    n = 8000
+    flag = (rng.random(n) < 0.03) * 1.0
+    X = np.column_stack([rng.standard_normal(n), flag, np.exp(1.5 * rng.standard_normal(n))])
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(2.0 - 0.7 * X[:, 0] - 1.2 * flag))).astype(int)
+    w = fitted(X, y, copies_are_single=True).coefficients[0]
+    assert w[0] > 0
+    assert w[1] > 0
+    # Nothing but the intercept follows the sizes of the classes.
+    few = fitted(X, np.where(rng.random(n) < 0.9, 0, y), copies_are_single=True).coefficients[0]
+    assert few[0] > 0
+
+
+def test_float32_and_float64_agree():
+    X, y = make_halfspace(3000, 6, margin=0.1, random_state=0)
+    k = (y > 0).astype(int)
+    a = fitted(X, k, copies_are_single=True)
+    b = fitted(X, k, copies_are_single=False)
+    assert a.coefficients == pytest.approx(b.coefficients, rel=1e-3)
+
+
+def test_sparse_and_dense_rows_agree():
+    X, y = make_halfspace(2000, 6, margin=0.1, random_state=0)
+    X[np.abs(X) < 0.2] = 0.0
+    k = (y > 0).astype(int)
+    a = fitted(sparse.csr_array(X), k, is_scale_stated=True)
+    plan = plan_of(sparse.csr_array(X), is_scale_stated=True, epsilon=math.inf)
+    assert plan.shape.scales is None
+    b = fitted(sparse.csr_array(X), k, is_scale_stated=True)
+    assert a.coefficients == pytest.approx(b.coefficients)
+
+
+def test_the_budget_is_used_exactly():
+    X, _ = make_halfspace(3000, 6, margin=0.1, random_state=0)
+    plan = plan_of(X, epsilon=1.0)
+    assert isinstance(plan.events[-1], Repeated)
+    assert_costs(plan.events, Budget.of(1.0, 1e-6).mu)
+
+
+class Guarded:
+    """Private rows that may be read only while a question is asked."""
+
+    is_open = False
+
+    def read(self):
+        if not Guarded.is_open:
+            raise AssertionError("private rows were read outside a question")
+        return np.array([1.0])
+
+
+def guarded_release(use):
+    def ask(rows, known):
+        Guarded.is_open = True
+        try:
+            return rows.read()
+        finally:
+            Guarded.is_open = False
+
+    return Release(NoNoise().event, lambda known: NoNoise(), ask, use)
+
+
+def test_only_questions_read_private_rows():
+    seen = []
+    release = guarded_release(lambda known, answer: seen.append(answer) or known)
+    assert run([release] * 2, Guarded(), "known", permit_for(NoNoise().event)) == "known"
+    assert len(seen) == 2
+    assert all(each == 1.0 for each in seen)
+
+
+def test_a_door_is_neither_copied_nor_opened_from_outside():
+    door = Door([1, 2, 3])
+    assert not [name for name in dir(door) if "rows" in name and not name.startswith("_Door__")]
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(door)
+
+
+def test_equal_neighbouring_events_become_one():
+    release = Release(Gaussian(0.1), lambda known: None, None, None)
+    other = Release(Gaussian(0.2), lambda known: None, None, None)
+    assert events_of([other, release, release]) == (Gaussian(0.2), Repeated(Gaussian(0.1), 2))

@@ -1,0 +1,49 @@
+"""Probabilities in closed form: where the expected clipped slope vanishes, whatever the scores."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_halfspace.engine.probabilities import log_probabilities_of, probabilities_of
+from dp_halfspace.engine.steps import clipped_slopes, clipped_slopes_of_many
+
+SCORES = st.lists(st.floats(-30, 30), min_size=2, max_size=5)
+
+
+def expected_slopes(scores, probabilities):
+    """Mean of the clipped slopes of a record with these scores, over its class."""
+    slopes = clipped_slopes_of_many(np.arange(len(scores)), np.ones(len(scores)))
+    return probabilities @ slopes(np.tile(scores, (len(scores), 1)), 0, len(scores))
+
+
+@given(SCORES)
+def test_the_expected_clipped_slope_of_many_classes_vanishes(scores):
+    scores = np.array(scores)
+    (found,) = probabilities_of(scores[None, :])
+    assert found.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(expected_slopes(scores, found), 0.0, atol=1e-12)
+
+
+@given(st.floats(-30, 30))
+def test_the_expected_clipped_slope_of_two_classes_vanishes(score):
+    (found,) = probabilities_of(np.array([score]))
+    slopes = clipped_slopes(np.array([0, 1]), np.ones(2))(np.array([score, score]), 0, 2)
+    assert float(found @ slopes) == pytest.approx(0.0, abs=1e-12)
+    # Two classes with opposite scores are the same model.
+    (other,) = probabilities_of(np.array([[-score / 2, score / 2]]))
+    np.testing.assert_allclose(found, other, rtol=1e-9)
+
+
+def test_the_softmax_itself_is_not_where_it_vanishes():
+    """Planted: probabilities of the loss that is not clipped."""
+    scores = np.array([2.0, 0.0, -1.0])
+    softmax = np.exp(scores) / np.exp(scores).sum()
+    assert np.abs(expected_slopes(scores, softmax)).max() > 0.01
+
+
+def test_far_scores_have_finite_logarithms():
+    found = log_probabilities_of(np.array([-1e5, 0.0, 1e5]))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[1], np.log(0.5))
+    assert found[0, 1] == pytest.approx(-1e5 + np.log(2.0))

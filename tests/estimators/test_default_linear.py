@@ -1,0 +1,216 @@
+"""The default linear fit: scores are linear, signs right, rows read by questions only."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.datasets import in_chunks
+from dp_halfspace.engine import linear, release
+from dp_halfspace.engine.linear import COLUMN_CLIP
+from dp_halfspace.inspection import natural_coefficients
+from tests.algorithms.support import permit_for
+from tests.support import fitted
+
+pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+
+
+def skewed(n=6000, share=0.15, seed=3):
+    """Two normal columns, a rare flag and a lognormal column, all with effects; few positives."""
+    rng = np.random.default_rng(seed)
+    flag, tail = (rng.random(n) < 0.03) * 1.0, np.exp(1.5 * rng.standard_normal(n))
+    X = np.column_stack([rng.standard_normal((n, 2)), flag, tail])
+    score = 0.7 * X[:, 0] + 0.3 * X[:, 1] + 1.2 * flag + 0.3 * np.log(tail)
+    odds = score - np.quantile(score, 1.0 - share) - 0.4
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-odds))).astype(int)
+
+
+FORMS = {
+    "column scales": {},
+    "stated": {"data_norm": 9.0},
+    "balanced": {"class_weight": "balanced"},
+    "no intercept": {"fit_intercept": False},
+    "larger constant": {"intercept_scaling": 3.0},
+    "projected": {"projection": "rademacher", "n_components": 3, "data_norm": 9.0},
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", FORMS)
+def test_scores_are_linear_in_the_clipped_columns(name, n_classes):
+    X, y = skewed()
+    y = np.where((y == 1) & (X[:, 0] > 0), n_classes - 1, y)
+    model = AdaptiveMarginClassifier(classes=range(n_classes), **FORMS[name]).fit(X, y)
+    rows = X if model.scaler_ is None else model.scaler_.transform(X)
+    scores = rows @ model.coef_.T + model.intercept_
+    found = model.decision_function(X)
+    np.testing.assert_array_equal(found, scores[:, 0] if n_classes == 2 else scores)
+    assert model.data_norm_ == math.inf
+    assert (model.scaler_ is None) == ("data_norm" in FORMS[name])
+    if model.scaler_ is not None:
+        assert np.abs(rows).max() == model.scaler_.clip == COLUMN_CLIP
+        assert pickle.loads(pickle.dumps(model)).scaler_.clip == COLUMN_CLIP
+        inside = (np.abs(rows) < COLUMN_CLIP).all(axis=1)
+        natural = natural_coefficients(model)
+        expected = X[inside] @ natural.coefficients.T + natural.intercepts
+        np.testing.assert_allclose(scores[inside], expected, rtol=1e-9, atol=1e-9)
+    if name == "no intercept":
+        assert not model.intercept_.any()
+
+
+def test_signs_are_right_where_positives_are_few():
+    X, y = skewed()
+    for seed in range(4):
+        model = fitted(AdaptiveMarginClassifier(epsilon=3.0), X, y, random_state=seed)
+        assert (model.coef_ > 0.0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.05, 0.08, 0.15, 0.3, 0.5])
+def test_signs_are_right_at_every_share(share):
+    X, y = skewed(8000, share)
+    for seed in range(40):
+        model = fitted(AdaptiveMarginClassifier(epsilon=3.0), X, y, random_state=seed)
+        assert (model.coef_ > 0.0).all()
+
+
+def test_more_budget_ranks_better_and_as_well_as_logistic_regression():
+    X, y = skewed(9000)
+    X, T, y, t = X[:6000], X[6000:], y[:6000], y[6000:]
+    logistic = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    areas = []
+    for epsilon in (0.3, 1.0, 10.0):
+        fits = (
+            fitted(AdaptiveMarginClassifier(epsilon=epsilon), X, y, random_state=s)
+            for s in range(4)
+        )
+        areas.append(np.mean([roc_auc_score(t, fit.decision_function(T)) for fit in fits]))
+    assert areas == sorted(areas)
+    assert areas[-1] > roc_auc_score(t, logistic.decision_function(T)) - 0.015
+
+
+def test_probabilities_are_those_of_the_classes_at_no_budget():
+    X, y = skewed(9000)
+    X, T, y, t = X[:6000], X[6000:], y[:6000], y[6000:]
+    model = AdaptiveMarginClassifier(epsilon=3.0, classes=[0, 1]).fit(X, y)
+    found = model.predict_proba(T)
+    np.testing.assert_allclose(found, np.exp(model.predict_log_proba(T)))
+    np.testing.assert_array_equal(found.argmax(axis=1), model.predict(T))
+    shares = np.tile([1.0 - t.mean(), t.mean()], (len(t), 1))
+    best = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y).predict_proba(T)
+    gain = log_loss(t, shares) - log_loss(t, found)
+    assert gain > 0.7 * (log_loss(t, shares) - log_loss(t, best)) > 0.0
+    again = CalibratedClassifierCV(AdaptiveMarginClassifier(classes=[0, 1]), cv=2).fit(X, y)
+    assert again.predict_proba(T).shape == (len(t), 2)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"margin": 0.1}, {"solver": "phased_prox"}, {"selection": "exponential"}, {"delta": 0.0}],
+)
+def test_fits_of_published_algorithms_have_no_probabilities(params):
+    X, y = skewed(2000)
+    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=9.0, epsilon=2.0, **params)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as refused:
+        model.fit(X, y).predict_proba(X)
+    assert "only a fit by the default steps" in str(refused.value.__cause__)
+    assert not hasattr(model, "coef_std_error_")
+
+
+def test_a_selection_for_a_small_table_has_none():
+    X, y = skewed(300)
+    model = AdaptiveMarginClassifier(classes=[0, 1])
+    assert hasattr(model, "predict_proba")
+    assert not hasattr(model.fit(X, y), "predict_proba")
+    assert not hasattr(model, "predict_log_proba")
+
+
+def test_chunks_are_fitted_like_the_array_up_to_rounding():
+    X, y = skewed(3000)
+    X[::7, 1] = np.nan
+    for params in ({"epsilon": 3.0}, {"epsilon": 3.0, "class_weight": "balanced"}):
+        model = AdaptiveMarginClassifier(classes=[0, 1], **params)
+        whole = fitted(model, X, y, random_state=4)
+        parts = fitted(model, in_chunks(X, 500), in_chunks(y, 500), random_state=4)
+        np.testing.assert_allclose(whole.coef_, parts.coef_, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(whole.scaler_.scale, parts.scaler_.scale)
+
+
+def test_sparse_rows_are_fitted_like_dense_ones():
+    X, y = skewed(3000)
+    X[np.abs(X) < 0.5] = 0.0
+    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=9.0)
+    dense, thin = (fitted(model, rows, y, random_state=4) for rows in (X, sparse.csr_array(X)))
+    np.testing.assert_allclose(dense.coef_, thin.coef_, rtol=1e-6, atol=1e-9)
+
+
+class Guarded(np.ndarray):
+    """Rows that raise if anything computes with them while no question is asked."""
+
+    is_open = False
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        if not Guarded.is_open:
+            raise AssertionError("private rows were read outside a question")
+        plain = [np.asarray(x) if isinstance(x, Guarded) else x for x in inputs]
+        if "out" in options:
+            options["out"] = tuple(
+                np.asarray(x) if isinstance(x, Guarded) else x for x in options["out"]
+            )
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __array_function__(self, function, types, args, kwargs):
+        if not Guarded.is_open:
+            raise AssertionError("private rows were read outside a question")
+        return super().__array_function__(function, types, args, kwargs)
+
+
+def run_guarded(params, monkeypatch):
+    """Run the releases of a fit on guarded rows; the door alone opens them."""
+    X, y = skewed(1000)
+    model = AdaptiveMarginClassifier(classes=[0, 1], epsilon=3.0, **params)
+    plan = model._fit_plan(model._validate(X, y, None))
+    for name in ("answer", "install"):
+        honest = getattr(release.Door, name)
+
+        def opened(*given, honest=honest):
+            Guarded.is_open = True
+            try:
+                return honest(*given)
+            finally:
+                Guarded.is_open = False
+
+        monkeypatch.setattr(release.Door, name, opened)
+    data = TrainingData(X.view(Guarded), y, np.array([0, 1]), None)
+    return plan, plan.run(data, permit_for(*plan.events))
+
+
+@pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}])
+def test_only_questions_read_the_rows(monkeypatch, params):
+    plan, found = run_guarded(params, monkeypatch)
+    assert np.isfinite(found.coefficients).all()
+    assert len(plan.releases) > 40
+
+
+def test_the_guard_sees_a_use_of_rows_outside(monkeypatch):
+    """Planted: the model is moved by the mean of the rows after the releases."""
+    honest = linear.run
+
+    def leaks(releases, rows, known, permit):
+        known = honest(releases, rows, known, permit)
+        rows.X.mean()
+        return known
+
+    monkeypatch.setattr(linear, "run", leaks)
+    with pytest.raises(AssertionError, match="outside a question"):
+        run_guarded({}, monkeypatch)
