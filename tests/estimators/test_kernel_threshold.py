@@ -45,8 +45,8 @@ def test_counts_of_scores_are_within_the_budget(kernel):
     mu = gdp_mu(3.0, 1e-6)
     for one in (with_it, without):
         assert_costs(one.privacy_.events, mu)
-    # Column scales have their 4 % first.
-    assert with_it.privacy_.events[-1].mu == pytest.approx(0.2 * math.sqrt(0.96) * mu)
+    # Column scales have their 8 % first.
+    assert with_it.privacy_.events[-1].mu == pytest.approx(0.2 * math.sqrt(0.92) * mu)
 
 
 @pytest.mark.parametrize(
