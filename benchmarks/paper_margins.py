@@ -170,6 +170,9 @@ def draw(results: dict, folder: Path) -> None:
                     [float(x) for x in at], mean, half, marker=".", capsize=2, label=label
                 )
             axis.set(xscale="log", xlabel=name)
+            if name == "margin":
+                axis.set_xticks([float(x) for x in at], at)
+                axis.minorticks_off()
             axis.grid(alpha=0.3)
             axis.legend(frameon=False, fontsize="small")
         axes[0].set_ylabel("error on fresh records")
@@ -191,6 +194,9 @@ def draw(results: dict, folder: Path) -> None:
                 bounds = [cells[x]["sufficient"] for x in at]
                 axis.plot(xs, bounds, "--", color=color, label=f"{label}, sufficient")
             axis.set(xscale="log", yscale="log", xlabel=name)
+            if name == "margin":
+                axis.set_xticks([float(x) for x in at], at)
+                axis.minorticks_off()
             axis.grid(alpha=0.3)
         axes[0].set_ylabel(f"records for an error of {ERROR:g}")
         axes[0].legend(frameon=False, fontsize="small")
