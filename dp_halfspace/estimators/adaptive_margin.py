@@ -140,8 +140,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         privately and with a budget of its own. Only with the default margin, solver and selection;
         see ``docs/guide/small_tables.md``.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0

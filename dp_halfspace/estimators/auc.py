@@ -89,8 +89,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold alone.
         ``"balanced"`` is refused.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0

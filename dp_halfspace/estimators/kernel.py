@@ -141,8 +141,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0

@@ -163,8 +163,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         As in `OutputPerturbationClassifier`; its result is used only if it satisfies the
         certificate.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0

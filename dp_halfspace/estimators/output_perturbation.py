@@ -218,8 +218,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Width over which the kink of the dual norm of the coefficients is smoothed, in units of ``1
         / data_norm``, in [1e-9, 1].
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0

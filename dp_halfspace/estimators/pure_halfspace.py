@@ -75,8 +75,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters, to a part in
         65536. ``"balanced"`` is refused.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can repeat the choice.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can repeat the choice.
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0

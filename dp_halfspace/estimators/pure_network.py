@@ -125,8 +125,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     class_weight : dict or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can repeat the choice.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can repeat the choice.
     ledger : object with a method ``charge(record)``, or None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0

@@ -332,8 +332,8 @@ def private_score(
         the width of their distribution; width and centre are estimated with 4 % of the budget.
         For ``"calibration_curve"`` the inner borders of the bins, by default multiples of 0.1.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes it reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None
         Privacy ledger that is charged before any noise is drawn.
 

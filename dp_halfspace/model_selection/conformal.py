@@ -119,8 +119,8 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         Budget of the calibration, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
         is spent.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes it reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None, default=None
         Privacy ledger that is charged before any noise is drawn. Copies and clones charge the same
         account.

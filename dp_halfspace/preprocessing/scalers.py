@@ -268,8 +268,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     clip : float, default=4.0
         Values further than this many widths from the centre are clipped.
     random_state : int or None, default=None
-        None draws the noise from the operating system. An int makes the fit reproducible and raises
-        `PrivacyWarning`: anyone who knows it can subtract the noise.
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, path or None
         Privacy ledger that is charged before any noise is drawn.
 
