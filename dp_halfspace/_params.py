@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 
+from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._sklearn_compat import Interval, validate_parameter_constraints
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -156,6 +157,12 @@ def explains_absence(is_there: Callable[[Any], bool], why: str) -> Callable[[Any
     return check
 
 
+_SHORTAGE = (
+    "there is not enough memory for this fit: use fewer columns, classes or components, or give "
+    "the rows in chunks (docs/scaling.md). What a ledger was charged remains charged"
+)
+
+
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """Validate the parameters before a ``fit``, and disable floating-point warnings inside it.
 
@@ -187,8 +194,9 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
             params = {name: getattr(estimator, name) for name in constraints}
             check_values(constraints, params, type(estimator).__name__)
             nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
-            with nested, np.errstate(all="ignore"):
+            with shortages_dropped(), nested, np.errstate(all="ignore"):
                 return fit(estimator, *args, **kwargs)
+            raise OutOfMemory(_SHORTAGE)
 
         # scikit-learn assumes that a parameter of this name accepts any weights, and that weights
         # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.

@@ -12,6 +12,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.chunks import Chunks, LocalChunks
 from dp_halfspace.data.validation import with_readable_texts
@@ -75,6 +76,11 @@ def make_halfspace(
     checked_size("n_features", n_features, least=2)
     require("in [0, 1]", margin=margin, imbalance=imbalance)
     require("in [0, 1/2)", label_noise=label_noise)
+    refuse_beyond_memory(
+        3 * NUMBER_BYTES * n_samples * n_features,
+        f"a table of {n_samples} rows and {n_features} columns",
+        "make a smaller one",
+    )
     random = check_random_state(random_state)
     separator = _normalised_rows(random.standard_normal((1, n_features)))[0]
     y = np.where(np.arange(n_samples) < round(imbalance * n_samples), 1, -1).astype(np.int64)

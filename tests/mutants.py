@@ -5131,8 +5131,8 @@ MUTANTS = [
         "tests/data/test_encoding.py",
         (
             "_count_words",
-            "math.sqrt(rows[i] @ rows[i])",
-            "math.sqrt((rows * rows).sum())",
+            "sum(count * count for count in counts.values())",
+            "len(known)",
             "test_words_of_a_row_depend_on_its_own_cell",
         ),
         (
@@ -5458,6 +5458,49 @@ MUTANTS = [
             "or (ends[1:] < ends[:-1]).any()",
             "",
             "test_invalid_indices_are_refused_by_every_reader",
+        ),
+    ),
+    *of(
+        "_memory.py",
+        "tests/test_sizes.py",
+        (
+            "refuse_beyond_memory",
+            "n_bytes <= _MOST_BYTES",
+            "True",
+            "test_nothing_is_written_to_memory_that_is_asked_for",
+        ),
+        (
+            "by_blocks",
+            "rows[lo : lo + step]",
+            "rows[lo - 1 : lo - 1 + step]",
+            "test_predictions_of_many_rows_are_those_of_few",
+        ),
+        (
+            "shortages_dropped",
+            "except OutOfMemory: raise",
+            "",
+            "test_a_shortage_of_memory_is_called_by_its_name",
+        ),
+    ),
+    *of(
+        "data/validation.py",
+        "tests/test_sizes.py",
+        *(
+            (function, "except MemoryError: raise", "", test)
+            for function, test in (
+                ("_distinct_labels", "test_a_shortage_of_memory_is_called_by_its_name"),
+                ("_owners", "test_a_shortage_of_memory_is_called_by_its_name"),
+            )
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/test_sizes.py",
+        (
+            "_in_parts",
+            "parts(data.weights)",
+            "None",
+            "test_a_table_of_many_classes_is_calibrated_some_rows_at_a_time",
         ),
     ),
     *of(
@@ -7021,8 +7064,8 @@ MUTANTS = [
         "tests/data/test_encoding.py",
         (
             "write_scaled",
-            "table.take(places, axis=0), factor",
-            "table.take(places, axis=0), 1.0",
+            "_rows_of(table, places), factor",
+            "_rows_of(table, places), 1.0",
             "test_lists_of_categories_are_multiplied_as_the_numbers_are",
         ),
     ),
@@ -7558,9 +7601,21 @@ MUTANTS = [
         "tests/data/test_encoding.py",
         (
             "_count_words",
-            "rows[i, known[word]] += 1.0",
-            "rows[i, known[word]] = 1.0",
+            "counts[known[word]] += 1",
+            "counts[known[word]] = 1",
             "test_words_are_counted",
+        ),
+        (
+            "_digit_base",
+            "base**_PLACES < size",
+            "base**_PLACES < size - 1",
+            "test_lists_of_any_length_have_distinct_rows_of_norm_one",
+        ),
+        (
+            "_table",
+            "np.append(np.arange(n_rows + 1), n_rows)",
+            "np.append(np.arange(n_rows + 1), n_rows - 1)",
+            "test_lists_of_any_length_have_distinct_rows_of_norm_one",
         ),
         (
             "_count_words",
@@ -7618,8 +7673,8 @@ MUTANTS = [
         "tests/model_selection/test_search.py",
         (
             "PrivateSearchCV._grid",
-            "self.n_iter, random_state",
-            "10, random_state",
+            "int(self.n_iter)",
+            "10",
             "test_random_candidates_are_as_many_as_asked_for_and_public",
         ),
         (

@@ -27,6 +27,7 @@ RANKS = {
     "exceptions": 0,
     "_html": 0,
     "_lazy": 0,
+    "_memory": 0,
     "_rounding": 0,
     "_pipelines": 0,
     "_silence": 0,

@@ -87,11 +87,19 @@ def _use_of(column: Column, encoding: Encoding, estimated: frozenset[str]) -> st
             return "clipped to its range" + (f", {scaled}" if scaled else "")
         return scaled or "unchanged"
     if column.kind == "categories":
-        size = len(column.categories)
-        return "one column with two values" if size == 2 else f"{size} columns of 0 and 1"
+        return _use_of_categories(len(column.categories), encoding.width(column))
     if column.kind == "words":
         return f"counts of hashed words in {column.n_columns} columns"
     return f"the hash of the whole text, in {encoding.n_hashes} columns"
+
+
+def _use_of_categories(size: int, width: int) -> str:
+    """Return how a list of categories is used in a number of columns."""
+    if size == 2:
+        return "one column with two values"
+    if width < size:
+        return f"the digits of its place in the list, in {width} columns"
+    return f"{width} columns of 0 and 1"
 
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -575,9 +583,11 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
 class _OfScores(PrivateTableClassifier):
     """A fitted model with rows replaced by the scores that it has given before."""
 
-    def decision_function(self, X: Any) -> Any:
-        """Return the scores."""
+    def _checked_rows(self, X: Any) -> Any:
         return X
+
+    def _scores(self, rows: Any) -> Any:
+        return rows
 
 
 def _check_ledger(options: Any) -> None:

@@ -342,16 +342,23 @@ def _statistics(first: Matrix, second: Matrix) -> Iterator[Callable[[Matrix], Ma
     spread = both.std(axis=0)
     spread[spread == 0] = 1.0
     gap = (second.mean(axis=0) - first.mean(axis=0)) / spread
-    within = (both / spread).T @ (both / spread) / len(both)
-    within += _SHRINKAGE * np.eye(len(gap))
-    directions = (
-        [np.eye(1)[0]] if len(gap) == 1 else [np.linalg.solve(within, gap), *np.eye(len(gap))]
-    )
-    for direction in directions[: 1 + _MOST_COORDINATES]:
+    directions = list(np.eye(min(len(gap), _MOST_COORDINATES), len(gap)))
+    if len(gap) > 1:
+        directions.insert(0, _discriminant(both / spread, gap))
+    for direction in directions:
         weights = direction / spread
         middle = float(np.median(np.concatenate([first, second]) @ weights))
         yield lambda values, w=weights: values @ w  # type: ignore[misc]
         yield lambda values, w=weights, m=middle: np.abs(values @ w - m)  # type: ignore[misc]
+
+
+def _discriminant(rows: Matrix, gap: Matrix) -> Matrix:
+    """Return the inverse of the shrunk covariance of rows, times a gap, by the smaller system."""
+    n, size = rows.shape
+    if size <= n:
+        return np.asarray(np.linalg.solve(rows.T @ rows / n + _SHRINKAGE * np.eye(size), gap))
+    inner = np.linalg.solve(rows @ rows.T / n + _SHRINKAGE * np.eye(n), rows @ gap)
+    return np.asarray((gap - rows.T @ inner / n) / _SHRINKAGE)
 
 
 def _best_threshold(

@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace.data.chunks import Chunks, DaskChunks, is_own, unwrap_result
 from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.data.validation import (
@@ -235,6 +236,7 @@ def _report_labels(codes: NDArray[Any] | str) -> tuple[int, bytes] | str:
     return codes if isinstance(codes, str) else _size_and_checksum(codes)
 
 
+_MANY_ROWS = "there is not enough memory for a prediction: give fewer rows at a time"
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -249,8 +251,9 @@ def by_chunks(method: Method) -> Method:
     @wraps(method)
     def mapped(self: Any, X: Any) -> Any:
         if not is_chunked(X):
-            with np.errstate(all="ignore"):
+            with shortages_dropped(), np.errstate(all="ignore"):
                 return method(self, X)
+            raise OutOfMemory(_MANY_ROWS)
         return mapped_by_chunks(method, self, X)
 
     return cast("Method", mapped)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import OutOfMemory
 from dp_halfspace._silence import IGNORED_WARNINGS
 
 if TYPE_CHECKING:
@@ -147,6 +148,9 @@ class DaskChunks(Chunks):
         return (unwrap_result(value, i) for i, value in enumerate(values))
 
 
+_LARGE_CHUNK = "there is not enough memory for a chunk: make chunks of fewer rows"
+
+
 def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
     """Compute parts by dask; the message of an error in a foreign task states its type only.
 
@@ -155,9 +159,13 @@ def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple
     try:
         with IGNORED_WARNINGS:
             return tuple(compute(*parts))
+    except MemoryError:
+        kind = ""
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         kind = type(error).__name__
     # The exception is raised outside the handler, so that the error is not its context.
+    if not kind:
+        raise OutOfMemory(_LARGE_CHUNK)
     raise RuntimeError(
         f"a chunk could not be computed: {kind}, whose message is not shown because it may "
         "quote data"
@@ -181,6 +189,8 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         # Settings of numpy belong to a thread, and schedulers have their own.
         with np.errstate(all="ignore"), IGNORED_WARNINGS:
             return function(*arguments)
+    except MemoryError:
+        return _Failure(OutOfMemory, _LARGE_CHUNK)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         if is_own(error):
             return _Failure(type(error), str(error))

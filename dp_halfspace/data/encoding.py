@@ -3,6 +3,7 @@
 Numbers keep their units. Each category becomes a column, and strings are assigned to columns by a
 public hash. A value that is missing, unseen or of another type than its column becomes NaN or
 zeros. `CodedRows` stores such rows compactly: as a list of encoded categories, and positions in it.
+A long list of categories becomes few columns, so that the cost of a column is linear in its list.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import functools
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dp_halfspace.data.cells import (
     canonical,
@@ -29,7 +33,7 @@ from dp_halfspace.data.cells import (
     truth_of,
 )
 from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_column
-from dp_halfspace.data.schema import BOOLEAN, Column
+from dp_halfspace.data.schema import BOOLEAN, MOST_COLUMNS, Column
 
 # Number of columns of one string: two strings that share one of them still differ.
 _PLACES = 3
@@ -39,6 +43,10 @@ _CHOICES = 10
 _ALL_PLACES = 330
 # Absolute entry of two categories in one column, whose distance is then that with two columns.
 _PAIR = math.sqrt(0.5)
+# Largest number of columns of a list of encoded categories that is stored with its zeros.
+_MOST_STORED = 64
+# Number of rows up to which a list is kept whole, whatever the number of cells.
+_MANY = 1024
 # A word: consecutive letters, digits and underscores of any alphabet.
 _WORD = re.compile(r"\w+")
 
@@ -65,15 +73,16 @@ class Encoding:
     def widths(self) -> tuple[int, ...]:
         """Number of encoded columns of each column, in the order of encoded rows: numbers first."""
         others = [c for c in self.columns if not (c.is_number or c.kind == "drop")]
-        return (*(1 for _ in self.numbers), *map(self._width, others))
+        return (*(1 for _ in self.numbers), *map(self.width, others))
 
-    def _width(self, column: Column) -> int:
+    def width(self, column: Column) -> int:
         """Return the number of encoded columns of a column that is not numeric."""
         if column.kind == "text":
             return self.n_hashes
         if column.kind == "words":
             return column.n_columns
-        return 1 if len(column.categories) == 2 else len(column.categories)
+        size = len(column.categories)
+        return _PLACES * _digit_base(size) if size > MOST_COLUMNS else 1 if size == 2 else size
 
     @property
     def length(self) -> float:
@@ -145,7 +154,11 @@ def read_numbers(cells: Stored, column: Column) -> FloatArray:
 
 
 def _encode_categories(cells: Stored, column: Column) -> Coded:
-    """Return a column for each category, or one column with both signs for two categories."""
+    """Return a column for each category, or one column with both signs for two categories.
+
+    A category of a long list gets one column for each digit of its position in the list, so that no
+    two categories have the same columns, and neighbours in the list share some.
+    """
     categories, decimal = column.categories, column.decimal
     if set(categories) == set(BOOLEAN):
         truth: dict[Any, int] = {text == BOOLEAN[1]: k for k, text in enumerate(categories)}
@@ -153,10 +166,38 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
     else:
         place = spellings(categories)
         codes = cells.read(lambda cell: _find_category(category_of(cell, decimal), place), np.intp)
-    table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
-    if len(categories) == 2:
-        table = np.array([[-_PAIR], [_PAIR], [0.0]])
-    return _code(table, codes)
+    size = len(categories)
+    if size == 2:
+        return _code(np.array([[-_PAIR], [_PAIR], [0.0]]), codes)
+    if size <= MOST_COLUMNS:
+        return _code(_table(np.arange(size)[:, None], size), codes)
+    base = _digit_base(size)
+    digits = np.column_stack(np.unravel_index(np.arange(size), (base,) * _PLACES))
+    return _code(_table(digits + base * np.arange(_PLACES), _PLACES * base), codes)
+
+
+def _digit_base(size: int) -> int:
+    """Return the smallest number of values of a digit so that `_PLACES` digits write `size` ones.
+
+    >>> _digit_base(1000), _digit_base(1001)
+    (10, 11)
+    """
+    base: int = round(size ** (1.0 / _PLACES))
+    return base + int(base**_PLACES < size)
+
+
+def _table(columns: NDArray[Any], width: int) -> Any:
+    """Return rows of norm one with equal entries in the given columns, and a row of zeros."""
+    n_rows, n_entries = columns.shape
+    ends = np.append(np.arange(n_rows + 1), n_rows) * n_entries
+    values = np.full(columns.size, 1.0 / math.sqrt(n_entries))
+    return _stored((values, columns.ravel(), ends), (n_rows + 1, width))
+
+
+def _stored(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
+    """Return the rows of a list as an array, or as a CSR matrix if they are long."""
+    table = sparse.csr_array(arrays, shape=shape)
+    return table.toarray() if shape[1] <= _MOST_STORED else table
 
 
 def _find_category(text: str | None, place: dict[str, int]) -> int:
@@ -189,12 +230,8 @@ def _hash_text(text: str | None, choices: int) -> int:
 @functools.lru_cache(maxsize=_CHOICES)
 def _hashed_rows(choices: int) -> FloatArray:
     """Return the rows of all hashes, and a row of zeros for a missing string."""
-    n_rows = choices**_PLACES
-    rows = np.zeros((n_rows + 1, _PLACES, choices))
-    places = np.unravel_index(np.arange(n_rows), (choices,) * _PLACES)
-    for k, place in enumerate(places):
-        rows[np.arange(n_rows), k, place] = 1.0 / math.sqrt(_PLACES)
-    return rows.reshape(n_rows + 1, -1)
+    digits = np.column_stack(np.unravel_index(np.arange(choices**_PLACES), (choices,) * _PLACES))
+    return np.asarray(_table(digits + choices * np.arange(_PLACES), _PLACES * choices))
 
 
 def _count_words(cells: Stored, column: Column) -> Coded:
@@ -202,21 +239,32 @@ def _count_words(cells: Stored, column: Column) -> Coded:
     raw, places = cells.distinct()
     # The words are private, and a cache of the module would keep them after the fit.
     known: dict[str, int] = {}
-    rows = np.zeros((len(raw), column.n_columns))
-    for i, cell in enumerate(raw):
-        text = text_of(canonical(cell, column.decimal)) or ""
+    columns: list[int] = []
+    values: list[float] = []
+    ends = [0]
+    for cell in raw:
+        text, counts = text_of(canonical(cell, column.decimal)) or "", Counter[int]()
         for word in _WORD.findall(text.lower()):
             if word not in known:
                 known[word] = _place_of_word(word, column.n_columns)
-            rows[i, known[word]] += 1.0
+            counts[known[word]] += 1
         # For a string of any length, the norm is at most that of a category.
-        rows[i] /= max(1.0, math.sqrt(rows[i] @ rows[i]))
-    return _code(rows, places)
+        norm = math.sqrt(sum(count * count for count in counts.values()))
+        columns += counts
+        values += [count / max(1.0, norm) for count in counts.values()]
+        ends.append(len(columns))
+    arrays = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.intp), np.array(ends))
+    return _code(_stored(arrays, (len(raw), column.n_columns)), places)
 
 
-def _code(table: FloatArray, places: NDArray[Any]) -> Coded:
+def _code(table: Any, places: NDArray[Any]) -> Coded:
     """Return a list of rows and positions in it; negative ones count from its end."""
-    return table, np.where(places < 0, places + len(table), places).astype(np.int32)
+    places = np.where(places < 0, places + table.shape[0], places)
+    if sparse.issparse(table) or table.shape[0] > max(len(places), _MANY):
+        # Rows of a long list that do not occur are left out.
+        used, places = np.unique(places, return_inverse=True)
+        table = table[used]
+    return table, places.astype(np.int32)
 
 
 def _place_of_word(word: str, n_columns: int) -> int:
@@ -225,7 +273,8 @@ def _place_of_word(word: str, n_columns: int) -> int:
     return int.from_bytes(digest, "little") % n_columns
 
 
-Coded: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int32]]
+# An array or a CSR matrix, and positions of its rows.
+Coded: TypeAlias = tuple[Any, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +299,9 @@ class CodedRows:
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that determine the rows."""
-        return (self.numbers, *(array for block in self.blocks for array in block))
+        tables = [table for table, _ in self.blocks]
+        parts = [(t.data, t.indices, t.indptr) if sparse.issparse(t) else (t,) for t in tables]
+        return (self.numbers, *chain(*parts), *(places for _, places in self.blocks))
 
     def dense(self, kind: type) -> NDArray[Any]:
         """Return the rows with all columns as an array."""
@@ -259,7 +310,7 @@ class CodedRows:
         rows[:, :last] = self.numbers
         for table, places in self.blocks:
             first, last = last, last + table.shape[1]
-            rows[:, first:last] = table.take(places, axis=0)
+            rows[:, first:last] = _rows_of(table, places)
         return rows
 
 
@@ -275,7 +326,14 @@ def write_scaled(rows: Any, factor: float, out: NDArray[Any]) -> None:
     np.multiply(numbers, factor, out=out[:, :last])
     for table, places in rows.blocks if isinstance(rows, CodedRows) else ():
         first, last = last, last + table.shape[1]
-        np.multiply(table.take(places, axis=0), factor, out=out[:, first:last])
+        np.multiply(_rows_of(table, places), factor, out=out[:, first:last])
+
+
+def _rows_of(table: Any, places: NDArray[np.int32]) -> NDArray[Any]:
+    """Return rows of a list of encoded categories as an array."""
+    if sparse.issparse(table):
+        return np.asarray(table[places].toarray())
+    return np.asarray(table.take(places, axis=0))
 
 
 def numbers_of(rows: Any) -> NDArray[Any]:

@@ -313,6 +313,8 @@ def _read_arrow(column: Any) -> Stored:
         return Stored(as_cells([None if k is None else _clock(k * scale) for k in steps]))
     try:
         cells = column.to_pylist()
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - one of them has no value in Python, which is private
         cells = list(column)
     return Stored(as_cells(cells))

@@ -115,5 +115,7 @@ def _numbers(values: ArrayLike) -> FloatArray | None:
                 return None
             array = np.array(entries, dtype=np.float64).reshape(array.shape)
         return array.astype(np.float64) if array.dtype.kind in "biuf" else None
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - how an object fails to be a number is private
         return None

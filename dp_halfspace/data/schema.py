@@ -25,9 +25,10 @@ _WORDS = ("number", "date", "boolean", "text", "words", "drop")
 # Keys of a mapping that states facts about a column.
 _FACTS = ("kind", "range", "categories", "decimal", "format", "columns", "stated")
 BOOLEAN = (FALSE, TRUE)
-# Default and largest number of columns for the words of a column of strings.
+# Default number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
-_MOST_WORD_COLUMNS = 2**12
+# Largest number of encoded columns of words, or of categories with a column of their own.
+MOST_COLUMNS = 2**12
 _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
     f"some of {', '.join(_FACTS)}"
@@ -250,10 +251,10 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         kind != "words"
         or isinstance(size, bool)
         or not isinstance(size, int)
-        or not 1 <= size <= _MOST_WORD_COLUMNS
+        or not 1 <= size <= MOST_COLUMNS
     ):
         raise ValueError(
-            f"{refusal}; columns is for the kind words, a whole number up to {_MOST_WORD_COLUMNS}"
+            f"{refusal}; columns is for the kind words, a whole number up to {MOST_COLUMNS}"
         )
     if ends is not None:
         column = _range_column(name, kind, _to_list(ends, refusal), refusal)

@@ -152,6 +152,8 @@ def array_or_none(values: Any) -> NDArray[Any] | None:
     """Return an array, or None if it would be ragged, without messages of a library."""
     try:
         return np.asarray(values)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - the message may quote a cell, or show the number of rows
         return None
 
@@ -504,6 +506,8 @@ def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
         column.astype(np.float64)
     except TypeError:
         return TypeError
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - whatever it is, its text may quote the cell
         return ValueError
     return None
@@ -594,6 +598,8 @@ def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
     """Return distinct labels and the position of each label; None if types are mixed."""
     try:
         return np.unique(labels, return_inverse=True)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - how an object fails to compare is private
         return None
 
@@ -680,6 +686,8 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
         person: dict[Any, int] = {}
         names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
         same = [person.setdefault(name, len(person)) for name in names]
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - how an object fails to be an id is private
         values, has_missing, is_rounded, same = None, False, False, []
     # The error is raised outside the handler, so that no other message is its context.

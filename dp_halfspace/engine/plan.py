@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -70,6 +71,12 @@ def linear_classes(
             scores += np.where(np.isnan(cells), fill[column], cells) * weights
     found = scores[:, 0] > 0.0 if scores.shape[1] == 1 else scores.argmax(axis=1)
     return np.asarray(found, dtype=np.intp)
+
+
+# Arrays of the size of the coefficients, and of the scores of all records, that a fit may hold at
+# one time, measured with 50 and 5000 classes.
+_COPIES_OF_COEFFICIENTS = 13
+_COPIES_OF_SCORES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,24 @@ class PublicFacts:
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with released weights of the classes."""
         return replace(self, class_weights=tuple(weights.tolist()))
+
+    def refuse_beyond_memory(self, n_columns: int) -> None:
+        """Refuse a model of `n_columns` columns whose coefficients would not fit into memory."""
+        n_outputs = 1 if self.n_classes == 2 else self.n_classes
+        refuse_beyond_memory(
+            _COPIES_OF_COEFFICIENTS * NUMBER_BYTES * n_outputs * n_columns,
+            f"a model of {n_columns} columns and {self.n_classes} classes",
+            "use fewer columns, classes or n_components",
+        )
+
+    def refuse_scores_of_all(self) -> None:
+        """Refuse a minimiser that keeps the scores of all records, if they would not fit."""
+        n_outputs = 1 if self.n_classes == 2 else self.n_classes
+        refuse_beyond_memory(
+            _COPIES_OF_SCORES * NUMBER_BYTES * self.n_privacy_units * n_outputs,
+            f"a minimiser for {self.n_classes} classes and all of these records",
+            "use AdaptiveMarginClassifier, which reads some rows at a time, or fewer records",
+        )
 
     def refuse_unsupported(self, takes: Collection[str]) -> None:
         """Refuse chunks, people or weights of records for which the plan has no proof."""

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
+from dp_halfspace._memory import refuse_beyond_memory
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
@@ -55,6 +56,8 @@ _PRIOR_COLUMNS = 4.0
 _ROUNDS = 6
 # Number of columns whose likelihoods are computed at a time, which limits the memory.
 _COLUMNS_MATCHED_AT_ONCE = 16
+# Number of bytes for each column: likelihoods of all distributions in all octaves, and counts.
+_COLUMN_BYTES = 80_000
 # Ratio of mean to standard deviation from which on a column is narrow and is counted again.
 _NARROW = 8.0
 
@@ -353,6 +356,11 @@ def affordable_scales(
         share = _SHARE
     if strength < least:
         return None
+    refuse_beyond_memory(
+        _COLUMN_BYTES * n_features,
+        f"an estimate of the scales of {n_features} columns",
+        "state data_norm, or use fewer columns",
+    )
     part, rest = budget.split(share)
     return plan_column_scales(n_samples, n_features, part), rest
 

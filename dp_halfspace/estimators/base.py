@@ -27,6 +27,7 @@ from dp_halfspace._budget import (
     warn_of_sparse_columns,
     warn_of_weak_budget,
 )
+from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import (
     MissingMethod,
     check_values,
@@ -356,6 +357,40 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows."""
 
+    @abstractmethod
+    def _checked_rows(self, X: Any) -> Any:
+        """Validate rows to be scored, of which parts can be taken."""
+
+    @abstractmethod
+    def _scores(self, rows: Any) -> NDArray[np.float64]:
+        """Score validated rows."""
+
+    def _predicted(
+        self,
+        X: Any,
+        of_scores: Callable[[NDArray[np.float64]], NDArray[Any]],
+        *,
+        n_numbers: int | None = None,
+    ) -> NDArray[Any]:
+        """Return a function of the scores of each row: `n_numbers`, by default one for each class.
+
+        Many classes are scored some rows at a time, so that all of their scores are in memory at
+        once only if they are the result.
+        """
+        rows, n_classes = self._checked_rows(X), len(self.classes_)
+        refuse_beyond_memory(
+            NUMBER_BYTES * rows.shape[0] * (n_numbers or n_classes),
+            f"a prediction of {n_classes} classes for all of these rows",
+            "give fewer rows at a time",
+        )
+        # Scores, exponentials and their order.
+        row_bytes = 4 * NUMBER_BYTES * n_classes + self._bytes_to_score_a_row()
+        return by_blocks(lambda part: of_scores(self._scores(part)), rows, row_bytes)
+
+    def _bytes_to_score_a_row(self) -> int:
+        """Return the memory that one row needs before it has scores."""
+        return 0
+
     @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
@@ -370,7 +405,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         ndarray of shape (n_samples,)
             Labels from ``classes_``.
         """
-        scores = self.decision_function(X)
+        return self._predicted(X, self._labels, n_numbers=1)
+
+    def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """Return the label with the largest score."""
         class_indices = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[class_indices])
 
@@ -473,6 +511,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
 
         facts = self._facts(data)
+        facts.refuse_beyond_memory(facts.n_features)
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
@@ -532,18 +571,17 @@ class PrivateLinearClassifier(PrivateClassifier):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores; with two classes, positive means ``classes_[1]``.
         """
-        X = self._checked_rows(X)
+        return self._predicted(X, np.asarray)
+
+    def _scores(self, rows: Any) -> NDArray[np.float64]:
+        scores = self._margins(self._scaled_rows(rows))
+        scores += self.intercept_
         # Only a model that was selected for a small table divides scores by the lengths of rows.
-        lengths = self.row_lengths_.of(X)[:, None] if hasattr(self, "row_lengths_") else 1.0
-        scores = np.asarray((self._margins(self._scaled_rows(X)) + self.intercept_) / lengths)
+        if hasattr(self, "row_lengths_"):
+            scores /= self.row_lengths_.of(rows)[:, None]
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _rows_in_scales(self, X: Any) -> Any:
-        """Validate rows to be scored, and convert them to the column scales of the coefficients."""
-        return self._scaled_rows(self._checked_rows(X))
-
     def _checked_rows(self, X: Any) -> Any:
-        """Validate rows to be scored."""
         check_is_fitted(self)
         return check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
 

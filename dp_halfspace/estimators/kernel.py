@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._memory import refuse_beyond_memory
 from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
@@ -53,6 +54,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
+from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.mapped_rows import FeatureRows
 
 if TYPE_CHECKING:
@@ -61,6 +63,19 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.record import PrivacyRecord
 
 _MEGABYTE = 2**20
+# Number of bytes for each feature of a row in a block: in float32, in float64, and normalised.
+_FEATURE_BYTES = 40
+
+
+def _refuse_features(n_components: int, facts: PublicFacts) -> None:
+    """Refuse so many features that their coefficients, or those of a block, would not fit."""
+    facts.refuse_beyond_memory(n_components)
+    n_rows = block_size(facts.n_privacy_units, n_components, is_sparse=False)
+    refuse_beyond_memory(
+        _FEATURE_BYTES * n_rows * n_components,
+        f"a model of {n_components} features",
+        "use fewer n_components",
+    )
 
 
 @explains_foreign_parameters
@@ -272,6 +287,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             feature_map = self._drawn_map(problem, facts, budget, seed)
         else:
             feature_map, whitening, left = whitened
+        _refuse_features(feature_map.n_components, facts)
         if not is_linear(feature_map):
             problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
         parameters = {
@@ -368,6 +384,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         else:
             size = size or choose_n_features(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
+            _refuse_features(size, facts)
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
             drawn = draw_features(kernel, problem, size, seed)
         behind = project_features(

@@ -39,8 +39,8 @@ from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassif
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import Spectrum, draw_fourier, draw_rademacher
-from dp_halfspace.rows.blocks import clip_scales
+from dp_halfspace.projection import RademacherMap, Spectrum, draw_fourier, draw_rademacher
+from dp_halfspace.rows.blocks import clip_scales, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -83,8 +83,7 @@ class LabelFeatures:
 
     data_norm: float | None
     scale: float
-    matrix: FloatArray | None
-    is_fourier: bool
+    matrix: FloatArray | RademacherMap | None
     mean: FloatArray
     transform: FloatArray
     constant: float | None
@@ -100,7 +99,7 @@ class LabelFeatures:
         for lo in range(0, X.shape[0], _BLOCK_ROWS):
             part = X[lo : lo + _BLOCK_ROWS]
             scaled = _scale_rows(part, self.data_norm, self.scale)
-            features = _features(scaled, self.matrix, is_fourier=self.is_fourier)
+            features = _features(scaled, self.matrix)
             reduced[lo : lo + _BLOCK_ROWS] = (features - self.mean) @ self.transform
         rows = Rows(reduced, None, self.constant)
         return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
@@ -115,9 +114,8 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
     scale = _largest_entry(_clip_rows(sample, options.data_norm))
     d = X.shape[1]
-    is_fourier = options.kernel == "rbf"
-    matrix: FloatArray | None = None
-    if is_fourier:
+    matrix: FloatArray | RademacherMap | None = None
+    if options.kernel == "rbf":
         wanted = options.length_scale
         if wanted is None:
             wanted = (
@@ -127,11 +125,11 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
         scales = np.ones(options.n_fourier // 2)
         matrix = draw_fourier(Spectrum("rbf"), d, scales, rng).frequencies.astype(np.float64)
     elif d > _MOST_COLUMNS:
-        matrix = draw_rademacher(d, _MOST_COLUMNS, rng).to_array().T
+        matrix = draw_rademacher(d, _MOST_COLUMNS, rng)
     sample = _scale_rows(sample, options.data_norm, scale)
     mean, transform, size = _principal(sample, matrix, options)
     constant = None if options.constant is None else options.constant * size
-    return LabelFeatures(options.data_norm, scale, matrix, is_fourier, mean, transform, constant)
+    return LabelFeatures(options.data_norm, scale, matrix, mean, transform, constant)
 
 
 def _clip_rows(X: Any, data_norm: float | None) -> Any:
@@ -161,13 +159,13 @@ def _largest_entry(X: Any) -> float:
     return max(largest, _SMALLEST) if largest > 0 else 1.0
 
 
-def _features(X: Any, matrix: FloatArray | None, *, is_fourier: bool) -> FloatArray:
+def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
     """Return cosines and sines, projections, or the columns themselves."""
     if matrix is None:
         return np.asarray(X.toarray() if sparse.issparse(X) else X)
+    if not isinstance(matrix, np.ndarray):
+        return matrix.apply(X)
     images = np.asarray(X @ matrix)
-    if not is_fourier:
-        return images
     images -= np.rint(images)
     images *= 2.0 * math.pi
     return np.hstack([np.cos(images), np.sin(images)]) / math.sqrt(images.shape[1])
@@ -179,19 +177,17 @@ def _median_distance(X: Any, rng: np.random.Generator) -> float:
     squares = np.empty(_PAIRS)
     for lo in range(0, _PAIRS, 200):
         gap = X[pairs[0, lo : lo + 200]] - X[pairs[1, lo : lo + 200]]
-        dense = gap.toarray() if sparse.issparse(gap) else gap
-        squares[lo : lo + 200] = np.einsum("ij,ij->i", dense, dense)
+        squares[lo : lo + 200] = sums_of_squares(gap)
     distance = math.sqrt(float(np.median(squares)))
     return distance if distance > 0 else 1.0
 
 
 def _principal(
-    X: Any, matrix: FloatArray | None, options: FeatureOptions
+    X: Any, matrix: FloatArray | RademacherMap | None, options: FeatureOptions
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return mean, scaled principal directions, and the root mean square of the images."""
     blocks = [slice(lo, lo + _BLOCK_ROWS) for lo in range(0, X.shape[0], _BLOCK_ROWS)]
-    is_fourier = options.kernel == "rbf"
-    made = [_features(X[rows], matrix, is_fourier=is_fourier) for rows in blocks]
+    made = [_features(X[rows], matrix) for rows in blocks]
     mean = sum(part.sum(axis=0) for part in made) / X.shape[0]
     keep = len(mean) if options.n_components is None else options.n_components
     values, vectors = _eigenvectors([part - mean for part in made], min(keep, len(mean)))
@@ -493,7 +489,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Not with ``mechanism="net"``.
         """
-        return self._probabilities(self.decision_function(X))
+        return self._predicted(X, self._probabilities)
 
     def _feature_options(self, n_samples: int, budget: Budget) -> FeatureOptions:
         """Collect the options of the features."""

@@ -16,6 +16,7 @@ from dp_halfspace._params import explains_absence, explains_foreign_parameters, 
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.defaults import COMPONENTS, objective_defaults
+from dp_halfspace.algorithms.engine.training import refuse_projected_rows
 from dp_halfspace.algorithms.perturbation.output import objective_ridge
 from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedObjectivePlan,
@@ -265,7 +266,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             n_samples, columns, facts.n_classes, budget.epsilon, budget.delta
         )
         linear_map = self._drawn_map(n_features, defaults.n_components, budget)
-        n_kept = n_features if linear_map is None else linear_map.n_components
+        n_kept = n_features
+        if linear_map is not None:
+            n_kept = linear_map.n_components
+            refuse_projected_rows(n_samples, n_kept)
+        facts.refuse_scores_of_all()
         is_clipped = self.rows == "clipped"
         constant, row_norm = intercept, math.hypot(facts.data_norm, intercept or 0.0) * UP
         if not is_clipped:
@@ -349,4 +354,4 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"`` and ``rows="clipped"``.
         """
-        return self._probabilities(self.decision_function(X))
+        return self._predicted(X, self._probabilities)

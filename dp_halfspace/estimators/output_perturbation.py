@@ -329,6 +329,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
         """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
+        facts.refuse_scores_of_all()
         mapped = self._plan_mapped(facts, budget) if self._is_mapped(budget) else None
         plan = self._plan_clipped(facts, budget) if mapped is None else mapped
         parameters = {
@@ -457,7 +458,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             sum, if `one_vs_rest_`. Behind a preconditioner, of scores times `probability_scale_`:
             as if the image of every row had the usual length, so longer rows are surer.
         """
-        scores = self.decision_function(X)
+        return self._predicted(X, self._probabilities_of)
+
+    def _probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert scores of the logistic loss to probabilities."""
         if self.preconditioner_ is not None:
             scores = scores * self.probability_scale_
             if scores.ndim == 1:

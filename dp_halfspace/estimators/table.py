@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory, rows_of_block
 from dp_halfspace._params import explains_absence, explains_foreign_parameters, resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
@@ -51,7 +52,7 @@ from dp_halfspace.data.chunked_data import (
     check_chunks,
     without_ledger_and_seed,
 )
-from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
+from dp_halfspace.data.chunks import Chunks, LocalChunks, apply_to_chunks, kept
 from dp_halfspace.data.encoding import CodedRows, Encoding, numbers_of, written_out
 from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.people import place_rows
@@ -245,15 +246,18 @@ class _TableFit(FitPlan):
         if self.calibration is not None:
             # A pure DP fit does not count classes, and its class weights are public.
             stated = model._facts(rows).class_weights
-            scores = kept(_scores_of_all(model, rows, self.inner.is_single))
+            seen = _in_parts(rows)
+            scores = _scores_of_all(model, seen, self.inner.is_single)
+            # Of more than two classes, the scores are read once.
+            scores = kept(scores) if len(data.classes) == 2 else scores
             curve = self.calibration.run(
                 scores,
-                data.class_indices,
+                seen.class_indices,
                 relative_weights(fitted.population or stated),
                 permit,
                 data.people,
                 rarity=fitted.rarity,
-                record_weights=data.weights,
+                record_weights=seen.weights,
                 centre=centre,
                 slope=slope,
             )
@@ -505,6 +509,9 @@ class PrivateTableClassifier(PrivateClassifier):
         unstated = unstated_kinds(encoding.columns)
         if unstated:
             warn_caller(unstated)
+        # The rows of a person are private in number, and chunks are encoded one by one.
+        is_counted = table is None and groups is None
+        _refuse_wide_tables(frame.n_rows if is_counted else 1, encoding)
         rows = _encode_table(frame, encoding)
         classes = label_set(target, y) if self.classes is None else self.classes
         if table is not None:
@@ -797,12 +804,20 @@ class PrivateTableClassifier(PrivateClassifier):
         ValueError
             If a column of the fit is missing.
         """
+        return self._predicted(X, np.asarray)
+
+    def _checked_rows(self, X: Any) -> CodedRows:
         check_is_fitted(self)
+        return _encode_rows(_with_rows(X), self.encoding_)
+
+    def _bytes_to_score_a_row(self) -> int:
+        # As encoded, and in column scales.
+        return 2 * NUMBER_BYTES * int(self.model_.n_features_in_)
+
+    def _scores(self, rows: CodedRows) -> NDArray[np.float64]:
         as_is = _as_they_are(self.encoding_, self.model_)
-        rows = _rows_in_scales(
-            _encode_table(_with_rows(X), self.encoding_), self.column_scales_, as_is
-        )
-        scores = self.model_.decision_function(rows)
+        encoded = _rows_in_scales(rows.dense(np.float64), self.column_scales_, as_is)
+        scores = self.model_.decision_function(encoded)
         if isinstance(self.model_, AdaptiveMarginClassifier):
             scores = _surety(scores)
         return np.asarray(self.calibration_(scores))
@@ -822,9 +837,11 @@ class PrivateTableClassifier(PrivateClassifier):
             Labels from ``classes_``.
         """
         check_is_fitted(self)
+        return self._predicted(X, self._labels, n_numbers=1)
+
+    def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         if self.threshold_ is None:
-            return super().predict(X)
-        scores = self.decision_function(X)
+            return super()._labels(scores)
         return np.asarray(self.classes_[(scores >= self.threshold_.log_odds).astype(np.intp)])
 
     def with_monotone(self, monotone: Mapping[str, str]) -> Self:
@@ -894,7 +911,7 @@ class PrivateTableClassifier(PrivateClassifier):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        return PrivateKernelClassifier._probabilities(self.decision_function(X))
+        return self._predicted(X, PrivateKernelClassifier._probabilities)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -927,6 +944,17 @@ def _with_rows(X: Any) -> Frame:
 def _encode_table(table: Any, encoding: Encoding) -> NDArray[np.float64]:
     """Return encoded rows, with the numeric columns first."""
     return _encode_rows(table, encoding).dense(np.float64)
+
+
+def _refuse_wide_tables(n_rows: int, encoding: Encoding) -> None:
+    """Refuse encoded rows that would not fit into memory, by public numbers."""
+    width = sum(encoding.widths)
+    refuse_beyond_memory(
+        # As encoded, and in column scales.
+        2 * NUMBER_BYTES * n_rows * width,
+        f"a table of {width} encoded columns, one for each category and place of a text,",
+        "state fewer categories, or give the rows in chunks (docs/scaling.md)",
+    )
 
 
 def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
@@ -979,7 +1007,9 @@ def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     With several classes, the largest score becomes one and the others zero.
     """
     if scores.ndim == 2:
-        return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
+        sure = np.zeros(scores.shape)
+        np.put_along_axis(sure, scores.argmax(axis=1)[:, None], 1.0, axis=1)
+        return sure
     size = np.abs(scores)
     return np.asarray(np.sign(scores) * (1.0 + _SURER * size / (1.0 + size)))
 
@@ -992,6 +1022,20 @@ def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArr
     made = single_feature_rows(rows, model.data_norm_, model.feature_map_, None)
     scores = made.scores(model.coef_.T) + model.intercept_
     return scores if scores.shape[1] > 1 else scores[:, 0]
+
+
+def _in_parts(data: TrainingData) -> TrainingData:
+    """Return rows in chunks if the scores of all classes would not fit in one block of memory."""
+    n_rows, n_classes = data.X.shape[0], len(data.classes)
+    step = rows_of_block(NUMBER_BYTES * n_classes)
+    if isinstance(data.X, Chunks) or data.people is not None or n_classes == 2 or n_rows <= step:
+        return data
+
+    def parts(values: Any) -> LocalChunks:
+        return LocalChunks.of(values[lo : lo + step] for lo in range(0, n_rows, step))
+
+    weights: Any = None if data.weights is None else parts(data.weights)
+    return replace(data, X=parts(data.X), class_indices=parts(data.class_indices), weights=weights)
 
 
 def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single: bool) -> Any:

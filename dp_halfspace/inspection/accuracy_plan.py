@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_X_y
 
 from dp_halfspace._html import align_columns
+from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import checked_size, require, resolved_delta
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace.algorithms.engine.defaults import small_table_rule
@@ -327,6 +327,13 @@ def _checked_distribution(
             f"simulated tables have 2 classes or more and at most {_MOST_COLUMNS} columns, got "
             f"{k} and {d}: give public data of your own as X and y"
         )
+    n_rows = max(_ROWS, _ROWS_PER_COLUMN * d) + _TEST_ROWS
+    refuse_beyond_memory(
+        # Scores, their steps in blocks, and the inner products of the means of all pairs.
+        2.0 * NUMBER_BYTES * (n_rows + k) * k,
+        f"a simulated table of {k} classes",
+        "plan for fewer classes",
+    )
     share = 1.0 / k if majority is None else float(majority)
     if not 1.0 / k <= share < 1.0:
         raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
@@ -386,16 +393,23 @@ def _distance(
 ) -> float:
     """Find the factor of the class means for which linear scores are as good as stated."""
     least, most = _LOG_DISTANCES
-    apart = inner[y] - 0.5 * np.diag(inner)
+
+    def seen(index: NDArray[np.intp]) -> NDArray[Any]:
+        """Return for some rows the label of the largest score, or the difference of two."""
+        apart = inner[y[index]] - 0.5 * np.diag(inner)
+        scores = r * noise[index] + r * r * apart + np.log(of.prior)
+        is_area = of.reference_area is not None
+        return np.asarray(scores[:, 1] - scores[:, 0] if is_area else scores.argmax(axis=1))
+
     while most - least > _LOG_DISTANCE_TOLERANCE:
         middle = 0.5 * (least + most)
         r = math.exp(middle)
-        scores = r * noise + r * r * apart + np.log(of.prior)
+        found = by_blocks(seen, np.arange(len(y)), 5 * NUMBER_BYTES * of.n_classes)
         if of.reference_area is None:
-            found = (scores.argmax(axis=1) == y).mean() >= of.reference
+            is_enough = (found == y).mean() >= of.reference
         else:
-            found = _area(scores[:, 1] - scores[:, 0], y, 2) >= of.reference_area
-        least, most = (least, middle) if found else (middle, most)
+            is_enough = _area(found, y, 2) >= of.reference_area
+        least, most = (least, middle) if is_enough else (middle, most)
     return math.exp(most)
 
 
@@ -432,13 +446,21 @@ def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) 
     Classes of no row or of every row are left out; if no others remain, the result is NaN.
     """
     columns = scores.reshape(len(codes), -1)
+    sizes = np.bincount(codes, minlength=n_classes)
     classes = [1] if n_classes == 2 else range(n_classes)
     areas = [
-        roc_auc_score(codes == k, columns[:, min(k, columns.shape[1] - 1)])
+        _area_of_class(columns[:, min(k, columns.shape[1] - 1)], codes == k)
         for k in classes
-        if 0 < np.count_nonzero(codes == k) < len(codes)
+        if 0 < sizes[k] < len(codes)
     ]
     return float(np.mean(areas)) if areas else math.nan
+
+
+def _area_of_class(scores: NDArray[np.float64], is_in: NDArray[np.bool_]) -> float:
+    """Return the share of pairs of records that the scores order, with ties as one half."""
+    positive, negative = np.sort(scores[is_in]), np.sort(scores[~is_in])
+    below = sum(np.searchsorted(negative, positive, side).sum() for side in ("left", "right"))
+    return float(below) / (2.0 * len(positive) * len(negative))
 
 
 def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:

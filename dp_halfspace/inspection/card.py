@@ -31,6 +31,8 @@ from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
     HALF_WIDTH,
+    MOST_CLASSES,
+    MOST_SHOWN,
     AdditiveDisplay,
     ColumnEffect,
     TableEffectsDisplay,
@@ -358,6 +360,8 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
     """Show the effect of every column: curves for a table, coefficients for a linear model."""
     if hasattr(inner, "learnt_part"):
         return "<p>Not shown: they are those of the model inside, which has a card of its own.</p>"
+    if len(inner.classes_) > MOST_CLASSES:
+        return f"<p>Not shown: the model has more than {MOST_CLASSES} classes.</p>"
     if hasattr(inner, "encoding_"):
         return _curves(TableEffectsDisplay.from_estimator(inner, n_noise_fits=n_noise_fits), inner)
     try:
@@ -369,7 +373,8 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
         center, half_width = np.asarray(scaler.center), HALF_WIDTH * np.asarray(scaler.scale)
         ranges = np.column_stack([center - half_width, center + half_width])
         return _curves(AdditiveDisplay.from_estimator(model, ranges), inner)
-    names = list(natural.importances)[:_MOST_CURVES]
+    importances = natural.importances
+    names = list(importances)[:_MOST_CURVES]
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
     place = {name: j for j, name in enumerate(natural.names)}
     rows = [
@@ -383,7 +388,7 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
                     strict=True,
                 )
             ),
-            f"{natural.importances[name]:.2g}",
+            f"{importances[name]:.2g}",
         )
         for name in names
     ]
@@ -428,8 +433,8 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
         f"<p>{left}What the value of one column adds to the {odds}{of}, compared with "
         f"an empty row. {_noise_note(display.columns)} {_explained_note(display)} "
         "Drawn from released numbers, over stated ranges or around the released "
-        "centres, so it shows no row. Columns of strings without a list of categories "
-        f"are left out.</p>\n<figure>{drawing}</figure>"
+        "centres, so it shows no row. Columns of strings without a list of categories, and columns "
+        f"of more than {MOST_SHOWN} categories, are left out.</p>\n<figure>{drawing}</figure>"
     )
 
 

@@ -136,6 +136,9 @@ def _rule(column: Column) -> Any:
 _POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
 HALF_WIDTH = 2.5
+# Largest number of classes, and of categories of a column that are shown without being named.
+MOST_CLASSES = 100
+MOST_SHOWN = 1000
 # Number of letters of all labels of an axis that fit in one line.
 _MOST_LETTERS = 24
 # Largest number of ticks of an axis of numbers or dates.
@@ -286,16 +289,13 @@ class AdditiveDisplay:
         n_features = int(model.n_features_in_)
         if ends.shape != (n_features, 2) or not np.isfinite(ends).all():
             raise ValueError(f"ranges must be {n_features} pairs of finite numbers")
-        names = column_names(model)
-        middle = ends.mean(axis=1)
-        grids = _Grids([], [], [], middle[None, :])
+        _refuse_many_classes(model)
+        grids = _Grids([], [], [], ends.mean(axis=1)[None, :])
         centre = _scores(model, grids.empty)
-        for j, name in enumerate(names):
+        for j, name in enumerate(column_names(model)):
             values = np.linspace(float(ends[j, 0]), float(ends[j, 1]), _POINTS)
-            rows = np.tile(middle, (_POINTS, 1))
-            rows[:, j] = values
-            effects = _scores(model, rows) - centre
-            grids.add(ColumnEffect(str(name), values, effects), rows, j)
+            effects = _scores(model, grids.rows_of(values, j)) - centre
+            grids.add(ColumnEffect(str(name), values, effects), values, j)
         columns, explained = _explained(model, grids, grids.columns)
         return cls(
             columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained
@@ -402,7 +402,8 @@ class TableEffectsDisplay(AdditiveDisplay):
         ranges : dict or None, default=None
             PUBLIC ``[low, high]`` of columns of numbers, and lists of texts of columns of texts, by
             name. Columns of numbers that are not named are shown on their stated range or around
-            their released centre; columns of texts that are not named are left out.
+            their released centre; columns of texts, and of more than 1000 categories, that are not
+            named are left out.
         n_noise_fits : int, default=0
             Number of fits to simulated tables that estimate the noise in every effect, 8 or more
             for bands; 0 for none. There are no bands for a model of a small table, without
@@ -417,18 +418,22 @@ class TableEffectsDisplay(AdditiveDisplay):
         ------
         AttributeError
             If the model is not a classifier of tables.
+        ValueError
+            If the model has more than 100 classes.
         """
         check_is_fitted(model)
+        _refuse_many_classes(model)
         if isinstance(n_noise_fits, bool) or n_noise_fits < 0 or n_noise_fits == 1:
             raise ValueError(f"n_noise_fits must be 0 or at least 2, got {n_noise_fits!r}")
         grids = _table_grids(model, dict(ranges or {}))
 
         def curves(other: Any) -> list[NDArray[np.float64]]:
             middle = _scores(other, grids.empty)
-            return [_scores(other, rows) - middle for rows in grids.rows]
+            shown = zip(grids.cells, grids.places, strict=True)
+            return [_scores(other, grids.rows_of(*each)) - middle for each in shown]
 
         found = noise_deviations(model, curves, n_noise_fits)
-        deviations: Sequence[Any] = [None] * len(grids.rows) if found is None else found
+        deviations: Sequence[Any] = [None] * len(grids.cells) if found is None else found
         columns = [
             replace(column, effects=scores, deviations=deviation)
             for column, scores, deviation in zip(
@@ -442,18 +447,33 @@ class TableEffectsDisplay(AdditiveDisplay):
 
 @dataclass(frozen=True, slots=True)
 class _Grids:
-    """Columns, rows that vary one column each, the places of these rows, and an empty row."""
+    """Columns, the cells that are shown of each, their places in a row, and an empty row."""
 
     columns: list[ColumnEffect]
-    rows: list[NDArray[Any]]
+    cells: list[Any]
     places: list[int]
     empty: NDArray[Any]
 
-    def add(self, column: ColumnEffect, rows: NDArray[Any], place: int) -> None:
-        """Add a column, which has the position `place` in `rows`."""
+    def add(self, column: ColumnEffect, cells: Any, place: int) -> None:
+        """Add a column, which has the position `place` in a row."""
         self.columns.append(column)
-        self.rows.append(rows)
+        self.cells.append(cells)
         self.places.append(place)
+
+    def rows_of(self, cells: Any, place: int) -> NDArray[Any]:
+        """Return one row for each cell of a column; all other cells are those of the empty row."""
+        rows = np.repeat(self.empty, len(cells), axis=0)
+        rows[:, place] = cells
+        return rows
+
+
+def _refuse_many_classes(model: Any) -> None:
+    """Refuse a model whose effects would be too many curves for one axis."""
+    if len(model.classes_) > MOST_CLASSES:
+        raise ValueError(
+            f"effects are shown of at most {MOST_CLASSES} classes, and the model has "
+            f"{len(model.classes_)}: compare columns of its coef_"
+        )
 
 
 def _explained(
@@ -466,9 +486,9 @@ def _explained(
     """
     rng = np.random.default_rng(0)
     rows, parts = np.repeat(grids.empty, _MOST_ROWS, axis=0), []
-    for column, shown, place in zip(columns, grids.rows, grids.places, strict=True):
+    for column, shown, place in zip(columns, grids.cells, grids.places, strict=True):
         picked = rng.integers(len(shown), size=_MOST_ROWS)
-        rows[:, place] = shown[picked, place]
+        rows[:, place] = [shown[k] for k in picked]
         parts.append(column.effects[picked])
     scores = _scores(model, rows)
     found = [
@@ -494,20 +514,20 @@ def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
         shown.setdefault(column.name, (column.low, column.high) if column.has_range else around)
     grids = _Grids([], [], [], np.full((1, len(columns)), None, dtype=object))
     for j, column in enumerate(columns):
-        labels = () if column.is_number else tuple(shown.get(column.name, column.categories))
+        known = column.categories if len(column.categories) <= MOST_SHOWN else ()
+        labels = () if column.is_number else tuple(shown.get(column.name, known))
         values, is_date = np.arange(float(len(labels))), column.kind == "date"
         if column.is_number:
             low, high = shown[column.name]
             values = np.linspace(float(low), float(high), _POINTS)
         if column.kind == "drop" or not len(values):
             continue
-        rows = np.repeat(grids.empty, len(values), axis=0)
-        rows[:, j] = labels or (_dates(values) if is_date else values)
+        cells = labels or (_dates(values) if is_date else values)
         nothing = np.zeros((len(values), 1))
         effect = ColumnEffect(
             column.name, values, nothing, tuple(map(str, labels)), is_date=is_date
         )
-        grids.add(effect, rows, j)
+        grids.add(effect, cells, j)
     return grids
 
 

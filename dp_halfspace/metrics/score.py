@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
+from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
@@ -376,7 +377,7 @@ def private_score(
     True
     """
     # Whether a number under- or overflows is private.
-    with np.errstate(all="ignore"):
+    with shortages_dropped(), np.errstate(all="ignore"):
         budget = {
             "epsilon": epsilon,
             "delta": delta,
@@ -396,6 +397,20 @@ def private_score(
             group = _groups_of(by, by_values, X, data, metrics)
             # The group of all other values follows the public values.
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
+        if by is not None or _TABLE_OF_GROUPS in metrics:
+            n_counts = data.n_groups * len(data.classes) ** 2
+            refuse_beyond_memory(
+                _COPIES * NUMBER_BYTES * n_counts,
+                f"a table of {n_counts} noisy counts, of all pairs of classes,",
+                "choose another metric, or fewer groups",
+            )
+        if thresholds is not None:
+            n_pairs = (np.size(thresholds) + 1) ** 2
+            refuse_beyond_memory(
+                _COPIES * NUMBER_BYTES * n_pairs,
+                f"an interval from {n_pairs} pairs of cells of scores",
+                "state fewer thresholds",
+            )
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
             raise ValueError(
@@ -436,10 +451,17 @@ def private_score(
         else:
             scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
+    raise OutOfMemory(_SHORTAGE)
 
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
+# Number of arrays of the size of a table of counts: with its noise, and with its intervals.
+_COPIES = 10
+_SHORTAGE = (
+    "there is not enough memory for this score: give fewer records, or records in chunks "
+    "(docs/scaling.md). What a ledger was charged remains charged"
+)
 
 
 _Noisy = tuple[Released, NDArray[np.float64] | None]

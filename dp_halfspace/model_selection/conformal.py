@@ -14,6 +14,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval
 from dp_halfspace.algorithms.crossing import (
@@ -52,6 +53,8 @@ _STEEPNESS = 1.5
 # Factor of the utility of a class of few records then, so that it changes no more than other
 # utilities.
 _STEEP_FEW_RATE = 0.5
+# Number of arrays of the size of the counts, with their utilities and noise.
+_COPIES = 10
 _MORE = "More records, a larger epsilon or a lower coverage leave room for smaller sets"
 
 
@@ -193,6 +196,12 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         borders = _LOG_ODDS if self.thresholds is None else checked_borders(self.thresholds)
         if not (borders[0] > 0.0 and borders[-1] < 1.0):
             raise ValueError("thresholds of PrivateConformalClassifier must be between 0 and 1")
+        n_counts = len(data.classes) * (len(borders) + 1)
+        refuse_beyond_memory(
+            _COPIES * NUMBER_BYTES * n_counts,
+            f"a table of {n_counts} counts, of each class between thresholds,",
+            "state fewer thresholds",
+        )
         epsilon, share = float(self.epsilon), rounded_up(float(self.coverage))
         choice: ExponentialChoice | ParallelChoice | NoNoise = NoNoise()
         sensitivity, steepness, few_rate = 1.0, 1.0, 1.0

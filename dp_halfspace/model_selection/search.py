@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
@@ -45,6 +46,8 @@ from dp_halfspace.privacy.record import PrivacyRecord
 
 # The plan of a search and its record, as a function of epsilon.
 _PlanWith: TypeAlias = Callable[[float], tuple[SearchPlan, PrivacyRecord]]
+# Largest number of candidates of a search; random stopping takes 4.3 runs for each on average.
+_MOST_CANDIDATES = 1000
 # Public facts of a candidate that hold for the search.
 _KEPT = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
@@ -408,13 +411,21 @@ class PrivateSearchCV(WrappingClassifier):
             )
         if prefix and isinstance(self.scoring, RobustAccuracy):
             raise ValueError("RobustAccuracy needs a linear model without a pipeline around it")
+        # No more than these are listed.
+        most = _MOST_CANDIDATES // int(self.n_repeats) + 1
         if self.param_grid is not None:
-            grid = list(ParameterGrid(self.param_grid))
+            grid = list(islice(ParameterGrid(self.param_grid), most))
         else:
             # ParameterSampler takes a RandomState, and what it draws is public.
             seed = int(public_generator(self.random_state, "candidates").integers(2**31))
-            sampler = ParameterSampler(self.param_distributions, self.n_iter, random_state=seed)
-            grid = list(sampler)
+            size = min(int(self.n_iter), most)
+            grid = list(ParameterSampler(self.param_distributions, size, random_state=seed))
+        if len(grid) == most:
+            raise ValueError(
+                f"a search has at most {_MOST_CANDIDATES} candidates, repeats included: each is "
+                "trained, or drawn with the same probability, and shares the budget with all "
+                "others. Use fewer values, n_iter or n_repeats"
+            )
         for name in {name for params in grid for name in params}:
             if name in own:
                 raise ValueError(f"the grid must not contain {name!r}: the search states it")

@@ -669,13 +669,18 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
 
 def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimizer) -> None:
     """Refuse parameters out of range; the check reads public numbers alone."""
-    if not callable(optimizer) and optimizer not in OPTIMIZERS:
-        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
-    if optimizer == "newton" and objective.size > MAX_DENSE:
-        raise ValueError(f"optimizer='newton' is for at most {MAX_DENSE} coefficients")
+    check_optimizer(optimizer, objective.size)
     require("positive and finite", gamma=gamma, radius=radius)
     if not math.isfinite(objective.gradient_lipschitz):
         raise ValueError("the objective must be smooth")
+
+
+def check_optimizer(optimizer: Optimizer, size: int) -> None:
+    """Refuse an unknown optimizer, and full Newton steps of too many coefficients."""
+    if not callable(optimizer) and optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
+    if optimizer == "newton" and size > MAX_DENSE:
+        raise ValueError(f"optimizer='newton' is for at most {MAX_DENSE} coefficients")
 
 
 def _polish(objective: Objective, target: float, w: FloatArray) -> Point:

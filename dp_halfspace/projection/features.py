@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import fft, sparse
 from scipy.special import gammaln, kve
 
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import checked_size
 from dp_halfspace.data.encoding import numbers_of, write_scaled
 from dp_halfspace.projection.linear import (
@@ -99,6 +100,8 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 
 # Number of rows that are mapped at a time.
 _ROWS = 1024
+# Largest number of angles in float64 that are computed at a time.
+_TURNS = 2**22
 # Number of float32 rows whose angles stay in the cache until sines and cosines are computed.
 _ANGLE_ROWS = 256
 # Largest entry of a row in estimated column scales.
@@ -172,8 +175,9 @@ class FourierMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
-        for lo in range(0, X.shape[0], _ROWS):
-            rows = X[lo : lo + _ROWS]
+        step = max(1, min(_ROWS, _TURNS // max(1, frequencies.shape[1])))
+        for lo in range(0, X.shape[0], step):
+            rows = X[lo : lo + step]
             with np.errstate(over="ignore", invalid="ignore"):
                 # Products are in float64, so that their rounding errors hardly ever change a
                 # float32 feature.
@@ -181,7 +185,7 @@ class FourierMap:
                     turns = sparse.csr_array(rows, dtype=np.float64) @ frequencies
                 else:
                     turns = np.ascontiguousarray(rows, dtype=np.float64) @ frequencies
-            cosines_and_sines(turns, out[lo : lo + _ROWS])
+            cosines_and_sines(turns, out[lo : lo + step])
         return out
 
 
@@ -233,6 +237,12 @@ def draw_fourier(
     scales = np.asarray(length_scales, dtype=np.float64)
     if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
         raise ValueError("length_scales must be a non-empty list of positive numbers")
+    refuse_beyond_memory(
+        # Frequencies, twice in float64 and once in float32.
+        2.5 * NUMBER_BYTES * n_features * scales.size,
+        f"a map of {n_features} columns to {2 * scales.size} random Fourier features",
+        "use fewer features or columns",
+    )
     turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
     return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
 
@@ -502,7 +512,8 @@ class TensorSketchMap:
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        for lo, hi, block in row_blocks(X, min(_ENTRIES, 128 * X.shape[1])):
+        entries = min(_ENTRIES, min(128, max(1, _TURNS // size)) * X.shape[1])
+        for lo, hi, block in row_blocks(X, entries):
             product = None
             for sketch in self.sketches:
                 image = np.asarray(to_dense(block @ sketch[:-1])) * self.gain

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import hadamard
 
+from dp_halfspace._memory import refuse_beyond_memory
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.sparse_rows import checked_csr
 
@@ -227,6 +228,11 @@ def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator
     n_features = checked_size("n_features", n_features)
     n_components = checked_size("n_components", n_components)
     shape = (n_features, -(-n_components // 8))
+    refuse_beyond_memory(
+        math.prod(shape),
+        f"a map of {n_features} columns to {n_components} components",
+        "use fewer n_components or columns",
+    )
     return RademacherMap(rng.integers(0, 256, size=shape, dtype=np.uint8), n_components)
 
 

@@ -420,6 +420,38 @@ def encoded_column(values, rule):
     return coded, coded.dense(float)
 
 
+@pytest.mark.parametrize(
+    ("size", "width"), [(2, 1), (3, 3), (65, 65), (4096, 4096), (4097, 51), (100_000, 141)]
+)
+def test_lists_of_any_length_have_distinct_rows_of_norm_one(size, width):
+    """Of at most 4096 columns; an encoded row is a function of its own cell."""
+    names = [f"c{k}" for k in range(size)]
+    cells = [*names[:50], *names[-50:], "other", None][:: 1 if size > 100 else 101] + names[:3]
+    coded, rows = encoded_column(cells, names)
+    assert rows.shape == (len(cells), width)
+    known = np.array([cell in names for cell in cells])
+    places = {cell: rows[cells.index(cell)].tobytes() for cell in cells if cell in names}
+    assert len(set(places.values())) == len(places)
+    lengths = {2: 0.5, 3: 1.0}.get(size, 1.0)
+    np.testing.assert_allclose((rows[known] ** 2).sum(axis=1), lengths, rtol=1e-15)
+    assert not rows[~known].any()
+    for k in (0, len(cells) - 1):
+        np.testing.assert_array_equal(encoded_column(cells[k : k + 1], names)[1][0], rows[k])
+    stored = sum(array.nbytes for array in coded.arrays)
+    assert stored < 1000 * len(cells) + 2**16
+    scaled = np.empty(rows.shape, dtype=np.float32)
+    write_scaled(coded, 0.25, scaled)
+    np.testing.assert_allclose(scaled, 0.25 * rows, rtol=1e-7)
+    np.testing.assert_array_equal(coded[1:3].dense(float), rows[1:3])
+
+
+def test_neighbours_in_a_long_list_share_columns():
+    """Codes of one chapter stand together in a list of diagnoses."""
+    names = [f"c{k}" for k in range(8000)]
+    rows = encoded_column(["c0", "c19", "c20", "c400", "c7999"], names)[1]
+    assert (rows @ rows.T * 3).round(9)[0].tolist() == [3, 2, 2, 2, 0]
+
+
 def test_words_are_counted():
     _, rows = encoded_column(["one two", "one two two", "Two ONE two", ""], "words")
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0, 1.0, 1.0, 0.0])

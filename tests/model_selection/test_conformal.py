@@ -265,7 +265,7 @@ def test_sets_by_class_are_a_tenth_larger_at_a_small_budget():
 def test_the_fewest_records_are_those_of_the_proof(coverage, by_class):
     """``operating_points.md``, section 3: with fewer, sets of everything must be chosen."""
     wrapper = PrivateConformalClassifier(Several(), coverage=coverage, by_class=by_class)
-    plan = wrapper._plan_release(SimpleNamespace(n=100))
+    plan = wrapper._plan_release(SimpleNamespace(classes=[0, 1], n=100))
     share, rate = plan.coverage, 0.5 / plan.choice.sensitivity
     assert coverage <= share < coverage + 1e-3
     steep = 1.5 if by_class and coverage > 0.6 else 1.0
@@ -344,7 +344,7 @@ def test_large_sets_of_enough_records_are_said_only_if_they_are_released():
     model.thresholds_ = np.zeros(3)
     plan = SimpleNamespace(takes=10.0, by_class=False)
     with pytest.warns(PrivacyWarning, match="every set contains all classes"):
-        model._warn_of_release(plan, SimpleNamespace(n=1500))
+        model._warn_of_release(plan, SimpleNamespace(classes=[0, 1], n=1500))
 
 
 def test_a_probability_that_is_no_number_is_zero():
@@ -459,6 +459,6 @@ def test_a_probability_at_a_threshold_is_in_the_set_and_none_is_outside_of_zero(
 @by_class_or_not
 def test_the_records_that_a_coverage_takes_are_those_at_which_every_set_is_whole(by_class):
     wrapper = PrivateConformalClassifier(Several(), by_class=by_class, coverage=0.95)
-    plan = wrapper._plan_release(SimpleNamespace(n=100))
+    plan = wrapper._plan_release(SimpleNamespace(classes=[0, 1], n=100))
     wanted = plan.coverage * (plan.takes + 1.0)
     assert plan.few_rate * (wanted - plan.few) == pytest.approx(plan.lacking)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory, rows_of_block
 from dp_halfspace.algorithms.engine.class_counts import (
     ClassCountPlan,
     Rarity,
@@ -259,6 +260,15 @@ class LinearPlan(FitPlan):
         )
 
 
+def refuse_projected_rows(n_samples: int, n_components: int) -> None:
+    """Refuse a projection whose images of all rows would not fit into memory."""
+    refuse_beyond_memory(
+        NUMBER_BYTES * n_samples * n_components,
+        f"a projection of all rows to {n_components} components",
+        "use fewer n_components, or projection=None",
+    )
+
+
 def linear_plan(
     problem: Problem,
     solver: str,
@@ -279,6 +289,8 @@ def linear_plan(
     but sums over rows, so that rows may come in chunks. It is not proved that a person counts like
     a record after a projection, so groups are not accepted there.
     """
+    if linear_map is not None:
+        refuse_projected_rows(problem.n_samples, linear_map.n_components)
     takes = {"sample_weight"} if solver == "objective_perturbation" else set()
     if isinstance(algorithm, GradientPlan):
         is_plain = linear_map is None
@@ -350,15 +362,24 @@ def asked_margin(training: LinearPlan, released: FloatArray) -> float:
     """
     if training.margin is not None:
         return training.margin
-    gram = released @ released.T
-    squares = np.diag(gram)
+    squares = np.einsum("ij,ij->i", released, released)
     largest = float(squares.max())
     if len(released) > 1:
-        largest = float((squares[:, None] + squares[None, :] - 2.0 * gram).max())
+        largest = _largest_square_of_difference(released, squares)
     norm = math.sqrt(max(largest, 0.0))
     if norm == 0.0:
         return 1.0
     return min(1.0, training.margin_offset / norm)
+
+
+def _largest_square_of_difference(released: FloatArray, squares: FloatArray) -> float:
+    """Return the largest squared norm of a difference of two rows, some of them at a time."""
+    largest, step = 0.0, rows_of_block(NUMBER_BYTES * len(released))
+    for lo in range(0, len(released), step):
+        some = slice(lo, lo + step)
+        found = squares[some, None] + squares - 2.0 * (released[some] @ released.T)
+        largest = max(largest, float(found.max()))
+    return largest
 
 
 def gradient_training(

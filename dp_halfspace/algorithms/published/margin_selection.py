@@ -70,6 +70,8 @@ _SHAPE = 2.0
 # Failure probability in the penalty for the dimension. It has no effect on the selection:
 # docs/proofs/selection.md, section 6.
 _POPULATION_BETA = 0.05
+# Largest number of margins to choose from: a plan is made for each, and shares the budget.
+_MOST_MARGINS = 1000
 
 
 def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
@@ -163,6 +165,8 @@ def plan_selection(
     Algorithms 2, 3, 4 and 6; ``docs/proofs/selection.md``.
     """
     count, epsilon, delta = len(margins), budget.epsilon, budget.delta
+    if count > _MOST_MARGINS:
+        raise ValueError(f"margin is a list of at most {_MOST_MARGINS} numbers: use fewer")
     distribution = None
     choice: ExponentialChoice | GaussianNoise | NoNoise
     score_bound = _score_bound(problem, population=population)
