@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import ndtri
 
 from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
@@ -33,7 +32,13 @@ from dp_halfspace.data.validation import (
     refuse_foreign_arrays,
     sort_by_person,
 )
-from dp_halfspace.metrics._intervals import OUT_OF_NOISE, TWO, WIDE, Released
+from dp_halfspace.metrics._intervals import (
+    OUT_OF_NOISE,
+    WIDE,
+    Estimate,
+    Released,
+    within_range,
+)
 from dp_halfspace.metrics._table import METRICS
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -122,8 +127,6 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
 
 # Name of the group of all records with a value outside the public list.
 OTHER = "other"
-# Probability that some interval of a gap does not contain the gap.
-_MISSED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,33 +261,37 @@ def group_score(
     """Estimate a metric in every group, and the gaps of all pairs."""
     in_group = METRICS[name].in_group
     assert in_group is not None, "checked before anything was charged"
-    found = [in_group(replace(released, counts=table)) for table in released.counts]
-    value, low, high = np.array(found, dtype=np.float64).T
+    value, low, high = within_range(in_group(released))
     # The group of values that are not listed is often empty, and then has no score.
     others = released.counts[-1]
     if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
         low[-1], high[-1] = 0.0, 1.0
-    gap = np.subtract.outer(value, value)
-    ends = _gap_interval(value, low, high)
+    gap, pairs = np.subtract.outer(value, value), list(combinations(value, 2))
     groups = (*by_values, OTHER)
     return PrivateGroupScore(
-        name, groups, value, (low, high), gap, ends, released.counts, record, classes
+        name,
+        groups,
+        value,
+        (low, high),
+        gap,
+        _gap_interval(gap, in_group(released.at_once(len(pairs)))),
+        released.counts,
+        record,
+        classes,
     )
 
 
 def _gap_interval(
-    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+    gap: NDArray[np.float64], estimate: Estimate
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return simultaneous intervals of all gaps, by Bonferroni's inequality."""
-    g = len(value)
-    pairs = max(1, g * (g - 1) // 2)
-    wider = float(ndtri(1.0 - _MISSED / (2.0 * pairs))) / TWO
-    down, up = value - low, high - value
-    gap = np.subtract.outer(value, value)
-    # Standard deviations of independent estimates add up in squares. If almost nothing is known
-    # about a group, its estimate may be off to one side, and every gap is possible.
-    least = gap - wider * np.hypot.outer(down, up)
-    most = gap + wider * np.hypot.outer(up, down)
+    """Return intervals of all gaps, from estimates of the groups.
+
+    Standard deviations of independent estimates add up in squares, before they are cut at the range
+    of the score. Where almost nothing is known about a group, every gap is possible.
+    """
+    center, low, high = estimate
+    least = gap - np.hypot.outer(center - low, high - center)
+    most = gap + np.hypot.outer(high - center, center - low)
     is_known = np.logical_and.outer(high - low < WIDE, high - low < WIDE)
     least, most = np.where(is_known, least, -1.0), np.where(is_known, most, 1.0)
     return np.clip(least, -1.0, 1.0), np.clip(most, -1.0, 1.0)

@@ -1,71 +1,176 @@
 """Estimates from noisy counts, and intervals that cover sampling and noise.
 
-An interval consists of the shares ``p`` for which the noisy ``numerator - p denominator`` is within
-about two standard deviations of zero. Near 0 and 1 the limit is larger on the side where no share
-exists, and smaller on the other. Everything here is a function of what was released. Derivation:
-``docs/proofs/metrics.md``, section 4.
+An interval contains the values ``p`` for which ``numerator - p denominator``, whose mean is zero at
+the true value, is within about two of its standard deviations. The deviation is that at the counts
+next to the released ones that have the value ``p``. Leading axes of counts are releases of their
+own. Everything here is a function of what was released. Derivation: ``docs/proofs/metrics.md``,
+section 4.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from dp_halfspace.metrics._tallies import COUNT, LARGEST_LOG_LOSS, RIGHT, SCALE
 
-# Value, lower end and upper end.
+FloatArray = NDArray[np.float64]
+# Value, lower end and upper end. Noise may take each out of the range of the metric, and deviations
+# of several estimates are combined before `within_range` cuts them.
 Estimate = tuple[Any, Any, Any]
-Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
-_Quadratic = tuple[float, float, float]
+Curve = tuple[FloatArray, FloatArray]
 
-# Two-sided limit, in standard deviations, that holds a little over 95 % of a normal distribution.
-TWO = 2.0
-# Addition to this limit for the tails of one Laplace variable.
-_LAPLACE = 0.185
-# Probability within this limit, and the one-sided quantile of the same probability.
-_INSIDE = float(2.0 * ndtr(TWO) - 1.0)
-_ONE_SIDED = float(ndtri(_INSIDE))
-# Standard deviations that the noisy counts of the highest cells of scores, or of the records in no
-# listed group, must exceed.
+# Share of a normal distribution within the limit: 95 %, and one more for what is approximate.
+_INSIDE = 0.96
+_LIMIT = float(ndtri(0.5 + 0.5 * _INSIDE))
+# Standard deviations that the noisy count of the records in no listed group must exceed.
 OUT_OF_NOISE = 3.0
-# With less information on a recall than this, its interval is [0, 1].
-WIDE = 0.5
+# Standard deviations that the noisy count of the records above a threshold must exceed.
+_SEEN = 2.0
+# An estimate with a wider interval, before it is cut at the range, is taken for unknown.
+WIDE = 1.0
+# Ends are sought so far beyond the range [0, 1], and found to 1e-7.
+_BEYOND = 0.5
+_HALVINGS = 24
+_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
     """Noisy counts of `n` records, each with noise of this `variance`, normal or of Laplace."""
 
-    counts: NDArray[np.float64]
+    counts: FloatArray
     n: int
     variance: float
     is_laplace: bool = False
-
-    @property
-    def tail(self) -> float:
-        """Excess fourth moment of the noise over that of a normal distribution."""
-        return _LAPLACE * self.variance**2 if self.is_laplace else 0.0
+    # Counts that were moved until their total is n: their errors add up to zero.
+    adds_up: bool = False
+    # Deviations on each side of an interval; an array has those of the lower and of the upper end.
+    limit: Any = _LIMIT
 
     def divided_by(self, unit: float) -> Released:
         """Return counts divided by the unit that they are multiples of."""
         return replace(self, counts=self.counts / unit, variance=self.variance / unit**2)
 
+    def at_once(self, k: int) -> Released:
+        """Return the same for `k` intervals that hold at once, by Bonferroni's inequality."""
+        return replace(self, limit=-ndtri(ndtr(-self.limit) / k))
+
+    @property
+    def flat(self) -> Released:
+        """The same with one axis for the cells of a table."""
+        return replace(self, counts=self.counts.reshape(*self.counts.shape[:-2], -1))
+
+
+def within_range(estimate: Estimate, largest: float = 1.0) -> Estimate:
+    """Cut an estimate at the range of the metric; a value that is moved keeps its deviations."""
+    center, low, high = estimate
+    value = np.clip(center, 0.0, largest)
+    low, high = (np.clip(value + (end - center), 0.0, largest) for end in (low, high))
+    return value, low, high
+
+
+def _invert(
+    numerator: Any,
+    denominator: Any,
+    deviation: Callable[[Any, Any], Any],
+    *,
+    center: Any = None,
+    beyond: float = _BEYOND,
+) -> Estimate:
+    """Return a value and the ends of all `p` that a test of ``numerator - p denominator`` accepts.
+
+    `deviation` returns the limit of the test from `p` and the statistic. Two numerators are for the
+    lower end and for the upper one, and then `center` is between the two ratios.
+    """
+    is_known = np.asarray(denominator) > 0.0
+    if center is None:
+        center = numerator / np.where(is_known, denominator, 1.0)
+    center = np.clip(np.where(is_known, center, 0.5), -beyond, 1.0 + beyond)
+    # The first axis is that of the two ends.
+    sign = np.reshape([1.0, -1.0], (2,) + (1,) * center.ndim)
+    outer = 0.5 - sign * (0.5 + beyond) + 0.0 * center
+    inner = np.stack([center, center])
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (inner + outer)
+        statistic = numerator - middle * denominator
+        accepted = ~is_known | (sign * statistic <= deviation(middle, statistic))
+        inner, outer = np.where(accepted, middle, inner), np.where(accepted, outer, middle)
+    return center, outer[0], outer[1]
+
+
+def _limit(sampling: Any, noise: Any, released: Released) -> Any:
+    """Return the limit of a statistic from the variances of its sampling and of its noise terms."""
+    variance, limit = np.maximum(sampling, 0.0) + noise.sum(axis=-1) + _TINY, released.limit
+    if released.is_laplace:
+        # The quantile of one Laplace variable, if there is nothing else.
+        tail = -np.log(2.0 * ndtr(-limit)) / math.sqrt(2.0) - limit
+        limit = limit + tail * np.square(noise / variance[..., None]).sum(axis=-1)
+    return limit * np.sqrt(variance)
+
+
+def _limit_at_fit(
+    released: Released, slopes_at: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
+    """Return the limit of a statistic at the counts closest to the noisy ones at which it is zero.
+
+    `slopes_at` returns the derivatives of the statistic by every count, from counts and `p`. Fitted
+    counts below zero stay there: sums of them would be too large without.
+    """
+    counts, v = released.counts, released.variance
+
+    def limit(p: Any, statistic: Any) -> Any:
+        p = p[..., None]
+        fitted, slopes = counts, slopes_at(counts, p)
+        # The second step has the variances of the counts from the first one.
+        for _ in range(2):
+            pull = (np.maximum(fitted, 0.0) + v) * slopes
+            scale = statistic / ((pull * slopes).sum(axis=-1) + _TINY)
+            fitted = counts - scale[..., None] * pull
+            slopes = slopes_at(fitted, p)
+        sampling = (np.maximum(fitted, 0.0) * slopes**2).sum(axis=-1)
+        if released.adds_up:
+            slopes = slopes - slopes.mean(axis=-1, keepdims=True)
+        return _limit(sampling, v * slopes**2, released)
+
+    return limit
+
+
+def _ratio(released: Released, numerator: FloatArray, denominator: FloatArray) -> Estimate:
+    """Estimate the ratio of two weighted sums of counts, the last axis."""
+    counts = released.counts
+    return _invert(
+        (counts * numerator).sum(axis=-1),
+        (counts * denominator).sum(axis=-1),
+        _limit_at_fit(released, lambda _, p: numerator - p * denominator),
+    )
+
+
+def _share_of_n(count: FloatArray, released: Released) -> Estimate:
+    """Estimate the share of all records that a count is."""
+    n, noise = released.n, np.array([released.variance])
+
+    def deviation(p: Any, _: Any) -> Any:
+        return _limit(n * p * (1.0 - p), noise, released)
+
+    return _invert(count, float(n), deviation)
+
 
 def share_of_right(released: Released) -> Estimate:
     """Estimate the share of correctly predicted records, each of which counts `RIGHT`."""
     right = released.divided_by(RIGHT)
-    return _share_of_n(right.counts[0], right)
+    return _share_of_n(right.counts[..., 0], right)
 
 
 def classes_beside(released: Released) -> Released:
     """Return the counts of classes, which follow the count of correct predictions."""
-    return replace(released, counts=released.counts[1:, None])
+    return replace(released, counts=released.counts[..., 1:, None])
 
 
 def classes_by_rows(released: Released) -> Released:
@@ -76,236 +181,199 @@ def classes_by_rows(released: Released) -> Released:
 def classes_of_bins(released: Released) -> Released:
     """Return the counts of classes in the bins of a calibration curve."""
     bins = released.divided_by(COUNT)
-    return replace(bins, counts=bins.counts[:2])
+    return replace(bins, counts=bins.counts[..., :2, :])
 
 
 def majority_share(by_class: Released) -> Estimate:
     """Estimate the share of the records that the class with the largest noisy count has.
 
-    The largest of K classes has a share of at least 1/K, whatever the noisy counts are.
+    The largest of K classes has a share of at least 1/K, whatever the noisy counts are. The lower
+    end holds for the shares of all K at once, because the largest noisy count may be of any.
     """
-    classes = by_class.counts.sum(axis=1)
-    whole = replace(by_class, variance=by_class.variance * by_class.counts.shape[1])
-    share, low, high = _share_of_n(float(classes.max()), whole)
-    least = 1.0 / len(classes)
-    return max(share, least), max(low, least), max(high, least)
+    *_, k, columns = by_class.counts.shape
+    limits = np.reshape(
+        [by_class.at_once(k).limit, by_class.limit], (2,) + (1,) * (by_class.counts.ndim - 1)
+    )
+    whole = replace(by_class, variance=by_class.variance * columns, limit=limits)
+    shares = within_range(_share_of_n(by_class.counts.sum(axis=-1), whole))
+    value, low, high = (np.maximum(part.max(axis=-1), 1.0 / k) for part in shares)
+    return value, low, high
 
 
 def counts_of_records(released: Released) -> Estimate:
     """Estimate every count, as a number of records."""
-    counts, n = released.counts, released.n
-    cells = [_share_of_n(count, released) for count in counts.ravel()]
-    value, low, high = (n * np.reshape(part, counts.shape) for part in np.transpose(cells))
+    value, low, high = (released.n * part for part in _share_of_n(released.counts, released))
     return value, low, high
 
 
 def mean_loss(released: Released) -> Estimate:
     """Estimate the mean of losses in [0, 1] from their sum and from a sum for their variance."""
     losses, n = released.divided_by(SCALE), released.n
-    total, spread = losses.counts
-    known = min(max(total, 0.0), float(n))
-    inner = min(max(spread, 0.0), known * (1.0 - known / n))
-    return _share(total, n, (losses.variance - inner, n, -n), losses.tail)
+    total, inner = losses.counts[..., 0], losses.counts[..., 1]
+    noise, mean = np.array([losses.variance]), np.clip(total / n, 0.0, 1.0)
+    # The variance of losses a is that of shares, less the sum of a (1 - a). A mean below the
+    # estimate has less of it in proportion.
+    inner = np.clip(inner, 0.0, n * mean * (1.0 - mean))
+
+    def deviation(p: Any, _: Any) -> Any:
+        part = np.minimum(p / np.maximum(mean, _TINY), 1.0)
+        return _limit(n * p * (1.0 - p) - part * inner, noise, losses)
+
+    return _invert(total, float(n), deviation)
 
 
 def mean_log_loss(released: Released) -> Estimate:
     """Estimate the mean of log losses, as that of losses in [0, 1]."""
-    value, low, high = mean_loss(released)
-    return LARGEST_LOG_LOSS * value, LARGEST_LOG_LOSS * low, LARGEST_LOG_LOSS * high
+    value, low, high = (LARGEST_LOG_LOSS * part for part in mean_loss(released))
+    return value, low, high
+
+
+# Weights of true negatives, false positives, false negatives and true positives.
+_FOUND = np.array([0.0, 0.0, 0.0, 1.0])
+_POSITIVE = np.array([0.0, 0.0, 1.0, 1.0])
+_PREDICTED = np.array([0.0, 1.0, 0.0, 1.0])
 
 
 def recall(released: Released) -> Estimate:
     """Estimate the share of the second class that is predicted as such, from a confusion matrix."""
-    (_, _), (missed, found) = released.counts.tolist()
-    return _part(missed, found, released)
+    return _ratio(released.flat, _FOUND, _POSITIVE)
 
 
 def precision(released: Released) -> Estimate:
     """Estimate the share of the second class among the records predicted to be of it."""
-    (_, false), (_, found) = released.counts.tolist()
-    return _part(false, found, released)
+    return _ratio(released.flat, _FOUND, _PREDICTED)
 
 
 def f1(released: Released) -> Estimate:
-    """Estimate the harmonic mean of recall and precision, ``2 J / (1 + J)``.
-
-    ``J`` is the share of true positives among all records that are of the second class or predicted
-    to be of it.
-    """
-    (_, false), (missed, found) = released.counts.tolist()
-    shares = _part(false + missed, found, released, n_wrong=2)
-    value, low, high = (2.0 * share / (1.0 + share) for share in shares)
-    return value, low, high
+    """Estimate the harmonic mean of recall and precision."""
+    return _ratio(released.flat, 2.0 * _FOUND, _POSITIVE + _PREDICTED)
 
 
 def accuracy_in_table(released: Released) -> Estimate:
     """Estimate the accuracy from a confusion matrix of unknown size."""
-    table, k = released.counts, len(released.counts)
-    right = float(np.trace(table))
-    return _part(float(table.sum()) - right, right, released, n_right=k, n_wrong=k * (k - 1))
+    return _by_row(released.flat, np.eye(released.counts.shape[-1]).ravel())
 
 
 def mean_recall_in_table(released: Released) -> Estimate:
     """Estimate the mean recall over classes from a confusion matrix."""
-    table, k = released.counts, len(released.counts)
-    right = np.diag(table)
-    parts = [
-        _part(wrong, found, released, n_wrong=k - 1)
-        for wrong, found in zip((table.sum(axis=1) - right).tolist(), right.tolist(), strict=True)
-    ]
-    return mean_of_parts(*np.transpose(parts))
+    return _mean_of_rows(released, np.eye(released.counts.shape[-1]))
 
 
 def mean_recall(released: Released) -> Estimate:
     """Estimate the mean recall over classes."""
-    return mean_of_parts(*_recalls(released))
-
-
-def mean_of_parts(
-    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> Estimate:
-    """Return the mean of independent estimates, with its interval."""
-    # Standard deviations of independent estimates add up in squares, separately on each side. If
-    # almost nothing is known about a class, its estimate may be off to one side, and the deviations
-    # themselves add up.
-    is_known = high - low < WIDE
-    ends = []
-    for gaps in (value - low, high - value):
-        ends.append(math.hypot(*gaps[is_known]) + gaps[~is_known].sum())
-    mean, k = float(value.mean()), len(value)
-    return mean, max(0.0, mean - float(ends[0]) / k), min(1.0, mean + float(ends[1]) / k)
+    return _mean_of_rows(released, np.array([0.0, 1.0]))
 
 
 def share_in_bins(released: Released) -> Estimate:
     """Estimate the share of the second class in every bin."""
-    bins = released.divided_by(COUNT)
-    return _recalls(replace(bins, counts=bins.counts[:2].T))
+    bins = classes_of_bins(released)
+    bins = replace(bins, counts=np.moveaxis(bins.counts, -2, -1))
+    return _by_row(bins, np.array([0.0, 1.0]))
+
+
+def _by_row(released: Released, own: FloatArray) -> Estimate:
+    """Estimate the share that the weighted counts are of all counts of every row."""
+    return _ratio(released, own, np.ones_like(own))
+
+
+def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
+    """Estimate the mean of these shares over the rows."""
+    k = released.counts.shape[-2]
+    center, *ends = _by_row(released, own)
+    # An unknown row balances no error of the others, so that each of them has to be covered.
+    _, *careful = _by_row(released.at_once(k), own)
+    is_known = ends[1] - ends[0] < WIDE
+    low, high = np.where(is_known.all(axis=-1, keepdims=True), ends, careful)
+    # Standard deviations of independent estimates add up in squares, separately on each side. An
+    # estimate that noise takes out of the range is not cut: its error is part of the sum.
+    unknown = (~is_known).sum(axis=-1)
+    gaps = np.where(is_known, [center - low, high - center], 0.0)
+    down, up = np.sqrt(np.square(gaps).sum(axis=-1))
+    known = np.clip(np.where(is_known, center, 0.0).sum(axis=-1), 0.0, k - unknown)
+    value = known + np.where(is_known, 0.0, np.clip(center, 0.0, 1.0)).sum(axis=-1)
+    return value / k, (known - down) / k, (known + up + unknown) / k
+
+
+def _with_total(released: Released) -> Released:
+    """Return the counts closest to the noisy ones that add up to the number of records."""
+    counts = released.counts
+    missing = released.n - counts.sum(axis=(-2, -1), keepdims=True)
+    cells = counts.shape[-2] * counts.shape[-1]
+    return replace(released, counts=counts + missing / cells, adds_up=True)
 
 
 def average_precision(released: Released) -> Estimate:
     """Estimate the mean precision over the ranks of the second class, by cells of scores.
 
-    The variance is that of the linear part of the estimate, with Poisson counts and the noise:
-    ``docs/proofs/metrics.md``, section 4.
+    The precision above the highest thresholds is a ratio of two noises, and may be anything: it is
+    0 for the lower end, 1 for the upper end, and for the value that above the first threshold at
+    which the records stand out of the noise.
     """
-    negative, positive = released.counts[:, ::-1]
-    v, n_cells = released.variance, np.arange(1, positive.size + 1)
-    above, false = np.cumsum(positive), np.cumsum(negative)
-    # The highest cells are merged until their counts exceed the noise: a precision that is a ratio
-    # of two noises carries no information.
-    stands_out = above + false >= np.maximum(OUT_OF_NOISE * np.sqrt(2.0 * v * n_cells), 0.5)
-    if not stands_out.any() or above[-1] <= 0.0:
-        return 0.5, 0.0, 1.0
-    first = int(stands_out.argmax())
-    above, false = np.maximum(above[first:], 0.0), np.maximum(false[first:], 0.0)
-    all_positive, said = max(float(above[-1]), 1.0), np.maximum(above + false, 1.0)
-    share, exactness = np.diff(above, prepend=0.0) / all_positive, np.minimum(above / said, 1.0)
-    value = float(share @ exactness)
+    released = _with_total(released)
+    # From the highest cell down.
+    released = replace(released, counts=released.counts[..., ::-1])
+    v, m = released.variance, released.counts.shape[-1]
+    part = np.arange(1, m + 1) / m
+    noise = np.sqrt(2.0 * m * v * part * (1.0 - part))
+    least = np.maximum(_SEEN * noise, 0.5)
+    is_unseen = released.counts.sum(axis=-2).cumsum(axis=-1) < least
+    is_hidden = np.logical_and.accumulate(is_unseen, axis=-1)
+    first = is_hidden.sum(axis=-1, keepdims=True)
+    ends = np.reshape([0.0, 1.0], (2,) + (1,) * is_hidden.ndim)
 
-    def from_here_down(terms: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.cumsum(terms[::-1])[::-1]
+    def precisions(negative: Any, positive: Any) -> tuple[Any, Any]:
+        """Return the precision and the number of records above every threshold."""
+        false, true = (np.maximum(each.cumsum(axis=-1), 0.0) for each in (negative, positive))
+        above = np.maximum(false + true, least)
+        return true / above, above
 
-    variance = 0.0
-    for counts, slope in (
-        (positive, (exactness - value) / all_positive + from_here_down(share * false / said**2)),
-        (negative, -from_here_down(share * above / said**2)),
-    ):
-        weights = np.square(np.concatenate([np.full(first, slope[0]), slope]))
-        variance += float((np.maximum(counts, 0.0) + v) @ weights)
-    deviation = TWO * math.sqrt(variance)
-    value = min(max(value, 0.0), 1.0)
-    # The order within the highest cells is unknown: take half of what it could add.
-    unseen = 0.5 * float(share[0] * (1.0 - exactness[0])) if first else 0.0
-    return value, max(0.0, value - deviation), min(1.0, value + deviation + max(unseen, 0.0))
+    def slopes_at(counts: Any, p: Any) -> Any:
+        negative, positive = counts[..., :m], counts[..., m:]
+        precise, above = precisions(negative, positive)
+        weight = np.where(is_hidden, 0.0, positive) / above
+        # A record changes the precision above its own threshold and above all lower ones.
+        change = weight * np.stack([-precise, 1.0 - precise])
+        by_negative, by_positive = change[..., ::-1].cumsum(axis=-1)[..., ::-1]
+        by_positive = by_positive + np.where(is_hidden, ends, precise) - p
+        return np.concatenate(np.broadcast_arrays(by_negative, by_positive), axis=-1)
 
-
-def _recalls(released: Released) -> Estimate:
-    """Estimate the share of the second of two counts in every row."""
-    found = [_part(wrong, right, released) for wrong, right in released.counts.tolist()]
-    value, low, high = np.array(found).T
-    return value, low, high
-
-
-def _share_of_n(count: float, released: Released) -> Estimate:
-    n = released.n
-    return _share(count, n, (released.variance, n, -n), released.tail)
-
-
-def _share(numerator: float, denominator: float, variance: _Quadratic, tail: float) -> Estimate:
-    """Estimate a share; the variance is a quadratic polynomial in it, lowest power first."""
-    numerator, denominator = float(numerator), float(denominator)
-    value = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0.0 else 0.5
-    constant, linear, square = map(float, variance)
-    mirrored = constant + linear + square, -linear - 2.0 * square, square
-    high = _high_end(numerator, denominator, (constant, linear, square), tail)
-    low = 1.0 - _high_end(denominator - numerator, denominator, mirrored, tail)
-    return value, min(max(low, 0.0), value), max(min(high, 1.0), value)
-
-
-def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: float) -> float:
-    """Return the largest share that is compatible with the released numbers."""
-    constant, linear, square = variance
-
-    def excess(p: float) -> float:
-        v = constant + p * (linear + p * square)
-        if v <= 0.0:
-            return p * denominator - numerator
-        deviation = math.sqrt(v)
-        most = TWO + min(tail / v / v, _LAPLACE)
-        from_0, from_1 = (q * denominator / deviation / most for q in (p, 1.0 - p))
-        if from_0 < 1.0:
-            # A noisy count below zero carries as little information as one at zero.
-            beyond = ndtr(TWO + (1.0 - from_0) * (_ONE_SIDED - TWO)) - _INSIDE
-            most *= -float(ndtri(max(beyond, 1e-99))) / TWO
-        elif from_1 < 1.0:
-            most *= 1.0 + (1.0 - from_1) * (_ONE_SIDED / TWO - 1.0)
-        return p * denominator - numerator - most * deviation
-
-    first = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0.0 else 1.0
-    if excess(1.0) <= 0.0 or excess(first) > 0.0:
-        return 1.0
-    return float(brentq(excess, first, 1.0, xtol=1e-12))
-
-
-def _part(
-    wrong: float, right: float, released: Released, *, n_right: int = 1, n_wrong: int = 1
-) -> Estimate:
-    """Estimate a ratio of two sums, each of this many noisy counts."""
-    n, v = wrong + right, released.variance
-    p = min(max(right / n, 0.0), 1.0) if n > 0.0 else 0.5
-    tail = released.tail * (n_wrong * p**4 + n_right * (1.0 - p) ** 4)
-    variance = n_right * v, n - 2.0 * n_right * v, (n_right + n_wrong) * v - n
-    return _share(right, n, variance, tail)
+    negative, positive = released.counts[..., 0, :], released.counts[..., 1, :]
+    total, (precise, above) = positive.sum(axis=-1), precisions(negative, positive)
+    hidden = np.stack(np.broadcast_arrays(*ends, np.take_along_axis(precise, first, axis=-1)))
+    low, high, value = (positive * np.where(is_hidden, hidden, precise)).sum(axis=-1)
+    # The error of a count raises the precision above it, hence the mean of their product.
+    errors = (np.maximum(positive, 0.0) + v) * (1.0 - precise) / above
+    low = low - np.where(is_hidden, 0.0, errors).sum(axis=-1)
+    low, high, value = np.clip([low, high, value], 0.0, np.maximum(total, 0.0))
+    return _invert(
+        np.stack([low, high]),
+        total,
+        _limit_at_fit(released.flat, slopes_at),
+        center=value / np.maximum(total, _TINY),
+        beyond=0.0,
+    )
 
 
 def area_under_curve(released: Released) -> Estimate:
-    """Estimate the area under the ROC curve of scores that are rounded to cells.
-
-    Its variance is a quadratic polynomial in it.
-    """
-    (negative, positive), variance = released.counts, released.variance
-    m = len(negative)
+    """Estimate the area under the ROC curve of scores that are rounded to cells."""
+    released = _with_total(released)
+    m = released.counts.shape[-1]
     above = np.tri(m, m, -1) + 0.5 * np.eye(m)  # positive cell, negative cell
-    n, p = negative.sum(), positive.sum()
-    if min(n, p) <= 0.0:
-        return 0.5, 0.0, 1.0
 
-    def spread(area: float) -> float:
-        kernel = above - area
-        noisy_n, noisy_p = negative + variance, positive + variance
-        first = noisy_p @ (kernel @ negative) ** 2 + noisy_n @ (positive @ kernel) ** 2
-        # The second-order part is contained in both.
-        return float(first - noisy_p @ kernel**2 @ noisy_n)
+    def slopes_at(counts: Any, p: Any) -> Any:
+        negative, positive = counts[..., :m], counts[..., m:]
+        by_negative = positive @ above - p * positive.sum(axis=-1, keepdims=True)
+        by_positive = negative @ above.T - p * negative.sum(axis=-1, keepdims=True)
+        return np.concatenate([by_negative, by_positive], axis=-1)
 
-    low, middle, high = spread(0.0), spread(0.5), spread(1.0)
-    square = 2.0 * (low + high - 2.0 * middle)
-    variances = low, high - low - square, square
-    return _share(float(positive @ above @ negative), float(n * p), variances, 0.0)
+    negative, positive = released.counts[..., 0, :], released.counts[..., 1, :]
+    sizes = released.counts.sum(axis=-1)
+    pairs = np.where((sizes > 0.0).all(axis=-1), sizes.prod(axis=-1), 0.0)
+    ordered = np.clip(((positive @ above) * negative).sum(axis=-1), 0.0, pairs)
+    return _invert(ordered, pairs, _limit_at_fit(released.flat, slopes_at), beyond=0.0)
 
 
-def calibration_curve(
-    counts: NDArray[np.float64], borders: NDArray[np.float64] | None, shares: Any
-) -> Curve:
+def calibration_curve(counts: FloatArray, borders: FloatArray | None, shares: Any) -> Curve:
     """Return the share of positives and the mean probability of every bin."""
     assert borders is not None, "bins have borders"
     edges = np.array([0.0, *borders, 1.0])
@@ -314,9 +382,7 @@ def calibration_curve(
     return shares, means
 
 
-def precision_recall_curve(
-    counts: NDArray[np.float64], borders: NDArray[np.float64] | None, value: Any
-) -> Curve:
+def precision_recall_curve(counts: FloatArray, borders: FloatArray | None, value: Any) -> Curve:
     """Return precision and recall from the highest threshold down; recall rises."""
     del borders, value
     false, above = np.maximum.accumulate(
@@ -325,18 +391,18 @@ def precision_recall_curve(
     return above / np.maximum(above + false, 1.0), above / max(above[-1], 1.0)
 
 
-def thresholds_of_roc(borders: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def thresholds_of_roc(borders: FloatArray | None) -> FloatArray:
     """Return the thresholds of a ROC curve: scores of at least each are positive."""
     return np.concatenate([[np.inf], thresholds_of_cells(borders)])
 
 
-def thresholds_of_cells(borders: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def thresholds_of_cells(borders: FloatArray | None) -> FloatArray:
     """Return the lower ends of cells of scores, from the highest one down."""
     assert borders is not None, "cells of scores have borders"
     return np.concatenate([borders[::-1], [-np.inf]])
 
 
-def roc_curve(counts: NDArray[np.float64], borders: NDArray[np.float64] | None, area: Any) -> Curve:
+def roc_curve(counts: FloatArray, borders: FloatArray | None, area: Any) -> Curve:
     """Return false and true positive rates from the highest threshold down, both rising."""
     del borders, area
     rates = np.cumsum(counts[:, ::-1], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)

@@ -26,7 +26,7 @@ from dp_halfspace.metrics._held_out import (
     held_out,
     known_classes,
 )
-from dp_halfspace.metrics._intervals import Released, majority_share
+from dp_halfspace.metrics._intervals import Estimate, Released, majority_share, within_range
 from dp_halfspace.metrics._table import METRICS, Metric
 from dp_halfspace.metrics._tallies import (
     PLACES,
@@ -538,7 +538,8 @@ def _score(
     released, borders = next(
         noisy for job, noisy in zip(jobs, releases, strict=True) if name in job.names
     )
-    value, low, high = metric.estimate(released)
+    largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
+    value, low, high = _plain(within_range(metric.estimate(released), largest))
     return PrivateScore(
         name,
         value,
@@ -547,8 +548,14 @@ def _score(
         classes,
         None if metric.curve is None else metric.curve(released.counts, borders, value),
         None if metric.thresholds is None else metric.thresholds(borders),
-        None if metric.by_class is None else majority_share(metric.by_class(released)),
+        None if metric.by_class is None else _plain(majority_share(metric.by_class(released))),
     )
+
+
+def _plain(estimate: Estimate) -> Estimate:
+    """Return single numbers as floats."""
+    value, low, high = (part if np.ndim(part) else float(part) for part in estimate)
+    return value, low, high
 
 
 def _groups_of(
