@@ -150,8 +150,8 @@ def test_one_command_knows_every_script_that_measures(tmp_path):
     names = set(everything.commands(tmp_path, quick=False))
     helpers = {
         "__init__", "__main__", "boosted_worker", "catalogue", "cells", "checkouts", "compare",
-        "cross_validation", "descent", "diffprivlib_peer", "diffprivlib_worker", "environments",
-        "front_page",
+        "cross_validation",
+        "descent", "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page",
         "library_worker", "loaders", "methods", "options", "pictures", "predictors", "problems",
         "published_auc", "published_margin", "tables",
     }  # fmt: skip
