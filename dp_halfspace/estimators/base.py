@@ -574,11 +574,13 @@ class PrivateLinearClassifier(PrivateClassifier):
         return self._predicted(X, np.asarray)
 
     def _scores(self, rows: Any) -> NDArray[np.float64]:
+        # Only a model that was selected for a small table divides scores by the lengths of rows,
+        # which are dense.
+        lengths = self.row_lengths_.of(rows)[:, None] if hasattr(self, "row_lengths_") else None
         scores = self._margins(self._scaled_rows(rows))
         scores += self.intercept_
-        # Only a model that was selected for a small table divides scores by the lengths of rows.
-        if hasattr(self, "row_lengths_"):
-            scores /= self.row_lengths_.of(rows)[:, None]
+        if lengths is not None:
+            scores /= lengths
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _checked_rows(self, X: Any) -> Any:
