@@ -57,6 +57,7 @@ SLOW_PRINTING = (
     "small",
     "small_classes",
     "score_coverage",
+    "score_grid",
     "plan_accuracy",
     "single_records",
 )

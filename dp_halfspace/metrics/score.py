@@ -77,7 +77,8 @@ class PrivateScore:
         The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows;
         for a calibration curve, the share of positives in every bin.
     interval : tuple (low, high)
-        95 % confidence interval for the score on fresh records, which covers sampling and noise.
+        95 % confidence interval for the score on fresh records, which covers sampling and noise;
+        for ``"roc_auc"`` and ``"average_precision"`` that of scores rounded to the thresholds.
         For a confusion matrix or a calibration curve two arrays, with a separate interval of every
         entry, for n fresh records.
     privacy_ : PrivacyRecord
