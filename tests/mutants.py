@@ -102,6 +102,58 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_pld.py",
+        (
+            "_without_sampling",
+            "Gaussian(e.mu)",
+            "Gaussian(e.mu / 2.0)",
+            "test_a_secret_record_costs_no_more_than_a_public_one",
+        ),
+        (
+            "_without_sampling",
+            "Repeated(Gaussian(e.mu) if isinstance(e, SampledGaussian) else e, n)",
+            "Gaussian(e.mu) if isinstance(e, SampledGaussian) else e",
+            "test_a_secret_record_costs_no_more_than_a_public_one",
+        ),
+    ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "cells_of_sampled",
+            "int(CELLS * 2 ** min(wanted, _MOST_HALVINGS))",
+            "CELLS",
+            "test_many_steps_cost_what_brute_force_says",
+        ),
+    ),
+    *of(
+        "estimators/_options.py",
+        "tests/estimators/test_monotone.py",
+        (
+            "_interpolated",
+            "np.clip(found, np.minimum(low, high), np.maximum(low, high))",
+            "found",
+            "test_curves_and_sums_are_exact",
+        ),
+        (
+            "monotone_curves",
+            "in_order.accumulate(np.asarray(found, dtype=np.float64))",
+            "np.asarray(found, dtype=np.float64)[::-1]",
+            "test_scores_are_monotone_to_the_last_bit",
+        ),
+    ),
+    *of(
+        "estimators/kernel.py",
+        "tests/estimators/test_monotone.py",
+        (
+            "PrivateKernelClassifier._margins",
+            "(sums_of_terms(features, coefficients) + effects)[:, None]",
+            "self._released_margins(rows) + effects[:, None]",
+            "test_scores_are_monotone_to_the_last_bit",
+        ),
+    ),
+    *of(
         "metrics/score.py",
         "tests/cli/test_evaluate.py",
         (
@@ -2771,8 +2823,8 @@ MUTANTS = [
         ),
         (
             "sampled_gaussian_pld",
-            "rate = 1.0 / n_records",
-            "rate = 0.9 / n_records",
+            "1.0 / n_records, top / cells",
+            "0.9 / n_records, top / cells",
             "test_steps_on_sampled_records_dominate_and_touch_their_profile",
         ),
     ),

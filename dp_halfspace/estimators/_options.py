@@ -178,8 +178,11 @@ def monotone_curves(
         rows[1:, position] = values
         scores = margins(rows)[:, 0]
         nearest = IsotonicRegression(increasing=is_increasing)
-        effects = nearest.fit_transform(values, scores[1:] - scores[0], sample_weight=weights)
-        curves.append((position, values, np.asarray(effects, dtype=np.float64)))
+        found = nearest.fit_transform(values, scores[1:] - scores[0], sample_weight=weights)
+        # The means of the regression may be out of order by a rounding error.
+        in_order = np.maximum if is_increasing else np.minimum
+        effects = in_order.accumulate(np.asarray(found, dtype=np.float64))
+        curves.append((position, values, effects))
     return tuple(curves)
 
 
@@ -191,6 +194,32 @@ def split_rows(X: Any, curves: Sequence[Curve]) -> tuple[FloatArray, FloatArray]
     rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     total = np.zeros(len(rows))
     for position, values, effects in curves:
-        total += np.interp(rows[:, position], values, effects)
+        total += _interpolated(rows[:, position], values, effects)
         rows[:, position] = 0.0
     return rows, total
+
+
+def _interpolated(at: FloatArray, values: FloatArray, effects: FloatArray) -> FloatArray:
+    """Interpolate a monotone curve: no step of the result is against it, in floating point too."""
+    place = np.clip(np.searchsorted(values, at, "right"), 1, len(values) - 1)
+    low, high = effects[place - 1], effects[place]
+    share = (at - values[place - 1]) / (values[place] - values[place - 1])
+    found = low + np.clip(share, 0.0, 1.0) * (high - low)
+    return np.clip(found, np.minimum(low, high), np.maximum(low, high))
+
+
+# Number of rows whose terms are in memory at a time.
+_BLOCK = 4096
+
+
+def sums_of_terms(features: Any, coefficients: FloatArray) -> FloatArray:
+    """Return the score of each row, summed in an order that depends on nothing but its length.
+
+    Equal rows have equal sums, wherever they are in a table; a product of matrices may round a row
+    by its place.
+    """
+    out = np.empty(features.shape[0])
+    for lo in range(0, len(out), _BLOCK):
+        rows = slice(lo, min(lo + _BLOCK, len(out)))
+        np.add.reduce(np.ascontiguousarray(features[rows] * coefficients), axis=1, out=out[rows])
+    return out

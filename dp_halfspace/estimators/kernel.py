@@ -47,6 +47,7 @@ from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,
     split_rows,
+    sums_of_terms,
     warn_of_projection,
 )
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -307,8 +308,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         -------
         PrivateKernelClassifier
             A fitted copy in which the curves of these columns are the nearest monotone ones, by
-            isotonic regression of the released curves. Of a copy, the columns that are named again
-            have the new direction, and the others keep theirs.
+            isotonic regression of the released curves. If two rows agree in all other columns,
+            their scores are in order, exactly. Of a copy, the columns that are named again have the
+            new direction, and the others keep theirs.
 
         Raises
         ------
@@ -341,14 +343,21 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if not hasattr(self, "monotone_"):
             return self._released_margins(X)
         rows, effects = split_rows(X, self.monotone_)
-        return self._released_margins(rows) + effects[:, None]
+        features, (coefficients,) = self._features_and_coefficients(rows)
+        return (sums_of_terms(features, coefficients) + effects)[:, None]
 
     def _released_margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply features of rows by the released coefficients."""
+        features, coefficients = self._features_and_coefficients(X)
         if is_linear(self.feature_map_):
-            return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        features = features_of(X, self.data_norm_, self.feature_map_, 0)
-        return FeatureRows(features).margins(self.coef_.T)
+            return np.asarray(features @ coefficients.T)
+        return FeatureRows(features).margins(coefficients.T)
+
+    def _features_and_coefficients(self, X: Any) -> tuple[Any, NDArray[np.float64]]:
+        """Return the features of rows, and the released coefficients for them."""
+        if is_linear(self.feature_map_):
+            return X, self.coef_ / self.data_norm_
+        return features_of(X, self.data_norm_, self.feature_map_, 0), self.coef_
 
     @property
     def _is_binary(self) -> bool:

@@ -840,7 +840,8 @@ class PrivateTableClassifier(PrivateClassifier):
         -------
         PrivateTableClassifier
             A fitted copy in which the curves of these columns are the nearest monotone ones, by
-            isotonic regression of the released curves.
+            isotonic regression of the released curves. If two rows agree in all other columns,
+            their scores are in order, exactly.
 
         Raises
         ------

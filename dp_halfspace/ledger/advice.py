@@ -8,6 +8,7 @@ DP, can cost more of a total budget than Gaussian noise of a larger epsilon.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from dp_halfspace.privacy.record import rounded_text
@@ -19,6 +20,8 @@ _PER_DECADE: int = 9 * 10 ** (_DIGITS - 1)
 _EPSILON_RANGE = (1e-9, 1e6)
 # Parts of a refused epsilon that are tried before all smaller ones are searched.
 _PARTS = tuple(0.7**k for k in range(1, 9))
+# A search ends after this time. Most plans take milliseconds, some that compose many steps seconds.
+_SECONDS = 10.0
 
 
 def largest_epsilon(accepts: Callable[[float], bool | None], start: float) -> float:
@@ -26,7 +29,8 @@ def largest_epsilon(accepts: Callable[[float], bool | None], start: float) -> fl
 
     `accepts` returns None for an epsilon that is too small for any such release. It has returned
     True for the result, and not for the next number of four digits. About twenty numbers are tried
-    if `start` is refused; otherwise it is doubled first.
+    if `start` is refused; otherwise it is doubled first. A search that takes long ends with the
+    best result so far.
     """
     least, most = _EPSILON_RANGE
     refused = min(max(start, least), most)
@@ -39,7 +43,8 @@ def largest_epsilon(accepts: Callable[[float], bool | None], start: float) -> fl
     low, high, found = _place(least) - 1, _place(refused), 0.0
     high += _number(high) < refused
     places = [_place(refused * part) for part in _PARTS]
-    while high - low > 1:
+    end = time.monotonic() + _SECONDS
+    while high - low > 1 and time.monotonic() < end:
         # First places from above, where a plan of another kind may be accepted, then the middle.
         place = places.pop(0) if places else (low + high) // 2
         if not low < place < high:

@@ -39,6 +39,7 @@ from dp_halfspace.privacy.pld import (
     CELLS,
     PLD,
     bounded_range_pld,
+    cells_of_sampled,
     compose,
     either_pld,
     envelope,
@@ -105,7 +106,11 @@ def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
 @lru_cache(maxsize=64)
 def _repeated_pld(event: Event, count: int, tail: float, cells: int) -> PLD:
     """Return the distribution of the total loss of a repeated event, cached for compositions."""
-    return _pld(event, tail, cells).repeat(count)
+    if not isinstance(event, SampledGaussian):
+        return _pld(event, tail, cells).repeat(count)
+    finest = cells_of_sampled(event.n_records, raise_underflow(event.mu), tail) if count > 1 else 0
+    finest = max(finest, cells)
+    return _pld(event, tail, finest).repeat(count, finest)
 
 
 def _pld(event: Event, tail: float, cells: int) -> PLD:
@@ -187,7 +192,8 @@ class _Composition:
     Gaussian events multiplied out, None if they are too many. `pure` is the exact sum of all
     losses, None if one of them is not bounded. With `pairwise`, only expectations of convex
     functions of the loss are bounded. From the epsilon in `beyond` on, the other composition there
-    has the same delta.
+    has the same delta. `unsampled` is the composition with a public record in place of every secret
+    one, which costs no less.
     """
 
     discretised: Counted
@@ -197,6 +203,7 @@ class _Composition:
     pure: Fraction | None
     pairwise: bool
     beyond: tuple[Fraction, _Composition] | None
+    unsampled: _Composition | None
 
     def log_delta(self, epsilon: float, enough: float = -math.inf) -> float:
         """Return the logarithm of an upper bound of the smallest delta.
@@ -218,8 +225,13 @@ class _Composition:
             return -math.inf
         if self.beyond is not None and epsilon >= self.beyond[0]:
             return self.beyond[1].log_delta_above(epsilon, tail, enough)
+        value = 0.0
+        if self.unsampled is not None:
+            value = self.unsampled.log_delta_above(epsilon, tail, enough)
+            if value <= enough:
+                return value
         exact = self._exact(tail)
-        value = 0.0 if exact is None else exact.log_delta(epsilon)
+        value = min(value, 0.0 if exact is None else exact.log_delta(epsilon))
         if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
             return value
         # The second bound discretises all losses except those of the Gaussian events.
@@ -267,6 +279,20 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
         sum(losses, Fraction(0)) if len(losses) == len(counts) else None,
         any(isinstance(e, ObjectivePerturbation) and e.pairwise for e, _ in sums),
         _without_choice(counts),
+        _without_sampling(counts),
+    )
+
+
+def _without_sampling(counts: Counted) -> _Composition | None:
+    """Return the composition with Gaussian releases in place of those about secret records.
+
+    A secret record only reduces the cost of a release: ``docs/proofs/accounting.md``, section 11.
+    None if there is no such release.
+    """
+    if not any(isinstance(event, SampledGaussian) for event, _ in counts):
+        return None
+    return _compose(
+        Repeated(Gaussian(e.mu) if isinstance(e, SampledGaussian) else e, n) for e, n in counts
     )
 
 

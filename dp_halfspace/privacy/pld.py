@@ -52,6 +52,10 @@ _FOURIER = 2.0**-44
 _NARROWEST = 16.0
 # A step on a sampled record with a larger mu is treated as no guarantee.
 _LARGEST_SAMPLED = 4.0
+# Number of cells for a loss of one over the number of records, for which the lattice of such steps
+# is halved up to this many times.
+_CELLS_OF_A_RECORD = 16.0
+_MOST_HALVINGS = 2
 # Largest number of standard deviations that one set of quadrature nodes covers.
 _WIDEST = 0.5
 # Bound on the relative error of the masses of such a step, at least seven times the measured one.
@@ -98,16 +102,16 @@ class PLD:
         total = PLD(step, a.first + b.first, mass, min(a.tail, b.tail), a.cut + b.cut)
         return replace(total, error=a.error + b.error + error)._trim_tails()
 
-    def repeat(self, count: int) -> PLD:
+    def repeat(self, count: int, cells: int = CELLS) -> PLD:
         """Return the sum of `count` independent losses of this kind, by repeated squaring."""
         result, square = None, self
         while True:
             if count % 2:
-                result = square if result is None else result.plus(square)
+                result = square if result is None else result.plus(square, cells)
             count //= 2
             if result is not None and not count:
                 return result
-            square = square.plus(square)
+            square = square.plus(square, cells)
 
     def _on_lattice(self, step: float) -> PLD:
         """Split every atom between its neighbours on a lattice of another step."""
@@ -169,11 +173,10 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
     Above 0 it is that of ``(1 - q) N(0, 1) + q N(mu, 1)`` from N(0, 1), with ``q = 1 / n_records``;
     below 0 it is that of the reverse order. The mass of every cell is split between its ends.
     """
-    if mu > _LARGEST_SAMPLED:
+    top = _largest_sampled_loss(n_records, mu, tail)
+    if math.isinf(top):
         return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
-    rate = 1.0 / n_records
-    deviations = -float(ndtri(max(tail or _SMALLEST, 2.3e-308)))
-    step = math.log1p(rate * math.expm1(mu * (0.5 * mu + deviations))) / cells
+    rate, step = 1.0 / n_records, top / cells
     # Outcomes at which the loss is a multiple of the step.
     places = np.log1p(np.expm1(step * np.arange(cells + 1)) / rate) / mu + 0.5 * mu
     width = np.diff(places)[:, None]
@@ -194,6 +197,27 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
     odds = np.exp(-step * np.arange(cells + 1))
     upper = _upper_part(PLD(step, 0, mass, tail, cut), 1.0 + odds)
     return _both_sides(replace(upper, error=_SAMPLED_ERROR), odds)
+
+
+def _largest_sampled_loss(n_records: int, mu: float, tail: float) -> float:
+    """Return the loss of such a release that only the `tail` exceeds; infinity for a large mu."""
+    if mu > _LARGEST_SAMPLED:
+        return math.inf
+    deviations = -float(ndtri(max(tail or _SMALLEST, 2.3e-308)))
+    return math.log1p(math.expm1(mu * (0.5 * mu + deviations)) / n_records)
+
+
+def cells_of_sampled(n_records: int, mu: float, tail: float) -> int:
+    """Return the number of cells on which many such releases are composed.
+
+    Most losses are about one over the number of records. A loss that is smaller than a cell is
+    split between 0 and a cell, which adds to the variance of every release.
+    """
+    top = _largest_sampled_loss(n_records, mu, tail)
+    if math.isinf(top):
+        return CELLS
+    wanted = math.ceil(math.log2(max(top * n_records * _CELLS_OF_A_RECORD / CELLS, 1.0)))
+    return int(CELLS * 2 ** min(wanted, _MOST_HALVINGS))
 
 
 def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:

@@ -313,8 +313,10 @@ class PrivacyRecord:
         Notes
         -----
         Privacy: a function of the public record. Sensitivities are already those of its
-        `adjacency`. ``dp_accounting`` uses them as they are for ``REPLACE_SPECIAL`` and doubles
-        them for ``REPLACE_ONE``, where its result is conservative.
+        `adjacency`, and must not be doubled. ``dp_accounting`` uses them as they are for
+        ``REPLACE_SPECIAL`` and ``ADD_OR_REMOVE_ONE``. For ``REPLACE_ONE`` its ``PLDAccountant``
+        doubles them, so that its result is that of half the noise, and its ``RdpAccountant`` uses
+        them as they are. The result of the latter is always above the exact epsilon.
 
         Examples
         --------

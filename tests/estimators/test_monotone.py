@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.algorithms.engine.calibration import line
+from dp_halfspace.estimators import _options as options_module
 from dp_halfspace.estimators._options import split_rows
 from dp_halfspace.inspection import TableEffectsDisplay, natural_coefficients
 from tests.support import Book
@@ -44,7 +45,7 @@ def test_scores_of_a_table_become_monotone(features, direction, sign):
     changed = model.with_monotone({"0": direction, "1": direction})
     for column, low, high in ((0, -50, 200), (1, -300, 900)):
         steps = sign * np.diff(along(changed, column, low, high))
-        assert steps.min() >= -1e-12
+        assert steps.min() >= 0.0
         if features == "additive" and column == 0:
             assert (sign * np.diff(along(model, column, low, high))).min() < -1e-3
             assert steps.max() > 1e-3
@@ -75,13 +76,13 @@ def test_other_columns_keep_their_effects_and_displays_show_the_copy():
     model.calibration_ = line(1.0)
     changed = model.with_monotone({"0": "increasing"})
     old, new = (TableEffectsDisplay.from_estimator(m).columns for m in (model, changed))
-    assert np.diff(new[0].effects[:, 0]).min() >= -1e-12
+    assert np.diff(new[0].effects[:, 0]).min() >= -1e-12  # a difference of two scores
     for before, after in zip(old[1:], new[1:], strict=True):
         np.testing.assert_allclose(after.effects, before.effects, atol=1e-4)
     # A column that is named again turns, the other one stays.
     turned = changed.with_monotone({"1": "increasing"}).with_monotone({"0": "decreasing"})
-    assert np.diff(along(turned, 0, 0, 120)).max() <= 1e-12
-    assert np.diff(along(turned, 1, 100, 400)).min() >= -1e-12
+    assert np.diff(along(turned, 0, 0, 120)).max() <= 0.0
+    assert np.diff(along(turned, 1, 100, 400)).min() >= 0.0
 
 
 @pytest.mark.parametrize("data_norm", [None, 2.0])
@@ -93,7 +94,7 @@ def test_scores_of_an_additive_kernel_become_monotone(data_norm):
     rows = np.tile(X[:1], (300, 1))
     rows[:, 0] = np.linspace(-3, 3, 300)
     assert np.diff(model.decision_function(rows)).max() > 1e-3
-    assert np.diff(changed.decision_function(rows)).max() <= 1e-12
+    assert np.diff(changed.decision_function(rows)).max() <= 0.0
     if data_norm is not None:
         np.testing.assert_allclose(
             changed.decision_function(csr_array(X)), changed.decision_function(X)
@@ -126,6 +127,65 @@ def test_what_cannot_be_monotone_is_refused():
     natural_coefficients(lines)
     with pytest.raises(ValueError, match="use AdditiveDisplay"):
         natural_coefficients(lines.with_monotone({"x0": "increasing"}))
+
+
+@pytest.mark.parametrize("features", ["additive", "linear"])
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_scores_are_monotone_to_the_last_bit(features, calibrated):
+    """Neighbouring values, at the knots of all curves too, in tables of any size and order."""
+    model = table(features, probability=calibrated).fit(TABLE, LABELS)
+    changed = model.with_monotone({"0": "increasing", "1": "decreasing"})
+    (_, values, _), _ = changed.model_.monotone_
+    scales = changed.column_scales_
+    knots = np.interp(values, [-1.0, 1.0], [0.0, 120.0]) if scales is None else values
+    ages = np.concatenate([knots, np.linspace(0, 120, 997), RNG.uniform(0, 120, 400)])
+    ages = np.concatenate([ages, np.nextafter(ages, np.inf), np.nextafter(ages, -np.inf)])
+    for ward, size in zip("uvuvu", RNG.normal(250, 60, 5), strict=True):
+        rows = np.empty((len(ages), 3), dtype=object)
+        rows[:] = [0, size, ward]
+        rows[:, 0] = ages
+        scores = changed.decision_function(rows)
+        order = np.argsort(ages, kind="stable")
+        assert np.diff(scores[order]).min() >= 0.0
+        # The score of a row does not depend on its place.
+        few = RNG.choice(len(ages), 50, replace=False)
+        assert changed.decision_function(rows[few]).tolist() == scores[few].tolist()
+        for place in few[:3]:
+            assert changed.decision_function(rows[[place]])[0] == scores[place]
+
+
+def assert_curves_are_monotone(interpolated):
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        # Steps across zero, the size of which is no float, and places where nothing changes.
+        values, effects = np.sort(rng.normal(size=40)), np.sort(rng.normal(size=40))
+        effects[rng.integers(40)] = effects[20]
+        effects.sort()
+        for sign in (1.0, -1.0):
+            near = np.concatenate([values, rng.uniform(-4, 4, 40)])
+            at = np.sort(np.concatenate([near, np.nextafter(near, 9), np.nextafter(near, -9)]))
+            found = interpolated(at, values, sign * effects)
+            assert (sign * np.diff(found)).min() >= 0.0
+            np.testing.assert_allclose(found, np.interp(at, values, sign * effects), atol=1e-13)
+
+
+def assert_equal_rows_have_equal_sums(sums):
+    rng = np.random.default_rng(4)
+    for size in (1, 3, 7, 40, 300):
+        row, w = rng.normal(size=size).astype(np.float32), rng.normal(size=size)
+        found = {sums(np.tile(row, (n, 1)), w)[n - 1] for n in (1, 2, 3, 5, 8, 64, 5000)}
+        assert len(found) == 1
+        assert found.pop() == pytest.approx(float(row.astype(float) @ w), abs=1e-10)
+
+
+def test_curves_and_sums_are_exact():
+    """Planted: as before, monotone up to 9e-16."""
+    assert_curves_are_monotone(options_module._interpolated)
+    assert_equal_rows_have_equal_sums(options_module.sums_of_terms)
+    with pytest.raises(AssertionError):
+        assert_curves_are_monotone(np.interp)
+    with pytest.raises(AssertionError):
+        assert_equal_rows_have_equal_sums(lambda features, w: features.astype(float) @ w)
 
 
 def test_rows_are_split_and_stay_as_they_are():

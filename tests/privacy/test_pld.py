@@ -44,6 +44,7 @@ from tests.privacy.oracles import (
     glm,
     of_gaussian,
     pure_delta,
+    sampled_delta,
 )
 
 TAIL = 1e-45
@@ -211,10 +212,56 @@ def test_steps_without_effect_and_without_guarantee():
     assert delta([Repeated(SampledGaussian(9, 0.0), 50)], 0.0) == 0.0
     assert epsilon([SampledGaussian(9, 0.0)], 0.0) == 0.0
     assert epsilon([SampledGaussian(9, 0.1)], 0.0) == math.inf
-    assert delta([SampledGaussian(9, 4.1)], 9.0) == 1.0
     assert delta([Repeated(SampledGaussian(9, 0.1), 10**13)], 1.0) == 1.0
     beside = [SampledGaussian(30, 0.5), Gaussian(0.2), Pure(0.1), auc_like()]
     assert delta(beside, 1.0) >= delta(beside[1:], 1.0)
+
+
+@pytest.mark.parametrize(("n_records", "mu", "count"), [(1, 6.0, 3), (9, 4.1, 1), (3000, 5.0, 2)])
+def test_a_secret_record_costs_no_more_than_a_public_one(n_records, mu, count):
+    """Beyond mu = 4, where the lattice ends, the cost is that of Gaussian releases; before, 1."""
+    event = Repeated(SampledGaussian(n_records, mu), count)
+    whole = mu * math.sqrt(count)
+    for epsilon_ in (0.5, 9.0, 40.0):
+        assert delta([event], epsilon_) == pytest.approx(gdp_delta(whole, epsilon_), rel=1e-9)
+        beside = [event, Gaussian(0.3), Pure(0.1)]
+        public = [Repeated(Gaussian(mu), count), *beside[1:]]
+        assert delta(beside, epsilon_) == delta(public, epsilon_)
+    assert epsilon([event], 1e-6) == pytest.approx(epsilon([Gaussian(whole)], 1e-6), rel=1e-9)
+    # Below, a secret record costs less.
+    for n, small in ((2, 3.9), (100, 0.3), (3000, 2.0)):
+        for e in (0.0, 0.1, 1.0, 4.0):
+            assert delta([SampledGaussian(n, small)], e) < gdp_delta(small, e)
+
+
+def assert_many_steps_cost_what_brute_force_says(case, most):
+    *_, epsilon_ = case
+    n_records, mu, count, _ = case
+    exact = sampled_delta(*case)
+    found = delta([Repeated(SampledGaussian(n_records, mu), count)], epsilon_)
+    # The error of the brute force is below a thousandth.
+    assert 0.999 * exact <= found <= most * exact
+
+
+@pytest.mark.parametrize("case", [(50, 1.0, 2499, 4.0)])
+def test_many_steps_cost_what_brute_force_says(case):
+    """A lattice of 4096 cells adds a fifth."""
+    assert_many_steps_cost_what_brute_force_says(case, 1.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "most"),
+    [
+        ((400, 0.216, 159999, 1.0), 1.01),
+        ((400, 0.5, 159999, 2.0), 3.2),
+        ((400, 1.0, 10000, 1.0), 6.5),
+        ((400, 1.5, 10000, 2.0), 2.8),
+    ],
+)
+def test_more_steps_cost_what_brute_force_says(case, most):
+    """With 4096 cells 1.0, 134, 122 and 32 times as much."""
+    assert_many_steps_cost_what_brute_force_says(case, most)
 
 
 def auc_like():

@@ -277,9 +277,11 @@ def test_others_recompute_a_gaussian_composition():
 
 
 def test_dp_accounting_recomputes_the_cost():
+    """As the docstring says of every relation: one accountant doubles for one of them."""
     dp_event = pytest.importorskip("dp_accounting").dp_event
     from dp_accounting import NeighboringRelation  # noqa: PLC0415
     from dp_accounting.pld import PLDAccountant  # noqa: PLC0415
+    from dp_accounting.rdp import RdpAccountant  # noqa: PLC0415
 
     def built(plain):
         fields = {k: built(v) if isinstance(v, dict) else v for k, v in plain.items()}
@@ -287,10 +289,16 @@ def test_dp_accounting_recomputes_the_cost():
 
     events = (Repeated(Gaussian(0.05), 20), Gaussian(0.1), Gaussian(0.0))
     claim = record(epsilon=2.0, events=events)
-    accountant = PLDAccountant(NeighboringRelation.REPLACE_SPECIAL)
-    for event in claim.to_dp_events():
-        accountant.compose(built(event))
-    assert claim.epsilon_at(1e-6) == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-3)
+    twice = epsilon((Repeated(Gaussian(0.1), 20), Gaussian(0.2)), 1e-6)
+    for relation in NeighboringRelation:
+        is_doubled = relation is NeighboringRelation.REPLACE_ONE
+        exact, bound = PLDAccountant(relation), RdpAccountant(neighboring_relation=relation)
+        for event in claim.to_dp_events():
+            exact.compose(built(event))
+            bound.compose(built(event))
+        expected = twice if is_doubled else claim.epsilon_at(1e-6)
+        assert exact.get_epsilon(1e-6) == pytest.approx(expected, rel=1e-3), relation
+        assert 1.0 < bound.get_epsilon(1e-6) / claim.epsilon_at(1e-6) < 1.2, relation
 
 
 def test_what_others_cannot_compose_is_not_guessed():

@@ -136,7 +136,10 @@ class CalibrationCurve:
         x, y = self.scores, self.log_odds
         place = np.clip(np.searchsorted(x, scores), 1, len(x) - 1)
         slope = np.diff(y) / np.diff(x)
-        return np.asarray(y[place] + slope[place - 1] * (scores - x[place]))
+        found = y[place] + slope[place - 1] * (scores - x[place])
+        # Rounding errors where two lines meet do not change the order of two scores.
+        low = y[place - 1]
+        return np.where(scores < x[0], np.minimum(found, low), np.maximum(found, low))
 
 
 def line(slope: float, offset: float = 0.0) -> CalibrationCurve:
@@ -387,7 +390,8 @@ def _likeliest(
             for sign in (1.0, -1.0)
         )
         found = found - none + _LEAST_RISE * _KNOTS
-    return CalibrationCurve(_KNOTS + centre, found, slope=slope)
+    # The mean of rising curves rises, up to rounding errors.
+    return CalibrationCurve(_KNOTS + centre, np.maximum.accumulate(found), slope=slope)
 
 
 def _mean_log_odds(scores: FloatArray, belief: FloatArray, offsets: FloatArray) -> FloatArray:

@@ -53,7 +53,7 @@ MOST_RECORDS = 3000
 # Largest signal to noise ratio of a step: a larger one would not change the result.
 _LARGEST_MU = 4.0
 # Relative accuracy of the search for this ratio.
-_TOLERANCE = 2e-3
+_TOLERANCE = 1e-2
 # Upper bound on the norm of a computed row.
 _LENGTH = 1.0 + 2.0**-30
 
