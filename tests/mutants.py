@@ -102,6 +102,54 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "privacy/record.py",
+        "tests/privacy/test_record.py",
+        (
+            "PrivacyRecord.to_dp_events",
+            '"count": count',
+            '"count": min(count, 100)',
+            "test_every_run_of_a_release_is_counted",
+        ),
+    ),
+    *of(
+        "data/record_weights.py",
+        "tests/estimators/test_sample_weight.py",
+        (
+            "_checked",
+            "weights <= 1.0",
+            "weights <= 1.0 + 2.0**-29",
+            "test_the_largest_weight_is_one",
+        ),
+        (
+            "_checked",
+            "weights >= 0.0",
+            "weights >= -(2.0**-40)",
+            "test_the_largest_weight_is_one",
+        ),
+    ),
+    *of(
+        "algorithms/engine/preconditioner.py",
+        "tests/algorithms/engine/test_preconditioner.py",
+        (
+            "plan_preconditioner",
+            "math.sqrt(2.0) * UP + rounding",
+            "math.sqrt(2.0) * UP",
+            "test_sensitivity_is_that_of_the_proof",
+        ),
+        (
+            "plan_preconditioner",
+            "1.01 * n_samples * 2 * (block_rows + n_blocks + 8)",
+            "1.01 * n_samples * (block_rows + n_blocks + 8)",
+            "test_sensitivity_is_that_of_the_proof",
+        ),
+        (
+            "Preconditioner.single_squares",
+            "np.float32(common * (1.0 + SINGLE_EPS * roundings))",
+            "np.float32(common)",
+            "tests/rows/test_single_features.py::test_lengths_of_images_have_the_allowance_of_the_lemma",
+        ),
+    ),
+    *of(
         "privacy/accounting.py",
         "tests/privacy/test_pld.py",
         (

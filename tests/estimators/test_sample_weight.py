@@ -405,6 +405,22 @@ def test_weights_that_are_none_are_refused_without_a_value(bad, way):
     assert not hasattr(estimator, "coef_")
 
 
+@pytest.mark.parametrize("n", [40, 10**6])
+@pytest.mark.parametrize(
+    "beyond",
+    [np.nextafter(1.0, 2.0), 1.0 + 2.0**-29, 1.0 + 2.0**-31, -5e-324, -(2.0**-31), -1e-9],
+)
+def test_the_largest_weight_is_one(beyond, n):
+    """And the smallest is zero: the next floats are refused, which would raise a sensitivity."""
+    ends = np.resize([0.0, 1.0, 0.5], n)
+    assert record_weights._checked(ends, n).tolist() == ends.tolist()
+    for place in (0, n - 1):
+        other = ends.copy()
+        other[place] = beyond
+        with pytest.raises(ValueError, match=r"a number outside \[0, 1\]"):
+            record_weights._checked(other, n)
+
+
 @pytest.mark.parametrize("kind", [list, tuple, pd.Series, np.float32, lambda w: w > 0.5])
 def test_weights_of_any_kind_of_number_are_taken(kind):
     X, y, w = table()

@@ -276,6 +276,14 @@ def test_others_recompute_a_gaussian_composition():
     assert delta(0.9 * claim.epsilon) > 1.5e-6  # a smaller claim would have been seen
 
 
+@pytest.mark.parametrize("count", [1, 2, 99, 100, 101, 40_000, 10**9])
+def test_every_run_of_a_release_is_counted(count):
+    events = (Repeated(Gaussian(1e-6), count), Gaussian(1e-6), Repeated(Pure(1e-12), count))
+    gaussian, pure = record(epsilon=1.0, events=events).to_dp_events()
+    assert (gaussian["count"], pure["count"]) == (count + 1, count)
+    assert gaussian["event"]["noise_multiplier"] == pytest.approx(1e6)
+
+
 def test_dp_accounting_recomputes_the_cost():
     """As the docstring says of every relation: one accountant doubles for one of them."""
     dp_event = pytest.importorskip("dp_accounting").dp_event
