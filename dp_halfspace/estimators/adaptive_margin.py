@@ -303,7 +303,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS  # noqa: PLC0415
 
         linear_map, is_stated = self._public_map(facts.n_features), facts.is_scale_stated
-        if linear_map is not None and not (is_stated or facts.is_sparse):
+        in_scales = not (is_stated or facts.is_sparse)
+        if in_scales and self.projection == "auto":
+            # An automatic projection mixes columns of one unit only.
+            linear_map = None
+        if linear_map is not None and in_scales:
             raise ValueError(
                 "projection mixes columns, so they need one unit: give data_norm, the PUBLIC scale "
                 "of a row, or use projection=None"
