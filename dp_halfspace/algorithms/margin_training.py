@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY, engine_defaults
@@ -14,13 +15,19 @@ from dp_halfspace.algorithms.engine.training import (
     gradient_training,
     linear_plan,
 )
+from dp_halfspace.engine.linear import WIDEST
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
+
+if TYPE_CHECKING:
+    from dp_halfspace.algorithms.perturbation.centred import CentredFit
 
 
 def plan_training(
     problem: Problem, solver: str, margin: float | None, budget: Budget
-) -> LinearPlan:
+) -> LinearPlan | CentredFit:
     """Plan one fit within a budget; a `margin` of None means that no margin is known.
 
     For pure DP, the default is a search among directions where it is more accurate, and otherwise
@@ -40,11 +47,7 @@ def plan_training(
 
         return plan_direction_training(problem, budget)
     if budget.is_pure or solver == "objective_perturbation":
-        from dp_halfspace.algorithms.perturbation.preconditioned import (  # noqa: PLC0415
-            plan_objective_training,
-        )
-
-        return plan_objective_training(problem, margin, budget)
+        return _plan_objective(problem, margin, budget)
     mu = budget.mu
     if solver == "noisy_sgd":
         from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
@@ -61,6 +64,46 @@ def plan_training(
     if problem.attack is not None:
         return _plan_against_adversary(problem, problem.attack, mu)
     return gradient_training(problem, mu, problem.draw_map(None), counts_classes=True)
+
+
+def _plan_objective(
+    problem: Problem, margin: float | None, budget: Budget
+) -> LinearPlan | CentredFit:
+    """Plan a perturbed objective; a known margin determines the regulariser."""
+    from dp_halfspace.algorithms.perturbation.centred import (  # noqa: PLC0415
+        COMPONENTS,
+        RowsRead,
+        plan_centred_objective,
+    )
+
+    is_wide = budget.is_pure and problem.n_features > WIDEST
+    linear_map = problem.draw_map(COMPONENTS if is_wide else None)
+    facts = PublicFacts(
+        n_privacy_units=problem.n_samples,
+        n_features=problem.n_features,
+        n_classes=problem.n_classes,
+        class_weights=problem.class_weights,
+        data_norm=problem.data_norm,
+        is_sparse=problem.is_sparse,
+        has_weights=problem.has_weights,
+    )
+    read, ridge = RowsRead(facts, problem.intercept or 0.0, linear_map), None
+    if margin is not None:
+        # This balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R = 1 /
+        # margin.
+        size = read.n_final
+        mu = budget.epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
+        ridge = 2.0 * math.sqrt(size) / mu * margin / problem.n_samples
+    how: dict[str, Any] = {"ridge": ridge, "has_moment": margin is None}
+    plan = plan_centred_objective(read, LOGISTIC, budget, **how)
+    n_components = None if linear_map is None else linear_map.n_components
+    parameters = {
+        "solver": "objective_perturbation",
+        "margins": [margin],
+        "n_components": [n_components],
+    }
+    names = ("margin_", "projection_")
+    return replace(plan, attributes=names, public={**plan.public, **parameters}, margin=margin)
 
 
 def _plan_against_adversary(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:

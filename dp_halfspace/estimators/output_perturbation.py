@@ -16,117 +16,74 @@ from sklearn.utils.metaestimators import available_if
 from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.engine.defaults import OUTPUT_MARGIN_OFFSET, output_defaults
-from dp_halfspace.algorithms.engine.plan import rows_over
-from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
-from dp_halfspace.algorithms.perturbation.preconditioned import (
-    PreconditionedOutputPlan,
-    mean_squares,
-    plan_preconditioned_output,
+from dp_halfspace.algorithms.perturbation.centred import (
+    CentredFit,
+    RowsRead,
+    plan_centred_output,
 )
+from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic
+from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS, STOCHASTIC
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.rows import clipped_rows, normalised_rows
+from dp_halfspace.rows.chunked_rows import rows_over
+from dp_halfspace.rows.rows import clipped_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
-# Largest norm of typical rows, in units of the public scale.
-_LONGEST = 4.0
+# Fitted attributes beside those of every linear classifier.
+_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
 
 
 @dataclass(frozen=True, slots=True)
-class _OutputFit(WrappedPlan):
-    """One noisy minimiser of the risk of rows that are scaled down to a public norm.
+class _ClippedFit(WrappedPlan):
+    """One noisy minimiser of the risk of rows that are scaled down to a public norm."""
 
-    Alternatively, the fit releases a preconditioner and one noisy minimiser for preconditioned rows
-    of norm one. In this case `constant_column` is the value of the constant column next to rows
-    divided by their public scale.
-    """
-
-    plan: OutputPlan | PreconditionedOutputPlan
-    intercept: float | None
-    constant_column: float | None = None
+    plan: OutputPlan
+    constant: float | None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        is_mapped = isinstance(self.plan, PreconditionedOutputPlan)
-        more = {
-            "private_preconditioner": is_mapped,
-            "relative_constant_column": self.constant_column,
-        }
-        return {**self.plan.public, **more, **self.parameters}
+        return {**self.plan.public, **self.parameters}
 
     @property
     def takes(self) -> frozenset[str]:
         """Weights of records, and chunks unless the risk is tilted, which is no sum over rows."""
-        if isinstance(self.plan, PreconditionedOutputPlan):
-            return frozenset({"sample_weight"})
         risk = self.plan.risk
         is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
         return frozenset({"sample_weight"} if is_tilted else {"sample_weight", "chunks"})
 
-    def with_class_weights(self, weights: NDArray[np.float64]) -> _OutputFit:
+    def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
         return replace(self, facts=self.facts.with_class_weights(weights))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the certified minimiser, and the map, both for unscaled rows."""
-        norm, classes, constant = self.facts.data_norm, data.class_indices, self.constant_column
+        """Release the certified minimiser for rows as they were handed in."""
+        norm, constant = self.facts.data_norm, self.constant
         weights = weights_of(np.array(self.facts.class_weights), data)
-        if isinstance(self.plan, OutputPlan):
-            rows = rows_over(clipped_rows, data.X, norm, self.intercept)
-            released = self.plan.run(rows, classes, weights, permit)
-            back, clips = (self.intercept, self.intercept, 1.0), True
-            output, kept, scale = self.plan, None, 1.0
-        else:
-            # In longer rows, the constant column would be negligible.
-            clips = self.facts.is_scale_stated
-            rows = normalised_rows(data.X, norm, constant, clips=clips)
-            released, transform = self.plan.run(rows, classes, weights, permit)
-            back = (constant, self.intercept, norm)
-            columns, ones = for_rows_as_given(transform, *back)
-            scale = _usual_scale(transform, self.plan.preconditioner.power, constant)
-            kept = columns if constant is None else np.hstack([columns, ones[:, None]])
-            output = self.plan.output
+        rows = rows_over(clipped_rows, data.X, norm, constant)
+        released = self.plan.run(rows, data.class_indices, weights, permit)
         return Fitted(
-            *for_rows_as_given(released, *back),
-            data_norm=norm if clips else math.inf,
+            *for_rows_as_given(released, constant, constant, 1.0),
+            data_norm=norm,
             attributes={
-                "alpha_": output.ridge,
-                "one_vs_rest_": output.risk.n_stacked > 1,
-                # The matrix applies to rows with a one appended.
-                "preconditioner_": kept,
-                "probability_scale_": scale,
+                "alpha_": self.plan.ridge,
+                "one_vs_rest_": self.plan.risk.n_stacked > 1,
+                "preconditioner_": None,
             },
         )
-
-
-def _usual_scale(
-    transform: NDArray[np.float64], power: float, constant_column: float | None
-) -> float:
-    """Return one over the usual norm of the image of a row, by released numbers."""
-    image, constant = mean_squares(transform, power)
-    length = 1.0
-    if constant_column is not None:
-        # The constant is this fraction of a normalised row; much shorter and longer rows are noise.
-        longest = _LONGEST * (1.0 + constant_column)
-        length = max(constant_column / math.sqrt(max(constant, 1e-9)), constant_column)
-        length = min(length, longest)
-    return 1.0 / (length * math.sqrt(max(image, 1e-9)))
 
 
 @explains_foreign_parameters
@@ -327,10 +284,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | _ClippedFit:
         """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
-        mapped = self._plan_mapped(facts, budget) if self._is_mapped(budget) else None
-        plan = self._plan_clipped(facts, budget) if mapped is None else mapped
+        centred = self._plan_centred(facts, budget) if self._is_centred(budget) else None
         parameters = {
             "loss": self.loss,
             "tilt": float(self.tilt),
@@ -338,9 +294,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
             "adversary_smoothing": float(self.adversary_smoothing),
         }
-        return replace(plan, parameters=parameters)
+        if centred is not None:
+            return replace(centred, public={**centred.public, **parameters})
+        return replace(self._plan_clipped(facts, budget), parameters=parameters)
 
-    def _is_mapped(self, budget: Budget) -> bool:
+    def _is_centred(self, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""
         is_robust = self.tilt != 0.0 or self.adversary_radius != 0.0
         if self.tilt and isinstance(self.optimizer, str) and self.optimizer in STOCHASTIC:
@@ -358,24 +316,21 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             )
         return bool(self.preconditioner)
 
-    def _plan_mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
-        """Plan a fit of mapped rows of norm one, or return None if it is not worth its cost."""
-        is_shifted = self.loss == "logistic" and facts.n_classes == 2
-        loss = shifted_logistic(OUTPUT_MARGIN_OFFSET) if is_shifted else get_loss(self.loss)
-        settings = output_defaults(facts.n_features, in_column_scales=facts.in_column_scales)
-        plan = plan_preconditioned_output(
-            self._risk(facts, loss, row_norm=1.0),
+    def _plan_centred(self, facts: PublicFacts, budget: Budget) -> CentredFit | None:
+        """Plan a fit of centred rows, or return None if the moment is not worth its cost."""
+        plan = plan_centred_output(
+            RowsRead(facts, self._constant_column() or 0.0),
+            get_loss(self.loss),
             budget,
             ridge=None if isinstance(self.alpha, str) else float(self.alpha),
-            power=settings.power,
             optimizer=self.optimizer,
             projects=self.project is True,
         )
         if plan is None:
             if self.preconditioner is True:
                 raise ValueError(
-                    "preconditioner=True needs at most 512 columns, the constant one included, and "
-                    "enough budget and rows: use preconditioner='auto' or False"
+                    "preconditioner=True needs at most 512 columns and enough budget and rows: use "
+                    "preconditioner='auto' or False"
                 )
             return None
         if facts.is_chunked:
@@ -384,11 +339,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
                 "preconditioner=False for rows clipped to data_norm, or give the rows "
                 "as an array, from dask by X.compute()"
             )
-        intercept = self._constant_column()
-        constant = None if intercept is None else settings.constant_column * intercept
-        return _OutputFit(facts, plan, intercept, constant)
+        return replace(plan, attributes=_ATTRIBUTES)
 
-    def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
+    def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> _ClippedFit:
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
@@ -414,7 +367,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         plan = plan_output(risk, ridge, budget.noise, optimizer=self.optimizer, projects=projects)
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
-        return _OutputFit(facts, plan, constant)
+        return _ClippedFit(facts, plan, constant)
 
     def _risk(
         self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any
@@ -454,18 +407,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"``. Those of each class against the rest, divided by their
-            sum, if `one_vs_rest_`. Behind a preconditioner, of scores times `probability_scale_`:
-            as if the image of every row had the usual length, so longer rows are surer.
+            sum, if `one_vs_rest_`.
         """
         scores = self.decision_function(X)
-        if self.preconditioner_ is not None:
-            scores = scores * self.probability_scale_
-            if scores.ndim == 1:
-                # The shifted loss has its minimum at these log odds of the second class.
-                scores = log_expit(OUTPUT_MARGIN_OFFSET + scores) - log_expit(
-                    OUTPUT_MARGIN_OFFSET - scores
-                )
-            return self._probabilities(scores)
         # The softmax of logarithms divides by the sum without dividing by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_
         return self._probabilities(log_expit(scores) if is_stacked else scores)
