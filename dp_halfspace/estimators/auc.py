@@ -36,15 +36,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     mechanism : str, default="auto"
-        ``"noisy_gd"``: a private preconditioner and noisy gradient steps, as in
-        `AdaptiveMarginClassifier`, with the majority class weighted down. Where a noisy count says
-        that the smaller class is dominated by noise, steps are shorter and the preconditioner is
-        weaker. With pure DP it is objective perturbation on the same rows. ``"mean_difference"``:
-        the difference of the class means of privately standardised rows. ``"objective"`` and
-        ``"output"``: the exact minimiser of a loss over all pairs, with a random linear term or
-        with noise. ``"auto"`` is ``"noisy_gd"``, except for a class of less than 3 % of the records
-        (by the noisy or public count) with more than 40 columns and ``delta > 0``: there it is the
-        mean difference, with the same events.
+        ``"auto"`` and ``"noisy_gd"``: the default steps of `AdaptiveMarginClassifier`, on rows that
+        are centred and whitened by a released second moment; for pure DP objective perturbation on
+        such rows. ``"objective"`` and ``"output"``: the exact minimiser of a loss over all pairs,
+        with a random linear term or with noise, as published.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of the difference of scores of a pair, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.
@@ -58,11 +53,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         n^2 / 4 otherwise. The minimiser depends on alpha times Z only. ``"auto"`` is a function of
         n, d and the budget. ``"objective"`` raises `alpha` to a public minimum.
     class_counts : "private" or (float, float), default="private"
-        PUBLIC numbers of positive and negative records, of which only the ratio is used.
-        ``"private"`` spends a part of the budget on a noisy count where one is needed.
+        PUBLIC numbers of positive and negative records, of which only the ratio is used, by
+        ``"objective"`` and ``"output"``. No other mechanism needs them: centred rows are ranked
+        alike whatever the sizes of the classes.
     threshold : "private" or float, default="private"
         ``"private"`` chooses the threshold with the fewest errors by the exponential mechanism. A
-        float is a PUBLIC threshold on ``X @ coef_.T``. Without an intercept the threshold is zero,
+        float is a PUBLIC threshold on the score without intercept. Without an intercept the threshold is zero,
         and no budget is spent on it.
     threshold_share : float, default=0.02
         Share of the budget (of mu^2, or of epsilon for pure DP) for a private threshold.
@@ -79,7 +75,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         2^100].
     fit_intercept : bool, default=True
         Whether there is an intercept, which is minus the threshold. It never changes the ranking.
-        ``"noisy_gd"`` then also appends a constant column to the rows.
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to its default.
     classes : array-like of two labels or None, default=None
@@ -169,6 +164,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
 
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan | None:
+        # The engine estimates column scales itself.
+        is_of_steps = self.mechanism in {"auto", "noisy_gd"} and not budget.is_pure
+        return self._plan(facts, budget) if is_of_steps else None
+
     def _plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan:
         """Fix the public numbers of a fit."""
         if facts.n_classes != 2:
@@ -178,28 +178,22 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             raise ValueError("a threshold other than 0 needs fit_intercept=True")
         threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
         problem = RankingProblem(
-            n_samples=facts.n_privacy_units,
-            n_features=facts.n_features,
-            is_sparse=facts.is_sparse,
-            is_single=facts.is_single,
-            class_weights=facts.class_weights,
-            data_norm=facts.data_norm,
-            clips=facts.is_scale_stated,
-            intercept=self._constant_column(),
+            facts=replace(facts, class_weights=(1.0, 1.0)),
             loss=self.loss,
+            constant=float(self.intercept_scaling),
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
             positive_share=self._positive_share(facts.n_privacy_units),
             threshold_share=self.threshold_share if is_private and self.fit_intercept else 0.0,
             threshold=threshold,
-            budget=budget,
+            error_weights=facts.class_weights,
         )
-        plan = plan_ranking(problem, self.mechanism)
+        plan = plan_ranking(problem, self.mechanism, budget)
         counts = self.class_counts
         parameters = {
             "class_counts": counts if isinstance(counts, str) else [float(c) for c in counts],
             "threshold": None if is_private else threshold,
         }
-        return replace(plan, parameters={**plan.parameters, **parameters})
+        return replace(plan, public={**plan.public, **parameters})
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None

@@ -160,7 +160,7 @@ _FEW_RECORDS = 20.0
 _MANY_RECORDS = 10.0
 # Objective perturbation of rows of norm one: standard deviation of the linear term relative to the
 # regulariser, both on the scale of the sum; and largest share of epsilon for the Jacobians.
-_STRETCH = 3.0
+_STRETCH = 1.5
 _JACOBIAN_SHARE = 0.35
 # Assumed norm of the coefficients of a good ranking, in units of 1 / row_norm.
 _RANKING_NORM = 5.0
