@@ -16,11 +16,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.features import Features, estimated_numbers
 from dp_halfspace.engine.moment import (
     CONSTANT,
     LENGTHENED,
@@ -102,6 +104,14 @@ class Shape:
     is_sparse: bool = False
     is_single: bool = False
     class_weights: tuple[float, ...] = (1.0, 1.0)
+    features: Features | None = None
+
+    @property
+    def n_scaled(self) -> int:
+        """Number of columns whose scales are released."""
+        if not self.in_scales:
+            return 0
+        return self.n_columns if self.features is None else len(self.features.estimated)
 
     @property
     def kind(self) -> type:
@@ -142,11 +152,23 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
     scales, moment, steps = budget.parts(shares)
     releases: list[Release[Any]] = []
     if shape.in_scales:
-        releases += plan_column_scales(shape.n_samples, shape.n_columns, scales).releases()
+        found = plan_column_scales(shape.n_samples, shape.n_scaled, scales).releases()
+        if shape.features is not None:
+            found = [_of_numbers(release, shape.features.estimated) for release in found]
+        releases += found
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
     if moment_share:
         releases.append(moment_release(shape, moment, steps.mu))
     return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
+
+
+def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[Known]:
+    """Return the release that asks about some columns of numbers."""
+
+    def ask(rows: Any, known: Known) -> Any:
+        return release.ask(estimated_numbers(rows, columns), known)
+
+    return replace(release, ask=ask)
 
 
 def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
@@ -157,7 +179,10 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
     lengthened = LENGTHENED if shape.has_constant else 1.0
     constants = (CONSTANT / lengthened,) if shape.has_constant else ()
     X, unit = data.X, shape.unit * lengthened
-    if known.scales is not None:
+    if shape.features is not None:
+        data = shape.features.with_released(known.scales).of(data)
+        X = data.X
+    elif known.scales is not None:
         X = in_column_scales(X, known.scales, COLUMN_CLIP, shape.kind)
     if shape.is_single:
         rows = rows_over(clipped_float32_rows, X, unit, 1.0 / lengthened, constants)
@@ -256,10 +281,16 @@ class LinearFit(FitPlan):
     """The releases of a linear fit, and what it states before they are charged."""
 
     shape: Shape
+    budget: Budget
     steps_mu: float
     releases: list[Release[Any]]
     events: tuple[Event, ...]
     public: Mapping[str, Any]
+
+    def with_class_weights(self, weights: FloatArray) -> LinearFit:
+        """Weigh the classes by public or released numbers, for the same events."""
+        shape = replace(self.shape, class_weights=tuple(weights.tolist()))
+        return replace(self, shape=shape, releases=linear_releases(shape, self.budget)[0])
 
     @property
     def takes(self) -> frozenset[str]:
@@ -303,7 +334,38 @@ def plan_linear(facts: PublicFacts, budget: Budget, *, has_constant: bool) -> Li
         "private_second_moment": shape.n_columns <= WIDEST,
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    return LinearFit(shape, steps_mu, releases, events_of(releases), public)
+    return LinearFit(shape, budget, steps_mu, releases, events_of(releases), public)
+
+
+def plan_features(
+    facts: PublicFacts,
+    budget: Budget,
+    features: Features,
+    *,
+    has_constant: bool,
+    public: Mapping[str, Any],
+) -> LinearFit:
+    """Plan a linear fit of features of rows within a Gaussian budget; it states `public`, too."""
+    shape = Shape(
+        n_samples=facts.n_privacy_units,
+        n_columns=features.n_columns,
+        n_classes=facts.n_classes,
+        unit=1.0,
+        in_scales=len(features.estimated) > 0,
+        has_constant=has_constant,
+        has_weights=facts.has_weights,
+        # The sums over the rows of people are in float64.
+        is_single=not facts.has_people,
+        class_weights=facts.class_weights,
+        features=features,
+    )
+    releases, steps_mu = linear_releases(shape, budget)
+    stated = {
+        "solver": "noisy_gd",
+        "private_second_moment": shape.n_columns <= WIDEST,
+        **public,
+    }
+    return LinearFit(shape, budget, steps_mu, releases, events_of(releases), stated)
 
 
 def model_of(shape: Shape, known: Known) -> Fitted:
@@ -314,17 +376,29 @@ def model_of(shape: Shape, known: Known) -> Fitted:
         mapped = average[:, :size] @ known.centring.to_final
         if shape.has_constant:
             intercepts += average[:, size] * known.centring.constants[0]
-    lengthened = 1.0
+    lengthened, offsets = 1.0, np.zeros(len(average))
     if shape.has_constant:
         lengthened = LENGTHENED
-        intercepts += mapped[:, size] * (CONSTANT / LENGTHENED)
+        offsets = mapped[:, size] * (CONSTANT / LENGTHENED)
+        intercepts += offsets
     length = max(float(np.linalg.norm(average)), 1.0)
+    attributes: dict[str, Any] = {"margin_": 1.0 / length, "projection_": None}
+    scales, features, norm = known.scales, shape.features, math.inf
+    if features is not None:
+        scales, norm = features.with_released(scales).scales, features.unit
+        clips = features.clips_rows and known.centring is not None
+        attributes = {
+            "margin_": 1.0 / length,
+            "feature_map_": features.feature_map,
+            "n_components_": shape.n_columns,
+            "row_clip_": known.released_centring.row_clip(offsets) if clips else None,
+        }
     return Fitted(
         mapped[:, :size] / (lengthened * shape.unit),
         intercepts,
-        math.inf,
-        attributes={"margin_": 1.0 / length, "projection_": None},
-        scales=known.scales,
+        norm,
+        attributes=attributes,
+        scales=scales,
     )
 
 

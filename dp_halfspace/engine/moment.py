@@ -36,6 +36,8 @@ _TRACE_FLOOR = 1e-3
 _LEAST_SQUARE = 0.05
 # Largest eigenvalue, relative to the number of rows.
 _CEILING = 16.0
+# Length to which `RowClip` shortens rows, relative to that to which a fit clips them.
+_WIDER = 1.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,10 +71,37 @@ class Centring:
         """Norm to which final rows are clipped, before the constant."""
         return self.radius / math.hypot(self.radius, 1.0)
 
+    def row_clip(self, offsets: FloatArray) -> RowClip:
+        """Return the limit for rows to be scored."""
+        return RowClip(self.mean, self.whitening, _WIDER * self.radius, offsets)
+
     @property
     def constants(self) -> tuple[float, ...]:
         """The constant of all final rows, if there is one."""
         return (1.0 / math.hypot(self.radius, 1.0),) if self.has_constant else ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowClip:
+    """A released limit of the length of centred and whitened rows, for predictions.
+
+    Coefficients were fitted to rows that were clipped so. A longer row gets a score as if it were
+    shortened towards the mean: otherwise a few columns far from their centre would outweigh all
+    others. The limit is wider than that of the fit, so that hardly any effect of a column turns
+    round in the rows that it shortens. `offsets`, of shape (n_outputs,), are the parts of the
+    intercepts that shrink with a row.
+    """
+
+    mean: FloatArray
+    whitening: FloatArray
+    longest: float
+    offsets: FloatArray
+
+    def shortened(self, rows: FloatArray, products: FloatArray) -> FloatArray:
+        """Return products of rows with coefficients as if long rows were shortened."""
+        lengths = np.sqrt(np.square((rows - self.mean) @ self.whitening).sum(axis=1))
+        missing = 1.0 - self.longest / np.maximum(lengths, self.longest)
+        return np.asarray(products - missing[:, None] * (products + self.offsets))
 
 
 def moment_noise(

@@ -10,39 +10,35 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._params import explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, affordable_calibration
-from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE, scales_pay, threshold_pays
 from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
-    WhiteningPlan,
     choose_n_features,
-    draw_additive_features,
     draw_features,
-    draw_whitened_features,
-    plan_whitening,
+    n_terms,
     project_features,
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.kernel_training import (
-    KernelPlan,
-    features_of,
-    is_linear,
-    makes_single,
-    plan_kernel_training,
-)
+from dp_halfspace.algorithms.kernel_training import KernelPlan, plan_kernel_training
 from dp_halfspace.algorithms.published.margin_selection import (
     SEARCH_MEMORY,
     MarginPlan,
     plan_margin_choice,
 )
-from dp_halfspace.engine.plan import FitPlan, PublicFacts
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.engine.features import Features, joint_features, scales_pay
+from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.probabilities import probabilities
+from dp_halfspace.engine.scales import CLIP, ColumnScales
 from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,
@@ -53,14 +49,18 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
-from dp_halfspace.rows.mapped_rows import FeatureRows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.privacy.record import PrivacyRecord
 
 _MEGABYTE = 2**20
+# Number of rows that are scored at a time.
+_ROWS = 1024
+# Features of a column: more cosines follow the noise.
+_TERMS = 3
 
 
 @explains_foreign_parameters
@@ -248,10 +248,81 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> KernelPlan:
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        """Plan the default steps, or the selection for a small table of three to seven classes."""
+        if not self._takes_default_steps(budget):
+            return None
+        if facts.balances_classes:
+            return self._plan_balanced(facts, budget)
+        return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
+
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelPlan:
         """Draw the public features and fix the public numbers of a fit."""
-        seed = int(public_generator(self.random_state, "features").integers(2**63))
-        problem = Problem(
+        if self._takes_default_steps(budget):
+            return self._plan_steps(facts, budget)
+        seed = self._feature_seed()
+        problem = self._problem(facts)
+        feature_map = self._drawn_map(problem, facts, budget, seed)
+        problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        least = SEARCH_MEMORY if self.margin == "select" else 0
+        return KernelPlan(
+            self._plan_training(problem, feature_map, budget),
+            feature_map,
+            facts.data_norm,
+            problem.intercept,
+            memory=max(self._memory(), least),
+            parameters=self._feature_facts(feature_map, seed),
+        )
+
+    def _plan_steps(self, facts: PublicFacts, budget: Budget) -> LinearFit:
+        """Plan the default steps on features; a sparse matrix is its own features."""
+        has_constant = bool(self.fit_intercept)
+        if self.kernel in ADDITIVE and facts.is_sparse:
+            return plan_linear(facts, budget, has_constant=has_constant)
+        # Of many records, scales are estimated even if a norm of the rows is stated.
+        pays = self.kernel == "auto" and scales_pay(
+            facts.n_privacy_units, facts.n_features, budget.mu
+        )
+        in_scales = not facts.is_sparse and (not facts.is_scale_stated or pays)
+        if in_scales:
+            facts = replace(facts, data_norm=facts.n_features**0.5, is_scale_stated=False)
+        seed = self._feature_seed()
+        drawn = self._drawn_map(self._problem(facts), facts, budget, seed)
+        none = np.zeros(facts.n_features)
+        features = Features(
+            drawn,
+            unit=facts.data_norm,
+            scales=ColumnScales(none, none + 1.0) if in_scales else None,
+            estimated=np.arange(facts.n_features if in_scales else 0),
+            indicated=np.arange(0),
+            longest=np.inf if isinstance(drawn, AdditiveMap) else 1.0,
+            memory=self._memory(),
+            clips_rows=self.kernel != "additive",
+        )
+        public = {
+            **self._feature_facts(drawn, seed),
+            "data_norm": None if in_scales else facts.data_norm,
+            "private_column_scales": in_scales,
+        }
+        return plan_features(facts, budget, features, has_constant=has_constant, public=public)
+
+    def _feature_seed(self) -> int:
+        return int(public_generator(self.random_state, "features").integers(2**63))
+
+    def _memory(self) -> int:
+        return int(self.cache_size * _MEGABYTE)
+
+    def _feature_facts(self, feature_map: FeatureMap, seed: int) -> dict[str, Any]:
+        """Return the public facts of the features for the record."""
+        return {
+            "kernel": self.kernel,
+            "length_scale": self.length_scale,
+            "n_components": feature_map.n_components,
+            "feature_seed": seed,
+        }
+
+    def _problem(self, facts: PublicFacts) -> Problem:
+        return Problem(
             facts.n_privacy_units,
             facts.n_features,
             facts.n_classes,
@@ -262,37 +333,17 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
-            count=facts.count,
-            is_table=facts.is_table,
         )
-        threshold, budget = self._plan_threshold(problem, facts, budget)
-        whitened = self._plan_whitened(problem, facts, budget, seed)
-        if whitened is None:
-            whitening, left = None, budget
-            feature_map = self._drawn_map(problem, facts, budget, seed)
-        else:
-            feature_map, whitening, left = whitened
-        if not is_linear(feature_map):
-            problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
-        parameters = {
-            "kernel": self.kernel,
-            "length_scale": self.length_scale,
-            "n_components": feature_map.n_components,
-            "feature_seed": seed,
-        }
-        least = SEARCH_MEMORY if self.margin == "select" else 0
-        memory = max(int(self.cache_size * _MEGABYTE), least)
-        in_single = makes_single(facts, feature_map)
-        return KernelPlan(
-            self._plan_training(problem, feature_map, left, in_single),
-            feature_map,
-            facts.data_norm,
-            problem.intercept,
-            memory=memory,
-            parameters=parameters,
-            whitening=whitening,
-            threshold=threshold,
-        )
+
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        super()._set_fitted(fitted, data, record)
+        if "feature_map_" not in fitted.attributes:
+            # The columns themselves, of a sparse matrix.
+            self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
+            self.n_components_, self.data_norm_ = self.n_features_in_, 1.0
+        if fitted.scales is not None:
+            # Cosines tell columns apart up to three scales.
+            self.scaler_.set_params(clip=CLIP)
 
     def with_monotone(self, monotone: Mapping[str, str]) -> Self:
         """Return a copy whose score rises, or falls, with single columns; it costs nothing.
@@ -345,10 +396,47 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _released_margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply features of rows by the released coefficients."""
-        if is_linear(self.feature_map_):
+        row_clip = getattr(self, "row_clip_", None)
+        if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        features = features_of(X, self.data_norm_, self.feature_map_, 0)
-        return FeatureRows(features).margins(self.coef_.T)
+        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
+        none, unit = np.arange(0), self.data_norm_
+        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        out = np.empty((X.shape[0], len(self.coef_)))
+        for lo in range(0, len(out), _ROWS):
+            rows = features.write(X[lo : lo + _ROWS]).astype(np.float64)
+            found = rows @ self.coef_.T
+            out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
+        return out
+
+    @available_if(
+        explains_absence(
+            lambda self: self._has_probabilities,
+            "predict_proba needs the default margin and solver, delta > 0, and steps: use "
+            "decision_function for the scores of other fits",
+        )
+    )
+    @by_chunks
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of every label, from the scores and at no further budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        return probabilities(self.decision_function(X))
+
+    @property
+    def _has_probabilities(self) -> bool:
+        """Whether the fit, or the next one, takes the default steps, whose loss has a link."""
+        takes_steps = self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
+        return takes_steps and (not hasattr(self, "classes_") or hasattr(self, "row_clip_"))
 
     @property
     def _is_binary(self) -> bool:
@@ -359,13 +447,17 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ) -> FeatureMap:
         """Draw the public features."""
         size = None if isinstance(self.n_components, str) else int(self.n_components)
-        scale = relative_scale(self.length_scale, facts.data_norm)
+        d = problem.n_features
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
-            drawn = draw_additive_features(
-                self.kernel, problem, size, budget, seed, is_stated=facts.is_scale_stated
-            )
+            few = None if self.kernel == "additive" else _TERMS
+            terms = n_terms(d, size or WIDEST, few if size is None else size)
+            drawn = AdditiveMap(d, terms)
+            if self.kernel == "auto" and self._takes_default_steps(budget):
+                left = (size or WIDEST) - drawn.n_components
+                drawn = joint_features(drawn, problem.n_samples, budget.mu, left, seed)
         else:
+            scale = relative_scale(self.length_scale, facts.data_norm)
             size = size or choose_n_features(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
@@ -382,94 +474,35 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
         return behind
 
-    def _plan_whitened(
-        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
-    ) -> tuple[AdditiveMap, WhiteningPlan, Budget] | None:
-        """Plan Fourier features in whitened columns, and return the remaining budget.
-
-        The result is None if they do not help, or the fit does not use the default steps.
-        """
-        if not self._is_default(budget):
-            return None
-        drawn = self._draw_whitened(problem, facts, budget.mu, seed)
-        if drawn is None:
-            return None
-        part, rest = budget.split(WHITENING_SHARE)
-        whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
-        return None if whitening is None else (drawn, whitening, rest)
-
-    def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        return bool(dict(record.public).get("private_class_counts"))
-
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""
-        is_default = self._is_default(budget) and self.n_components == "auto"
+        is_default = self.kernel == "auto" and self.n_components == "auto"
         is_default &= bool(self.fit_intercept) and self.intercept_scaling == 1.0
-        is_plain = not (facts.is_scale_stated or facts.balances_classes)
-        if facts.n_classes == 2 or not is_default or not is_plain:
+        if facts.n_classes == 2 or not is_default or facts.is_scale_stated:
             return None
         from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
         # The features are the columns themselves.
-        columns = AdditiveMap(facts.n_features, 1)
+        columns = AdditiveMap(facts.n_features, 1, clip=np.inf)
         own = {"margin_": 0.0, "feature_map_": columns, "n_components_": facts.n_features}
         plan = plan_small_fit(facts, budget, self.random_state, own)
         return None if plan is None else replace(plan, norm_of_rows=1.0)
 
-    def _plan_threshold(
-        self, problem: Problem, facts: PublicFacts, budget: Budget
-    ) -> tuple[CalibrationPlan | None, Budget]:
-        """Plan counts of scores for the threshold between two classes, and return the other budget.
-
-        The plan is None if they do not help. Tables calibrate their scores themselves, and weighted
-        classes are to be divided elsewhere.
-        """
-        found, left = affordable_calibration(problem.n_samples, budget)
-        sizes = problem.n_samples, problem.n_features, problem.n_classes, left.mu
-        is_weighted = problem.balances_classes or len(set(problem.class_weights)) > 1
-        pays = self.kernel in ADDITIVE and self._takes_default_steps(budget)
-        pays = pays and facts.in_column_scales and threshold_pays(*sizes)
-        if not pays or facts.is_table or is_weighted or problem.intercept is None:
-            return None, budget
-        return found, left
-
-    def _is_default(self, budget: Budget) -> bool:
-        """Return whether a fit is that of the default kernel, by the default steps."""
-        return self.kernel == "auto" and self._takes_default_steps(budget)
-
     def _takes_default_steps(self, budget: Budget) -> bool:
-        """Return whether a fit takes the default steps on the features themselves."""
-        is_plain = self.margin == "auto" and self.projection is None
-        return is_plain and self.solver == "noisy_gd" and not budget.is_pure
-
-    def _estimates_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Return whether column scales are estimated: of many records, also with `data_norm`."""
-        pays = self._is_default(budget) and not facts.is_sparse
-        pays = pays and scales_pay(facts.n_privacy_units, budget.mu)
-        return pays or super()._estimates_scales_of(facts, budget)
-
-    def _draw_whitened(
-        self, problem: Problem, facts: PublicFacts, mu: float, seed: int
-    ) -> AdditiveMap | None:
-        """Draw features with frequencies that depend on a release, None if they do not help."""
-        if not facts.in_column_scales:
-            return None
-        size = None if isinstance(self.n_components, str) else int(self.n_components)
-        return draw_whitened_features(problem, size, mu, seed)
+        """Return whether a fit takes the default steps."""
+        return self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
 
     def _margin(self) -> float | None:
         """Return the known margin, if there is one."""
         return None if isinstance(self.margin, str) else float(self.margin)
 
     def _plan_training(
-        self, problem: Problem, feature_map: FeatureMap, budget: Budget, in_single: bool
+        self, problem: Problem, feature_map: FeatureMap, budget: Budget
     ) -> LinearPlan | MarginPlan:
         """Fix the public numbers of a fit on features."""
         if self.margin != "select":
             asked = (self.solver, self._margin(), budget)
-            return plan_kernel_training(
-                problem, *asked, feature_map=feature_map, in_single=in_single
-            )
+            return plan_kernel_training(problem, *asked, feature_map=feature_map)
         if problem.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
         is_perturbed = self.solver == "objective_perturbation"
