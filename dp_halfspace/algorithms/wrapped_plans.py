@@ -19,6 +19,7 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
+    CLIP,
     ColumnScalesPlan,
     affordable_scales,
     in_column_scales,
@@ -63,7 +64,7 @@ class ScaledPlan(FitPlan):
         scales = self.scales.run(data.X, permit, data.people)
         kind = np.float32 if self.inner.is_single else np.float64
         rows = replace(data, X=in_column_scales(data.X, scales, kind=kind))
-        return replace(self.inner.run(rows, permit), scales=scales)
+        return replace(self.inner.run(rows, permit), scales=scales, clip=CLIP)
 
 
 def _without_missing(X: Any) -> Any:

@@ -1,8 +1,9 @@
 """The list of releases of a linear fit, and the model that follows from them.
 
-1. Centre and width of every column, unless the scale of rows is stated: three releases.
-2. The second moment of the rows with a constant: the rows are centred, whitened and clipped.
-3. Noisy steps of logistic regression on the rows of 2.
+1. The number of records of each class, if classes are to be balanced.
+2. Centre and width of every column, unless the scale of rows is stated: three releases.
+3. The second moment of the rows with a constant: the rows are centred, whitened and clipped.
+4. Noisy steps of logistic regression on the rows of 3.
 
 Proof: ``docs/proofs/engine.md``; constants: ``docs/defaults.md``.
 """
@@ -13,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +23,27 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.features import Features, estimated_numbers
 from dp_halfspace.engine.moment import (
     CONSTANT,
-    LENGTHENED,
     Centring,
     centring_of,
     largest_stretch,
     moment_noise,
     packed,
 )
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.engine.release import Release, events_of, run
 from dp_halfspace.engine.scales import (
+    CLIP,
     KnownScales,
     in_column_scales,
     plan_column_scales,
 )
+from dp_halfspace.engine.standard_errors import standard_errors
 from dp_halfspace.engine.steps import (
+    N_AVERAGED,
     N_STEPS,
     Walk,
     clipped_slopes,
@@ -57,9 +61,13 @@ from dp_halfspace.rows.float32_rows import clipped_float32_rows
 from dp_halfspace.rows.rows import Rows
 from dp_halfspace.rows.single_rows import single_block_size
 
+if TYPE_CHECKING:
+    from dp_halfspace.projection import LinearMap
+
 # What a part of the budget buys, as a share of mu^2; the steps take the rest.
 SCALES_SHARE = 0.06
 MOMENT_SHARE = 0.18
+COUNTS_SHARE = 0.02
 # Rows with more columns have no second moment: it would cost more than it gains.
 WIDEST = 512
 # Largest absolute value of a column in its released scale: a longer tail would shorten its row.
@@ -68,10 +76,15 @@ COLUMN_CLIP = 1.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known(KnownScales):
-    """What is known during a fit: public numbers, and what was released so far."""
+    """What is known during a fit: public numbers, and what was released so far.
+
+    `total` is the number of rows, or their weight as released.
+    """
 
     centring: Centring | None = None
     walk: Walk | None = None
+    class_weights: tuple[float, ...] = ()
+    total: float = 0.0
 
     @property
     def released_walk(self) -> Walk:
@@ -90,8 +103,10 @@ class Known(KnownScales):
 class Shape:
     """The public facts that the releases of a fit depend on.
 
-    `unit` is the norm of a row that counts as one, before it is clipped. `has_constant` says
-    whether there is an intercept, `has_weights` whether records have private weights.
+    `unit` is the norm of a row that counts as one, before it is clipped. `constant` is the factor
+    of the constant column, 0 without an intercept. `has_weights` says whether records have private
+    weights, `balances` whether noisy counts balance the classes. The last `n_averaged` points of
+    the steps are averaged.
     """
 
     n_samples: int
@@ -99,18 +114,18 @@ class Shape:
     n_classes: int
     unit: float
     in_scales: bool
-    has_constant: bool = True
+    constant: float = 1.0
     has_weights: bool = False
     is_sparse: bool = False
     is_single: bool = False
     class_weights: tuple[float, ...] = (1.0, 1.0)
+    balances: bool = False
+    n_averaged: int = N_AVERAGED
     features: Features | None = None
 
     @property
     def n_scaled(self) -> int:
-        """Number of columns whose scales are released."""
-        if not self.in_scales:
-            return 0
+        """Number of columns whose scales are released, if there are any."""
         return self.n_columns if self.features is None else len(self.features.estimated)
 
     @property
@@ -121,11 +136,25 @@ class Shape:
     @property
     def n_final(self) -> int:
         """Number of columns of final rows."""
-        return self.n_columns + self.has_constant
+        return self.n_columns + (self.constant > 0.0)
 
-    def walk(self, total: float, mu: float, radius: float) -> Walk:
-        """Return the walk before the first step."""
-        return first_walk(self.n_final, self.n_classes, total, mu, radius)
+    @property
+    def has_moment(self) -> bool:
+        """Whether a second moment is released."""
+        return self.n_columns <= WIDEST
+
+    @property
+    def first_constant(self) -> float:
+        """The constant of first rows, which are the rows of the steps if there is no moment."""
+        if not self.constant:
+            return 0.0
+        return CONSTANT if self.has_moment else CONSTANT * self.constant
+
+    def walk(self, total: float, mu: float, length: float) -> Walk:
+        """Return the walk before the first step, on rows divided by `length`."""
+        flat = length / max(1.0, self.constant)
+        walk = first_walk(self.n_final, self.n_classes, total, mu, flat)
+        return replace(walk, n_averaged=self.n_averaged)
 
     @property
     def block_rows(self) -> int:
@@ -144,22 +173,36 @@ class PrivateRows:
     weights: FloatArray | None
 
 
-def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], float]:
-    """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps."""
-    moment_share = MOMENT_SHARE if shape.n_columns <= WIDEST else 0.0
-    scales_share = SCALES_SHARE if shape.in_scales else 0.0
-    shares = scales_share, moment_share, 1.0 - scales_share - moment_share
-    scales, moment, steps = budget.parts(shares)
+def linear_releases(
+    shape: Shape, budget: Budget
+) -> tuple[list[Release[Any]], float, tuple[float, float]]:
+    """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps.
+
+    The third result are the standard errors of a centre and of a width of a column.
+    """
+    shares = (
+        COUNTS_SHARE if shape.balances else 0.0,
+        SCALES_SHARE if shape.in_scales else 0.0,
+        MOMENT_SHARE if shape.has_moment else 0.0,
+    )
+    counts, scales, moment, steps = budget.parts((*shares, 1.0 - sum(shares)))
     releases: list[Release[Any]] = []
+    scale_errors = 0.0, 0.0
+    if shape.balances:
+        releases.append(count_release(shape, counts))
     if shape.in_scales:
-        found = plan_column_scales(shape.n_samples, shape.n_scaled, scales).releases()
+        column_scales = plan_column_scales(shape.n_samples, shape.n_scaled, scales)
+        found = column_scales.releases()
         if shape.features is not None:
             found = [_of_numbers(release, shape.features.estimated) for release in found]
         releases += found
+        scale_errors = column_scales.errors(shape.n_scaled)
+    if releases:
+        # The releases so far read the rows as they were handed in.
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
-    if moment_share:
+    if shape.has_moment:
         releases.append(moment_release(shape, moment, steps.mu))
-    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
+    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu, scale_errors
 
 
 def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[Known]:
@@ -176,20 +219,21 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
 
     They are divided by the norm that the constant gives the longest of them.
     """
-    lengthened = LENGTHENED if shape.has_constant else 1.0
-    constants = (CONSTANT / lengthened,) if shape.has_constant else ()
-    X, unit = data.X, shape.unit * lengthened
+    constant = shape.first_constant
+    lengthened = math.hypot(1.0, constant)
+    constants = (constant / lengthened,) if constant else ()
+    unit = shape.unit * lengthened
     if shape.features is not None:
         data = shape.features.with_released(known.scales).of(data)
-        X = data.X
-    elif known.scales is not None:
+    X = data.X
+    if shape.features is None and known.scales is not None:
         X = in_column_scales(X, known.scales, COLUMN_CLIP, shape.kind)
     if shape.is_single:
         rows = rows_over(clipped_float32_rows, X, unit, 1.0 / lengthened, constants)
     else:
         rows = rows_over(clipped_rows_over, X, unit, 1.0 / lengthened, constants, data.people)
     make = clipped_slopes if shape.n_classes == 2 else clipped_slopes_of_many
-    weights = weights_of(relative_weights(shape.class_weights), data)
+    weights = weights_of(relative_weights(known.class_weights), data)
     slopes = rows.apply_to_classes(make, data.class_indices, weights)
     return PrivateRows(rows, slopes, data.weights)
 
@@ -208,6 +252,30 @@ def final_rows(known: Known, private: PrivateRows) -> PrivateRows:
     centring = known.released_centring
     how = centring.to_final, centring.longest, centring.constants
     return replace(private, rows=private.rows.clip_images(*how))
+
+
+def count_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of the numbers of records of the classes, from which weights follow.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: noisy counts of the classes.
+    - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
+    - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
+    """
+    noise = count_noise(shape.n_classes, budget, has_weights=shape.has_weights)
+
+    def ask(data: TrainingData, known: Known) -> FloatArray:
+        del known
+        return counts_asked(data, shape.n_classes)
+
+    def use(known: Known, answer: FloatArray) -> Known:
+        return replace(known, class_weights=balancing_weights(answer, shape.n_samples, noise))
+
+    return Release(noise.event, lambda known: noise, ask, use)
 
 
 def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Known]:
@@ -233,9 +301,9 @@ def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Kno
 
     def use(known: Known, answer: FloatArray) -> Known:
         total = math.nan if shape.has_weights else shape.n_samples
-        centring, total = centring_of(answer, total, noise, has_constant=shape.has_constant)
-        walk = shape.walk(total, steps_mu, centring.radius)
-        return replace(known, centring=centring, walk=walk)
+        centring, total = centring_of(answer, total, noise, constant=shape.constant)
+        walk = shape.walk(total, steps_mu, centring.length)
+        return replace(known, centring=centring, walk=walk, total=total)
 
     return Release(noise.event, lambda known: noise, ask, use, final_rows)
 
@@ -252,8 +320,7 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     - Sensitivity: twice the clip, and an allowance for rounding.
     - Proof: ``docs/proofs/engine.md``, sections 4 and 5.
     """
-    has_moment = shape.n_columns <= WIDEST
-    stretch = largest_stretch(shape.n_columns) if has_moment else 1.0
+    stretch = largest_stretch(shape.n_columns) if shape.has_moment else 1.0
     sensitivity = step_sensitivity(
         shape.n_samples, shape.n_final, shape.n_classes, shape.block_rows, stretch,
         is_single=shape.is_single,
@@ -278,24 +345,28 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit(FitPlan):
-    """The releases of a linear fit, and what it states before they are charged."""
+    """The releases of a linear fit, and what it states before they are charged.
+
+    `scale_errors` are the standard errors of a centre and of a width, relative to the width.
+    A public `linear_map` projects the rows before anything reads them.
+    """
 
     shape: Shape
-    budget: Budget
     steps_mu: float
+    scale_errors: tuple[float, float]
     releases: list[Release[Any]]
     events: tuple[Event, ...]
     public: Mapping[str, Any]
-
-    def with_class_weights(self, weights: FloatArray) -> LinearFit:
-        """Weigh the classes by public or released numbers, for the same events."""
-        shape = replace(self.shape, class_weights=tuple(weights.tolist()))
-        return replace(self, shape=shape, releases=linear_releases(shape, self.budget)[0])
+    linear_map: LinearMap | None = None
 
     @property
     def takes(self) -> frozenset[str]:
-        """Sums over rows are all that is asked for, and a person's rows are averaged."""
-        return frozenset({"chunks", "groups", "sample_weight"})
+        """Sums over rows are all that is asked for, and a person's rows are averaged.
+
+        It is not proved that a person counts like a record after a projection.
+        """
+        takes = {"sample_weight"}
+        return frozenset(takes if self.linear_map else takes | {"chunks", "groups"})
 
     @property
     def is_single(self) -> bool:
@@ -304,37 +375,63 @@ class LinearFit(FitPlan):
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the releases, and return the model that follows from them."""
-        shape = self.shape
-        known = Known(walk=shape.walk(shape.n_samples, self.steps_mu, 1.0 / CONSTANT))
+        shape, length = self.shape, math.hypot(1.0 / CONSTANT, 1.0)
+        known = Known(
+            walk=shape.walk(shape.n_samples, self.steps_mu, length),
+            class_weights=shape.class_weights,
+            total=shape.n_samples,
+        )
         with single_blas_thread():
-            rows = data if shape.in_scales else first_rows(shape, known, data)
-            return model_of(shape, run(self.releases, rows, known, permit))
+            rows: Any = data
+            if self.linear_map is not None:
+                rows = replace(data, X=self.linear_map.apply(data.X))
+            if not (shape.in_scales or shape.balances):
+                rows = first_rows(shape, known, rows)
+            known = run(self.releases, rows, known, permit)
+        return model_of(self, known)
 
 
-def plan_linear(facts: PublicFacts, budget: Budget, *, has_constant: bool) -> LinearFit:
-    """Plan a linear fit within a Gaussian budget."""
+def plan_linear(
+    facts: PublicFacts,
+    budget: Budget,
+    *,
+    constant: float = 1.0,
+    n_averaged: int = N_AVERAGED,
+    linear_map: LinearMap | None = None,
+) -> LinearFit:
+    """Plan a linear fit within a Gaussian budget.
+
+    `constant` is the factor of the constant column, 0 without an intercept; the last `n_averaged`
+    points of the steps are averaged. Rows that a public `linear_map` projects have a stated scale.
+    """
     in_scales = not (facts.is_scale_stated or facts.is_sparse)
     shape = Shape(
         n_samples=facts.n_privacy_units,
-        n_columns=facts.n_features,
+        n_columns=facts.n_features if linear_map is None else linear_map.n_components,
         n_classes=facts.n_classes,
         unit=math.sqrt(facts.n_features) if in_scales else facts.data_norm,
         in_scales=in_scales,
-        has_constant=has_constant,
+        constant=constant,
         has_weights=facts.has_weights,
-        is_sparse=facts.is_sparse,
-        is_single=facts.copies_are_single if in_scales else facts.is_single,
+        is_sparse=facts.is_sparse and linear_map is None,
+        is_single=linear_map is None
+        and (facts.copies_are_single if in_scales else facts.is_single),
         class_weights=facts.class_weights,
+        balances=facts.balances_classes,
+        n_averaged=n_averaged,
     )
-    releases, steps_mu = linear_releases(shape, budget)
+    releases, steps_mu, scale_errors = linear_releases(shape, budget)
     public = {
         "solver": "noisy_gd",
         "data_norm": None if in_scales else facts.data_norm,
         "private_column_scales": in_scales,
-        "private_second_moment": shape.n_columns <= WIDEST,
+        "private_second_moment": shape.has_moment,
+        **({"private_class_counts": True} if shape.balances else {}),
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    return LinearFit(shape, budget, steps_mu, releases, events_of(releases), public)
+    return LinearFit(
+        shape, steps_mu, scale_errors, releases, events_of(releases), public, linear_map
+    )
 
 
 def plan_features(
@@ -342,67 +439,123 @@ def plan_features(
     budget: Budget,
     features: Features,
     *,
-    has_constant: bool,
+    constant: float = 1.0,
     public: Mapping[str, Any],
 ) -> LinearFit:
-    """Plan a linear fit of features of rows within a Gaussian budget; it states `public`, too."""
+    """Plan a linear fit of features of rows within a Gaussian budget; it states `public`, too.
+
+    `constant` is the factor of the constant column, 0 without an intercept.
+    """
     shape = Shape(
         n_samples=facts.n_privacy_units,
         n_columns=features.n_columns,
         n_classes=facts.n_classes,
         unit=1.0,
         in_scales=len(features.estimated) > 0,
-        has_constant=has_constant,
+        constant=constant,
         has_weights=facts.has_weights,
         # The sums over the rows of people are in float64.
         is_single=not facts.has_people,
         class_weights=facts.class_weights,
+        balances=facts.balances_classes,
         features=features,
     )
-    releases, steps_mu = linear_releases(shape, budget)
+    releases, steps_mu, scale_errors = linear_releases(shape, budget)
     stated = {
         "solver": "noisy_gd",
-        "private_second_moment": shape.n_columns <= WIDEST,
+        "private_second_moment": shape.has_moment,
+        **({"private_class_counts": True} if shape.balances else {}),
         **public,
     }
-    return LinearFit(shape, budget, steps_mu, releases, events_of(releases), stated)
+    return LinearFit(shape, steps_mu, scale_errors, releases, events_of(releases), stated)
 
 
-def model_of(shape: Shape, known: Known) -> Fitted:
+def model_of(plan: LinearFit, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
+    shape, linear_map = plan.shape, plan.linear_map
     average, size = np.atleast_2d(known.released_walk.average.T), shape.n_columns
     intercepts, mapped = np.zeros(len(average)), average
     if known.centring is not None:
         mapped = average[:, :size] @ known.centring.to_final
-        if shape.has_constant:
+        if shape.constant:
             intercepts += average[:, size] * known.centring.constants[0]
-    lengthened, offsets = 1.0, np.zeros(len(average))
-    if shape.has_constant:
-        lengthened = LENGTHENED
-        offsets = mapped[:, size] * (CONSTANT / LENGTHENED)
+    lengthened, offsets = math.hypot(1.0, shape.first_constant), np.zeros(len(average))
+    if shape.constant:
+        offsets = mapped[:, size] * (shape.first_constant / lengthened)
         intercepts += offsets
+    coefficients = mapped[:, :size] / (lengthened * shape.unit)
+    if linear_map is not None:
+        coefficients = linear_map.pull_back(coefficients)
     length = max(float(np.linalg.norm(average)), 1.0)
-    attributes: dict[str, Any] = {"margin_": 1.0 / length, "projection_": None}
-    scales, features, norm = known.scales, shape.features, math.inf
-    if features is not None:
-        scales, norm = features.with_released(scales).scales, features.unit
-        clips = features.clips_rows and known.centring is not None
-        attributes = {
-            "margin_": 1.0 / length,
-            "feature_map_": features.feature_map,
-            "n_components_": shape.n_columns,
-            "row_clip_": known.released_centring.row_clip(offsets) if clips else None,
-        }
+    if shape.features is not None:
+        return _model_of_features(
+            shape.features, known, coefficients, intercepts, offsets, 1.0 / length
+        )
+    errors, intercept_errors = errors_of(shape, known, plan.scale_errors, linear_map)
     return Fitted(
-        mapped[:, :size] / (lengthened * shape.unit),
+        coefficients,
         intercepts,
-        norm,
-        attributes=attributes,
-        scales=scales,
+        math.inf,
+        attributes={
+            "coef_std_error_": errors,
+            "intercept_std_error_": intercept_errors,
+            "margin_": 1.0 / length,
+            "projection_": linear_map,
+        },
+        scales=known.scales,
+        clip=COLUMN_CLIP,
     )
 
 
-def relative_weights(class_weights: tuple[float, ...]) -> FloatArray:
-    """Return the weights of the classes, the largest one being 1."""
-    weights = np.array(class_weights)
-    return np.asarray(weights / weights.max())
+def _model_of_features(
+    features: Features,
+    known: Known,
+    coefficients: FloatArray,
+    intercepts: FloatArray,
+    offsets: FloatArray,
+    margin: float,
+) -> Fitted:
+    """Return the model with its features, and the limit for long rows."""
+    clips = features.clips_rows and known.centring is not None
+    return Fitted(
+        coefficients,
+        intercepts,
+        features.unit,
+        attributes={
+            "margin_": margin,
+            "feature_map_": features.feature_map,
+            "n_components_": features.n_columns,
+            "row_clip_": known.released_centring.row_clip(offsets) if clips else None,
+        },
+        scales=features.with_released(known.scales).scales,
+        clip=CLIP,
+    )
+
+
+def errors_of(
+    shape: Shape, known: Known, scale_errors: tuple[float, float], linear_map: LinearMap | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the standard errors of coefficients and intercepts: post-processing.
+
+    `scale_errors` are those of the centres and of the widths, relative to the widths.
+    """
+    walk, weights = known.released_walk, relative_weights(known.class_weights)
+    if known.centring is not None:
+        relative = scale_errors[0] / shape.unit, scale_errors[1]
+        how = walk, known.centring, known.total, weights, relative
+        along, widths, intercepts = standard_errors(*how)
+        directions = known.centring.directions.T
+        if linear_map is not None:
+            # Rows have a stated scale then.
+            directions, widths = linear_map.pull_back(directions), np.zeros(1)
+        squares = np.square(along) @ np.square(directions) + np.square(widths)
+        return np.sqrt(squares) / shape.unit, intercepts
+    # Nothing is known of the curvature. Without any, the noise is largest. The columns of a
+    # projection have norm one.
+    n_scores, n_columns = len(np.atleast_2d(walk.point.T)), shape.n_columns
+    if linear_map is not None:
+        n_columns = linear_map.n_features_in
+    constant = shape.first_constant
+    largest = float(walk.noise_along(np.zeros(1))[0]) / math.hypot(1.0, constant)
+    coefficients = np.full((n_scores, n_columns), largest / shape.unit)
+    return coefficients, np.full(n_scores, largest * constant)

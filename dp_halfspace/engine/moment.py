@@ -44,14 +44,26 @@ _WIDER = 1.2
 class Centring:
     """A released map of rows: less their mean, whitened, and clipped to a typical length.
 
-    `mean` has shape (n_columns,), `whitening` (n_columns, n_columns); the images of the rows have
-    norm about `radius`. Rows without a constant are not centred.
+    `mean` has shape (n_columns,), with noise of the deviation `mean_error` in each entry. The
+    columns of `directions`, of shape (n_columns, n_columns), are multiplied by the `factors`;
+    `whitening` is that map. `resolved` are the mean squares of the images along the directions, as
+    far as the noise shows them. The images of the rows have norm about `radius`. `constant` is what
+    is appended to them, 0 for nothing: then they are not centred.
     """
 
     mean: FloatArray
+    mean_error: float
+    directions: FloatArray
+    factors: FloatArray
+    resolved: FloatArray
     whitening: FloatArray
     radius: float
-    has_constant: bool
+    constant: float
+
+    @property
+    def length(self) -> float:
+        """Number by which clipped images with their constant are divided."""
+        return max(math.hypot(self.radius, self.constant), 1.0)
 
     @property
     def to_final(self) -> FloatArray:
@@ -59,17 +71,15 @@ class Centring:
 
         With their own constant, clipped final rows have norm at most one.
         """
-        if not self.has_constant:
-            return self.whitening / math.hypot(self.radius, 1.0)
+        if not self.constant:
+            return self.whitening / self.length
         column = -self.whitening @ self.mean / CONSTANT
-        return np.column_stack([self.whitening, column]) * (
-            LENGTHENED / math.hypot(self.radius, 1.0)
-        )
+        return np.column_stack([self.whitening, column]) * (LENGTHENED / self.length)
 
     @property
     def longest(self) -> float:
         """Norm to which final rows are clipped, before the constant."""
-        return self.radius / math.hypot(self.radius, 1.0)
+        return self.radius / self.length
 
     def row_clip(self, offsets: FloatArray) -> RowClip:
         """Return the limit for rows to be scored."""
@@ -78,7 +88,7 @@ class Centring:
     @property
     def constants(self) -> tuple[float, ...]:
         """The constant of all final rows, if there is one."""
-        return (1.0 / math.hypot(self.radius, 1.0),) if self.has_constant else ()
+        return (self.constant / self.length,) if self.constant else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,13 +161,14 @@ def centring_of(
     total: float,
     noise: GaussianNoise | L2LaplaceNoise | NoNoise,
     *,
-    has_constant: bool,
+    constant: float,
 ) -> tuple[Centring, float]:
     """Estimate mean and covariance from a noisy second moment; return the map, and the total.
 
     The second number is the number of rows, or, if `total` is NaN, the sum of their weights as
-    released.
+    released. `constant` is that of final rows, 0 for none.
     """
+    has_constant = constant > 0.0
     c, square = (CONSTANT, LENGTHENED**2) if has_constant else (0.0, 1.0)
     size = round((math.sqrt(8 * released.size + 1) - 1) / 2)
     n_columns, deviation = size - has_constant, square * noise_deviation(noise, released.size)
@@ -165,7 +176,7 @@ def centring_of(
     if math.isnan(total):
         # With weights of records, whose sum is private: the corner of the moment.
         total = max(moment[-1, -1] / c**2, deviation / c**2, 1.0)
-    mean = np.zeros(n_columns)
+    mean, error = np.zeros(n_columns), 0.0
     if has_constant:
         # An entry off the diagonal has the noise of its packed number over sqrt(2).
         error = deviation / math.sqrt(2.0) / c / total
@@ -176,14 +187,16 @@ def centring_of(
     covariance = moment[:n_columns, :n_columns] - total * np.outer(mean, mean)
     # Eigenvalues below the edge of the spectrum of the noise are those of the noise.
     edge = deviation * math.sqrt(2.0 * n_columns)
-    values, directions = eigh(covariance, check_finite=False, overwrite_a=True)
-    trace = max(float(values.sum()), _LEAST_SQUARE * total)
-    values = np.sqrt(np.maximum(np.maximum(values, 0.0) ** 2 - edge**2, 0.0))
-    values += max((trace - values.sum()) / n_columns, 0.0)
+    noisy, directions = eigh(covariance, check_finite=False, overwrite_a=True)
+    trace = max(float(noisy.sum()), _LEAST_SQUARE * total)
+    values = np.sqrt(np.maximum(np.maximum(noisy, 0.0) ** 2 - edge**2, 0.0))
+    resolved = values
+    values = values + max((trace - values.sum()) / n_columns, 0.0)
     floor = max(_EDGE_FLOOR * edge, _TRACE_FLOOR * trace / n_columns)
     while (values / (values + floor)).sum() > _DIRECTIONS:
         floor *= 1.1
     factors = np.sqrt(total / np.minimum(values + floor, _CEILING * total))
     radius = math.sqrt(float((values / (values + floor)).sum()))
     whitening = (directions * factors) @ directions.T
-    return Centring(mean, whitening, radius, has_constant), total
+    resolved = resolved / (values + floor)
+    return Centring(mean, error, directions, factors, resolved, whitening, radius, constant), total

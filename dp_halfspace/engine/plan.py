@@ -9,6 +9,7 @@ its answer for a record is a function of that record and of public or released n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -157,10 +158,11 @@ class Fitted:
     """The released values of a run; post-processing may use them freely.
 
     `coefficients` are for rows as they were handed in, or in the column `scales` if these were
-    estimated. `data_norm` is the norm to which rows are scaled down at prediction, infinite if they
-    are not. `attributes` are further fitted attributes by name. `error_share` is the released share
-    of errors of a selection for a small table. `rarity` describes the released sizes of the
-    classes, if they were counted; `population` are the class weights that scores are for.
+    estimated, clipped at `clip`. `data_norm` is the norm to which rows are scaled down at
+    prediction, infinite if they are not. `attributes` are further fitted attributes by name.
+    `error_share` is the released share of errors of a selection for a small table. `rarity`
+    describes the released sizes of the classes, if they were counted; `population` are the class
+    weights that scores are for.
     """
 
     coefficients: FloatArray
@@ -168,6 +170,7 @@ class Fitted:
     data_norm: float
     attributes: Mapping[str, Any] = field(default_factory=dict)
     scales: ColumnScales | None = None
+    clip: float = math.inf
     error_share: float | None = None
     rarity: Any = None
     population: tuple[float, ...] | None = None

@@ -387,6 +387,17 @@ class ColumnScalesPlan:
         """Public facts for the record."""
         return {"private_column_scales": True}
 
+    def errors(self, n_columns: int) -> tuple[float, float]:
+        """Return the standard errors of a centre and of a width, relative to the width.
+
+        They are those after a correction by the noisy moments, given the expected variances.
+        """
+        spread = noise_deviation(self.moments, 2 * n_columns) / self.n_samples
+        of_mean, of_square = (CLIP * spread) ** 2, (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
+        center = of_mean / (1.0 + of_mean / _CENTER_VARIANCE)
+        square = of_square / (1.0 + of_square / _SQUARE_VARIANCE)
+        return math.sqrt(center), math.sqrt(square) / 2.0
+
     def releases(self) -> list[Release[Any]]:
         """Return the releases of centre and width of the columns of a dense matrix with NaN.
 

@@ -23,8 +23,8 @@ from dp_halfspace.rows.single_rows import SINGLE_SHARE
 # Number of steps, and the share of a step that goes on in the next one.
 N_STEPS = 40
 _MOMENTUM = 0.8
-# Share of the last points that are averaged.
-_AVERAGED = 0.5
+# Number of last points that are averaged.
+N_AVERAGED = 20
 # Largest norm of the slopes of a record over all classes. For two classes, this is one half for
 # each: the slope of a record whose scores do not tell its class.
 CLIP = math.sqrt(0.5)
@@ -51,13 +51,16 @@ class Walk:
     """The points of the steps so far, all functions of released gradients.
 
     Coefficients have shape (n_columns,) for two classes, else (n_columns, n_classes). `size` is
-    the factor of a gradient, `radius` that of the ball of the points.
+    the factor of a gradient, and `deviation` that of the noise in each of its entries. The last
+    `n_averaged` points are averaged.
     """
 
     point: FloatArray
     velocity: FloatArray
     total: FloatArray
     size: float
+    deviation: float
+    n_averaged: int = N_AVERAGED
     step: int = 0
 
     @property
@@ -68,7 +71,7 @@ class Walk:
     @property
     def average(self) -> FloatArray:
         """The mean of the last points."""
-        return self.total / _n_averaged()
+        return self.total / self.n_averaged
 
     def after(self, gradient: FloatArray) -> Walk:
         """Take the next step."""
@@ -77,13 +80,28 @@ class Walk:
             gradient = gradient - gradient.mean(axis=1, keepdims=True)
         velocity = _MOMENTUM * self.velocity + self.size * gradient
         point = self.point + velocity
-        counts = self.step >= N_STEPS - _n_averaged()
+        counts = self.step >= N_STEPS - self.n_averaged
         total = self.total + point if counts else self.total
         return replace(self, point=point, velocity=velocity, total=total, step=self.step + 1)
 
+    def noise_along(self, curvatures: FloatArray) -> FloatArray:
+        """Return the standard deviations of the average by the noise of the steps.
 
-def _n_averaged() -> int:
-    return round(_AVERAGED * N_STEPS)
+        They are those along directions in which the sum of losses has these second derivatives: the
+        root sum of squares of the responses to the noise of every step.
+        """
+        velocity, point = np.full_like(curvatures, self.size), np.full_like(curvatures, self.size)
+        responses = [np.zeros_like(curvatures), point]
+        for _ in range(N_STEPS - 1):
+            slope = curvatures * (point + _MOMENTUM * velocity)
+            velocity = _MOMENTUM * velocity - self.size * slope
+            point = point + velocity
+            responses.append(point)
+        # Row k holds the sum of the first k responses.
+        sums, step = np.cumsum(responses, axis=0), np.arange(N_STEPS)
+        first = np.maximum(N_STEPS - self.n_averaged - step, 0)
+        each = (sums[N_STEPS - step] - sums[first]) / self.n_averaged
+        return np.asarray(self.deviation * np.sqrt(np.square(each).sum(axis=0)))
 
 
 def ball(shape: tuple[int, ...]) -> float:
@@ -102,21 +120,22 @@ def shape_of(n_columns: int, n_classes: int) -> tuple[int, ...]:
     return (n_columns,) if n_classes == 2 else (n_columns, n_classes)
 
 
-def first_walk(n_columns: int, n_classes: int, total: float, mu: float, radius: float) -> Walk:
+def first_walk(n_columns: int, n_classes: int, total: float, mu: float, length: float) -> Walk:
     """Return the walk before the first step.
 
     `total` is the number of rows, or their weight as released; `mu` is that of all steps together;
-    final rows have about the curvature ``total / (radius^2 + 1)`` in every leading direction.
+    final rows have about the second moment ``total / length^2`` in every leading direction.
     """
     clip, curvature = clip_of(n_classes), 0.25 if n_classes == 2 else 0.5
     signal = (_SIGNAL * total * mu) ** 2
-    length = PATH if math.isinf(mu) else PATH * signal / (signal + n_columns)
+    path = PATH if math.isinf(mu) else PATH * signal / (signal + n_columns)
     # The difference of the coefficients of two classes is longer than each by the root of two.
-    length *= math.sqrt(2.0) if n_classes == 2 else 1.0
-    by_noise = (1.0 - _MOMENTUM) * length * mu / (2.0 * clip * N_STEPS)
-    by_curvature = (radius**2 + 1.0) / (curvature * total)
+    path *= math.sqrt(2.0) if n_classes == 2 else 1.0
+    deviation = 2.0 * clip * math.sqrt(N_STEPS) / mu
+    by_noise = (1.0 - _MOMENTUM) * path * mu / (2.0 * clip * N_STEPS)
+    by_curvature = length**2 / (curvature * total)
     zero = np.zeros(shape_of(n_columns, n_classes))
-    return Walk(zero, zero, zero, min(by_noise, by_curvature))
+    return Walk(zero, zero, zero, min(by_noise, by_curvature), deviation)
 
 
 def clip_of(n_classes: int) -> float:

@@ -327,7 +327,7 @@ class PriorPlan(FitPlan):
         assert prior is not None
         X, none = data.X, np.zeros(len(prior.fill))
         if fitted.scales is not None:
-            X = in_column_scales(X, fitted.scales)
+            X = in_column_scales(X, fitted.scales, fitted.clip)
         costs = [
             self._errors(data, prior.coefficients, prior.intercepts, prior.fill),
             self._errors(replace(data, X=X), fitted.coefficients, fitted.intercepts, none),

@@ -6,25 +6,27 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace import algorithms
-from dp_halfspace._params import explains_foreign_parameters
-from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
+from dp_halfspace._params import explains_absence, explains_foreign_parameters
+from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
+from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
+    from dp_halfspace.engine.linear import LinearFit
     from dp_halfspace.engine.plan import FitPlan, PublicFacts
-    from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
-    from dp_halfspace.privacy.record import PrivacyRecord
+    from dp_halfspace.projection import LinearMap
 
-# Smoothing of the dual norm, in units of the coefficients for rows of norm one. Privacy does not
-# depend on it.
-_SMOOTHING = 1e-3
+# Default number of columns after a projection.
+_COMPONENTS = 500
 # For each `iterate`, the fraction of the last steps whose iterates are averaged; None for that of
 # the algorithm.
 _TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
@@ -36,10 +38,23 @@ _OF_SMALL_TABLES = {
     "iterate": "averaged",
     "projection": "auto",
     "n_components": "auto",
-    "adversary_radius": 0.0,
     "fit_intercept": True,
     "intercept_scaling": 1.0,
 }
+
+
+_WITHOUT_LINK = (
+    "only a fit by the default steps has probabilities: this one was a selection, as of a small "
+    "table, or a published algorithm (margin, solver, selection or delta=0). Use decision_function"
+)
+
+
+def _has_link(model: Any) -> bool:
+    """Whether scores have probabilities: after a fit by its kind, before it by the parameters."""
+    if hasattr(model, "classes_"):
+        return hasattr(model, "coef_std_error_")
+    is_default = model.solver in {"auto", "noisy_gd"} and isinstance(model.margin, str)
+    return bool(is_default and model.selection == "none" and model.delta != 0)
 
 
 @explains_foreign_parameters
@@ -113,14 +128,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
-    adversary_radius : float, default=0.0
-        Largest adversarial change of a row, in the units of the columns, against which the model is
-        trained; less than `data_norm`. Only for two classes, ``solver="noisy_gd"``,
-        ``margin="auto"`` and ``delta > 0``. Rows are then not normalised, and neither a
-        preconditioner nor a projection is used.
-    adversary_norm : {2, "inf"}, default=2
-        Norm of that change: Euclidean, which does not raise the noise, or the largest change
-        of one column.
     prior : fitted linear model, pair (coefficients, intercepts) or None, default=None
         A PUBLIC model for the columns as they are passed to ``fit`` and the labels `classes`: of
         scikit-learn (also in a pipeline after a `StandardScaler`) or of this package. It is an
@@ -199,14 +206,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     >>> model = AdaptiveMarginClassifier(epsilon=0.3, classes=[-1, 1]).fit(X, y)
     >>> bool(model.score(X, y) > 0.97)
     True
-
-    Robust to an adversary who moves every row, of norm one, by .1:
-
-    >>> robust = AdaptiveMarginClassifier(adversary_radius=0.1, data_norm=1, classes=[-1, 1])
-    >>> robust = robust.fit(X, y)
-    >>> worst = y * robust.decision_function(X) - 0.1 * (robust.coef_**2).sum() ** 0.5
-    >>> bool((worst > 0).mean() > 0.9)
-    True
     """
 
     margin: Any = "auto"
@@ -217,8 +216,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     iterate: str = "averaged"
     projection: str | None = "auto"
     n_components: int | str = "auto"
-    adversary_radius: float = 0.0
-    adversary_norm: Literal[2, "inf"] = 2
     prior: Any = None
 
     _can_balance_classes: ClassVar[bool] = True
@@ -236,14 +233,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "iterate": [StrOptions({"averaged", "mean", "last"})],
         "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "adversary_radius": [Real],
-        "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
         "prior": [HasMethods("fit"), tuple, list, None],
     }
 
     @property
     def _is_binary(self) -> bool:
-        return self.solver in {"phased_prox", "noisy_sgd"} or bool(self.adversary_radius)
+        return self.solver in {"phased_prox", "noisy_sgd"}
 
     def __sklearn_clone__(self) -> Any:
         # A clone of the prior would lose its fitted attributes, so the prior, a public fact, is
@@ -263,39 +258,75 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             for name, default in _OF_SMALL_TABLES.items()
         )
 
-    def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        return bool(dict(record.public).get("private_class_counts"))
-
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         plan: FitPlan | None = None
         if self._selects_few_of_two:
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
-        return self._prior_plan(facts, budget) if plan is None and facts.prior is not None else plan
+        if plan is not None:
+            return plan
+        if facts.prior is not None:
+            return self._prior_plan(facts, budget)
+        return self._default_plan(facts, budget) if self._takes_default_steps(budget) else None
 
-    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
-        from dp_halfspace.estimators._small_tables import plan_with_prior  # noqa: PLC0415
-
-        has_defaults = (
+    def _takes_default_steps(self, budget: Budget) -> bool:
+        """Whether a fit takes the steps of the engine and not a published algorithm."""
+        return (
             self.solver in {"auto", "noisy_gd"}
             and isinstance(self.margin, str)
             and self.selection == "none"
-            and self.adversary_radius == 0.0
-            and self.projection in {"auto", None}
+            and not budget.is_pure
         )
-        if budget.is_pure or facts.balances_classes or not has_defaults:
+
+    def _default_plan(self, facts: PublicFacts, budget: Budget) -> LinearFit:
+        """Plan a fit on the engine."""
+        from dp_halfspace.engine.linear import plan_linear  # noqa: PLC0415
+        from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS  # noqa: PLC0415
+
+        linear_map, is_stated = self._public_map(facts.n_features), facts.is_scale_stated
+        if linear_map is not None and not (is_stated or facts.is_sparse):
             raise ValueError(
-                "prior needs the default margin, solver, selection and projection, no adversary, "
-                "PUBLIC class weights and delta > 0 (or two classes and n epsilon below 3000)"
+                "projection mixes columns, so they need one unit: give data_norm, the PUBLIC scale "
+                "of a row, or use projection=None"
             )
+        plan = plan_linear(
+            facts,
+            budget,
+            constant=self._constant_column() or 0.0,
+            n_averaged={"averaged": N_AVERAGED, "mean": N_STEPS, "last": 1}[self.iterate],
+            linear_map=linear_map,
+        )
+        n_drawn = None if linear_map is None else linear_map.n_components
+        if self.projection not in {"auto", None}:
+            self._warn_of_projection(n_drawn, None, facts)
+        public = {**plan.public, "selection": "none", "margins": [None], "n_components": [n_drawn]}
+        return replace(plan, public=public)
 
-        def plan_part(part: Budget) -> FitPlan:
-            is_stated = facts.is_scale_stated
-            return self._plan(facts, part) if is_stated else plan_scaled(self._plan, facts, part)
+    def _public_map(self, n_features: int) -> LinearMap | None:
+        """Draw the projection of a fit on the engine, which has none by default."""
+        kind, size = self.projection, self.n_components
+        if kind is None or (kind == "auto" and isinstance(size, str)):
+            return None
+        from dp_halfspace.privacy.randomness import public_generator  # noqa: PLC0415
+        from dp_halfspace.projection import draw_projection  # noqa: PLC0415
 
-        return plan_with_prior(plan_part, facts, budget)
+        n_components = _COMPONENTS if isinstance(size, str) else int(size)
+        rng = public_generator(self.random_state, "projection")
+        return draw_projection(
+            "rademacher" if kind == "auto" else kind, n_features, n_components, rng
+        )
+
+    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        from dp_halfspace.estimators._small_tables import plan_with_prior  # noqa: PLC0415
+
+        has_defaults = self._takes_default_steps(budget) and self.projection in {"auto", None}
+        if facts.balances_classes or not has_defaults:
+            raise ValueError(
+                "prior needs the default margin, solver, selection and projection, PUBLIC class "
+                "weights and delta > 0 (or two classes and n epsilon below 3000)"
+            )
+        return plan_with_prior(lambda part: self._default_plan(facts, part), facts, budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""
@@ -318,7 +349,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
-            attack=self._adversary(facts, is_pure=is_pure) if self.adversary_radius else None,
             is_single=facts.is_single,
             class_weights=facts.class_weights,
             data_norm=facts.data_norm,
@@ -327,11 +357,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
         )
-        parameters = {
-            "selection": self.selection,
-            "adversary_radius": float(self.adversary_radius),
-            "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
-        }
         plan: LinearPlan | SelectionPlan
         if is_single:
             margin = margins[0] if margins else None
@@ -348,47 +373,64 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             )
             candidates = plan.candidates
         if self.projection not in {"auto", None}:
-            self._warn_of_projection(candidates, facts)
-        return replace(plan, public={**plan.public, **parameters})
+            # The smallest margin needs most components.
+            worst = min(candidates, key=lambda plan: plan.margin or 1.0)
+            n_drawn = None if worst.linear_map is None else worst.linear_map.n_components
+            self._warn_of_projection(n_drawn, worst.margin, facts)
+        return replace(plan, public={**plan.public, "selection": self.selection})
 
-    def _warn_of_projection(self, plans: Sequence[LinearPlan], facts: PublicFacts) -> None:
-        """Warn if the requested map is not applied, or is too small for the smallest margin."""
+    def _warn_of_projection(
+        self, n_drawn: int | None, margin: float | None, facts: PublicFacts
+    ) -> None:
+        """Warn if the requested map is not applied, or is too small for a margin."""
         from dp_halfspace.estimators._options import warn_of_projection  # noqa: PLC0415
 
-        worst = min(plans, key=lambda plan: plan.margin or 1.0)
-        warn_of_projection(
-            self.projection,
-            None if worst.linear_map is None else worst.linear_map.n_components,
-            n_columns=facts.n_features,
-            n_samples=facts.n_privacy_units,
-            margin=worst.margin,
-        )
+        sizes = {"n_columns": facts.n_features, "n_samples": facts.n_privacy_units}
+        warn_of_projection(self.projection, n_drawn, margin=margin, **sizes)
 
-    def _adversary(self, facts: PublicFacts, *, is_pure: bool) -> Adversary:
-        """Return the adversary in units of the public scale of a row."""
-        from dp_halfspace.estimators._options import planned_attack  # noqa: PLC0415
-        from dp_halfspace.optim.losses import LOGISTIC  # noqa: PLC0415
+    @available_if(explains_absence(_has_link, _WITHOUT_LINK))
+    @by_chunks
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the probabilities of the classes, at no budget.
 
-        radius, norm = self.adversary_radius, self.adversary_norm
-        attack = planned_attack(radius, norm, _SMOOTHING, loss=LOGISTIC, facts=facts)
-        assert attack is not None  # because the radius is not 0
-        if facts.n_classes > 2:
-            raise ValueError(
-                "Only binary classification is supported with adversary_radius: for more classes "
-                "use OutputPerturbationClassifier"
-            )
-        is_default = self.solver in {"auto", "noisy_gd"} and isinstance(self.margin, str)
-        if is_pure or not is_default or self.selection != "none":
-            raise ValueError(
-                "adversary_radius needs solver='noisy_gd', margin='auto', selection='none' and "
-                "delta > 0. OutputPerturbationClassifier takes it with delta=0 too"
-            )
-        if self.projection not in {"auto", None}:
-            raise ValueError(
-                "adversary_radius needs projection='auto' or None: a projection changes the size "
-                "of a change of a row"
-            )
-        return replace(attack, radius=attack.radius / facts.data_norm, smoothing=_SMOOTHING)
+        The steps stop where the expected clipped slope of a record vanishes; the probabilities at
+        which it does are ``p max(1, |e - p| / sqrt(1/2))``, divided by their sum over the classes.
+        Here p is the softmax of the scores, or the logistic function of the score of two classes,
+        and e the indicator of a class. With class weights they are those of a weighted population.
+        A fit with a published algorithm, or of a small table by a selection, has no probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        from dp_halfspace.engine.probabilities import probabilities_of  # noqa: PLC0415
+
+        return probabilities_of(self.decision_function(X))
+
+    @available_if(explains_absence(_has_link, _WITHOUT_LINK))
+    @by_chunks
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the logarithms of the probabilities of the classes; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of probabilities, in the order of ``classes_``.
+        """
+        from dp_halfspace.engine.probabilities import log_probabilities_of  # noqa: PLC0415
+
+        return log_probabilities_of(self.decision_function(X))
 
 
 def _checked_margins(margin: Any, *, is_grid: bool) -> list[float]:

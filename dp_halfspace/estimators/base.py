@@ -573,7 +573,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         if fitted.scales is not None:
             from dp_halfspace.preprocessing.scalers import ReleasedScaler  # noqa: PLC0415
 
-            self.scaler_ = ReleasedScaler(fitted.scales.center, fitted.scales.scale)
+            self.scaler_ = ReleasedScaler(fitted.scales.center, fitted.scales.scale, fitted.clip)
             self.scaler_.n_features_in_ = self.n_features_in_
             if data.feature_names is not None:
                 self.scaler_.feature_names_in_ = data.feature_names

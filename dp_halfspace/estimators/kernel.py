@@ -37,8 +37,8 @@ from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.features import Features, joint_features, scales_pay
 from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.engine.probabilities import probabilities
-from dp_halfspace.engine.scales import CLIP, ColumnScales
+from dp_halfspace.engine.probabilities import probabilities_of
+from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,
@@ -252,8 +252,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         """Plan the default steps, or the selection for a small table of three to seven classes."""
         if not self._takes_default_steps(budget):
             return None
-        if facts.balances_classes:
-            return self._plan_balanced(facts, budget)
         return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelPlan:
@@ -276,9 +274,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _plan_steps(self, facts: PublicFacts, budget: Budget) -> LinearFit:
         """Plan the default steps on features; a sparse matrix is its own features."""
-        has_constant = bool(self.fit_intercept)
+        constant = self._constant_column() or 0.0
         if self.kernel in ADDITIVE and facts.is_sparse:
-            return plan_linear(facts, budget, has_constant=has_constant)
+            return plan_linear(facts, budget, constant=constant)
         # Of many records, scales are estimated even if a norm of the rows is stated.
         pays = self.kernel == "auto" and scales_pay(
             facts.n_privacy_units, facts.n_features, budget.mu
@@ -304,7 +302,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             "data_norm": None if in_scales else facts.data_norm,
             "private_column_scales": in_scales,
         }
-        return plan_features(facts, budget, features, has_constant=has_constant, public=public)
+        return plan_features(facts, budget, features, constant=constant, public=public)
 
     def _feature_seed(self) -> int:
         return int(public_generator(self.random_state, "features").integers(2**63))
@@ -341,9 +339,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             # The columns themselves, of a sparse matrix.
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
             self.n_components_, self.data_norm_ = self.n_features_in_, 1.0
-        if fitted.scales is not None:
-            # Cosines tell columns apart up to three scales.
-            self.scaler_.set_params(clip=CLIP)
 
     def with_monotone(self, monotone: Mapping[str, str]) -> Self:
         """Return a copy whose score rises, or falls, with single columns; it costs nothing.
@@ -430,7 +425,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        return probabilities(self.decision_function(X))
+        return probabilities_of(self.decision_function(X))
 
     @property
     def _has_probabilities(self) -> bool:
@@ -478,7 +473,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         """Plan the selection of the linear default for a small table of three to seven classes."""
         is_default = self.kernel == "auto" and self.n_components == "auto"
         is_default &= bool(self.fit_intercept) and self.intercept_scaling == 1.0
-        if facts.n_classes == 2 or not is_default or facts.is_scale_stated:
+        is_plain = not (facts.is_scale_stated or facts.balances_classes)
+        if facts.n_classes == 2 or not is_default or not is_plain:
             return None
         from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 

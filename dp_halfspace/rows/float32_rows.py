@@ -94,7 +94,7 @@ class Float32Rows:
         return replace(
             self,
             _scale=factor * self._scale,
-            _constants=np.column_stack(columns),
+            _constants=_stacked(columns, n),
             group=group_size(max(1.0, condition)),
         )
 
@@ -198,5 +198,9 @@ def clipped_float32_rows(
     bounds *= 1.0 + (d + 12) * SINGLE_EPS
     scale = longest * factors_of(np.maximum(bounds, longest * unit, out=bounds))
     columns = [np.full(n, constant, dtype=np.float32) for constant in constants]
-    constant_columns = np.column_stack(columns) if columns else np.empty((n, 0), dtype=np.float32)
-    return Float32Rows(X, scale.astype(np.float32), constant_columns, group_size(1.0))
+    return Float32Rows(X, scale.astype(np.float32), _stacked(columns, n), group_size(1.0))
+
+
+def _stacked(columns: list[Float32Array], n_rows: int) -> Float32Array:
+    """Return an array with these columns, of which there may be none."""
+    return np.column_stack([np.empty((n_rows, 0), dtype=np.float32), *columns])

@@ -1,0 +1,88 @@
+"""Standard errors of released coefficients by the noise of a fit, from released numbers alone.
+
+The steps are nearly linear in their noise. Along an eigenvector of the second moment of final rows,
+the noise of every step is passed on by a recursion of public numbers and of one curvature, which
+is the mean second derivative of the loss, estimated from released scores, times the eigenvalue.
+Derivation: ``docs/proofs/engine.md``, section 7.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.probabilities import probabilities_of
+from dp_halfspace.engine.steps import Walk
+from dp_halfspace.rows.blocks import FloatArray
+
+# Points and weights of the mean over a standard normal number.
+_NODES, _MASSES = np.polynomial.hermite_e.hermegauss(21)
+
+
+def standard_errors(
+    walk: Walk,
+    centring: Centring,
+    total: float,
+    class_weights: FloatArray,
+    scale_errors: tuple[float, float],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the standard errors of the coefficients of first rows, and of the intercepts.
+
+    `total` is the number of rows, or their weight; `scale_errors` are those of the centre and of
+    the width of a column, relative to its width.
+
+    Returns
+    -------
+    along : FloatArray of shape (n_scores, n_columns)
+        Standard errors by the steps, along the directions of the centring.
+    widths : FloatArray of shape (n_scores, n_columns)
+        Standard errors by the widths, column by column.
+    intercepts : FloatArray of shape (n_scores,)
+        Standard errors of the intercepts.
+    """
+    average = np.atleast_2d(walk.average.T)
+    n_columns, length = len(centring.mean), centring.length
+    # Directions that the noise hides may have any curvature; without any, their noise is largest.
+    moment, constant = centring.resolved / length**2, centring.constant / length
+    points = average[:, :n_columns] @ centring.directions
+    means = average[:, n_columns:].sum(axis=1) * constant
+    curvatures = mean_curvatures(means, np.square(points) @ moment, class_weights)
+    along = total * np.multiply.outer(curvatures, np.append(moment, constant**2))
+    found = np.array([walk.noise_along(row) for row in along])
+    if len(average) > 1:
+        # With several classes the mean of the noise over the classes is subtracted.
+        found *= math.sqrt(1.0 - 1.0 / len(average))
+    factors = centring.factors / length
+    coefficients = (points * factors) @ centring.directions.T
+    # The noise of the constant, of the coefficients at the mean, of the mean, and of the centres.
+    squares = np.square(found[:, -1] * constant)
+    squares += np.square(found[:, :-1]) @ np.square(factors * (centring.mean @ centring.directions))
+    of_centres = np.square(coefficients).sum(axis=1)
+    squares += of_centres * (centring.mean_error**2 + scale_errors[0] ** 2)
+    return found[:, :-1] * factors, np.abs(coefficients) * scale_errors[1], np.sqrt(squares)
+
+
+def mean_curvatures(
+    means: FloatArray, variances: FloatArray, class_weights: FloatArray
+) -> FloatArray:
+    """Return the mean second derivative of the clipped loss by each score.
+
+    Scores are taken as normal, with these means and variances over the rows. The derivative is zero
+    where a slope is clipped, that is, for the less probable of two classes.
+    """
+    deviations = np.sqrt(variances)[:, None] * _NODES
+    if len(means) == 1:
+        scores = (means[:, None] + deviations)[0]
+        p = probabilities_of(scores)
+        likelier = np.argmax(p, axis=1)
+        # The share of the likelier class among records, and its weight.
+        kept = p[np.arange(len(p)), likelier] / (p / class_weights).sum(axis=1)
+        slopes = 0.25 / np.square(np.cosh(0.5 * np.clip(scores, -700.0, 700.0)))
+        return np.asarray([(slopes * kept) @ _MASSES / _MASSES.sum()])
+    weight = 1.0 / np.mean(1.0 / class_weights)
+    rest = np.array([np.logaddexp.reduce(np.delete(means, k)) for k in range(len(means))])
+    margins = np.clip(means[:, None] + deviations - rest[:, None], -700.0, 700.0)
+    slopes = 0.25 / np.square(np.cosh(0.5 * margins))
+    return np.asarray(weight * slopes @ _MASSES / _MASSES.sum())
