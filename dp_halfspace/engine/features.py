@@ -20,6 +20,7 @@ from scipy import sparse
 from dp_halfspace.data.chunks import Chunks, LocalChunks, apply_to_chunks
 from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.moment import DIRECTIONS
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.projection.features import draw_additive
 from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_csr
@@ -39,6 +40,8 @@ _RANGES_ESTIMATED = 50.0
 # together gain more than their noise costs; and their number.
 _JOINT_PAY = 300.0
 _N_JOINT = 192
+# Number of directions that whitening distinguishes then.
+_JOINT_DIRECTIONS = 30.0
 
 
 def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
@@ -92,6 +95,12 @@ class Features:
     def n_columns(self) -> int:
         """Number of features."""
         return int(self.feature_map.n_components)
+
+    @property
+    def n_directions(self) -> float:
+        """Number of directions that whitening distinguishes, larger with joint features."""
+        has_joint = getattr(self.feature_map, "fourier", None) is not None
+        return _JOINT_DIRECTIONS if has_joint else DIRECTIONS
 
     def with_released(self, found: ColumnScales | None) -> Features:
         """Return the features with the released scales of the columns that are estimated."""

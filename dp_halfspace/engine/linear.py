@@ -27,6 +27,7 @@ from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_as
 from dp_halfspace.engine.features import Features, estimated_numbers
 from dp_halfspace.engine.moment import (
     CONSTANT,
+    DIRECTIONS,
     Centring,
     centring_of,
     largest_stretch,
@@ -122,6 +123,11 @@ class Shape:
     balances: bool = False
     n_averaged: int = N_AVERAGED
     features: Features | None = None
+
+    @property
+    def n_directions(self) -> float:
+        """Number of directions that whitening distinguishes."""
+        return DIRECTIONS if self.features is None else self.features.n_directions
 
     @property
     def n_scaled(self) -> int:
@@ -301,7 +307,8 @@ def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Kno
 
     def use(known: Known, answer: FloatArray) -> Known:
         total = math.nan if shape.has_weights else shape.n_samples
-        centring, total = centring_of(answer, total, noise, constant=shape.constant)
+        how = {"constant": shape.constant, "n_directions": shape.n_directions}
+        centring, total = centring_of(answer, total, noise, **how)
         walk = shape.walk(total, steps_mu, centring.length)
         return replace(known, centring=centring, walk=walk, total=total)
 
@@ -489,7 +496,12 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
     length = max(float(np.linalg.norm(average)), 1.0)
     if shape.features is not None:
         return _model_of_features(
-            shape.features, known, coefficients, intercepts, offsets, 1.0 / length
+            shape.features,
+            known,
+            coefficients,
+            intercepts=intercepts,
+            offsets=offsets,
+            margin=1.0 / length,
         )
     errors, intercept_errors = errors_of(shape, known, plan.scale_errors, linear_map)
     return Fitted(
@@ -511,6 +523,7 @@ def _model_of_features(
     features: Features,
     known: Known,
     coefficients: FloatArray,
+    *,
     intercepts: FloatArray,
     offsets: FloatArray,
     margin: float,
@@ -529,6 +542,7 @@ def _model_of_features(
         },
         scales=features.with_released(known.scales).scales,
         clip=CLIP,
+        population=known.class_weights,
     )
 
 

@@ -25,7 +25,7 @@ from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS
 CONSTANT = 0.5
 LENGTHENED = math.hypot(1.0, CONSTANT)
 # Number of directions that whitening distinguishes: more would be those of the noise.
-_DIRECTIONS = 10.0
+DIRECTIONS = 10.0
 # A mean is shrunk as if its square had this many times the variance of its noise as prior doubt.
 _DOUBT = 3.0
 # Least amount that is added to eigenvalues: as a share of the edge of the noise, and of the mean
@@ -162,6 +162,7 @@ def centring_of(
     noise: GaussianNoise | L2LaplaceNoise | NoNoise,
     *,
     constant: float,
+    n_directions: float = DIRECTIONS,
 ) -> tuple[Centring, float]:
     """Estimate mean and covariance from a noisy second moment; return the map, and the total.
 
@@ -193,7 +194,7 @@ def centring_of(
     resolved = values
     values = values + max((trace - values.sum()) / n_columns, 0.0)
     floor = max(_EDGE_FLOOR * edge, _TRACE_FLOOR * trace / n_columns)
-    while (values / (values + floor)).sum() > _DIRECTIONS:
+    while (values / (values + floor)).sum() > n_directions:
         floor *= 1.1
     factors = np.sqrt(total / np.minimum(values + floor, _CEILING * total))
     radius = math.sqrt(float((values / (values + floor)).sum()))

@@ -445,8 +445,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         d = problem.n_features
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
-            few = None if self.kernel == "additive" else _TERMS
-            terms = n_terms(d, size or WIDEST, few if size is None else size)
+            most = size if size and self.kernel == "additive" else _TERMS
+            terms = n_terms(d, size or WIDEST, most)
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and self._takes_default_steps(budget):
                 left = (size or WIDEST) - drawn.n_components

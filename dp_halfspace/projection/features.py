@@ -20,7 +20,6 @@ from scipy import fft, sparse
 from scipy.special import gammaln, kve
 
 from dp_halfspace._params import checked_size
-from dp_halfspace.data.encoding import numbers_of, write_scaled
 from dp_halfspace.projection.linear import (
     FloatArray,
     LinearMap,

@@ -28,7 +28,7 @@ from dp_halfspace.projection import (
 # Pure DP, whose noise grows with the dimension: fewest and most features, and n epsilon for each
 # feature.
 _PURE_FEWEST = 32
-_PURE_MOST = 150
+PURE_MOST = 150
 _PURE_RECORDS = 20.0
 
 # Kernels whose first features are the columns themselves.
@@ -70,7 +70,7 @@ def choose_n_features(n_samples: int, budget: Budget) -> int:
     """Return the automatic number of features, a function of public numbers."""
     if not budget.is_pure:
         return n_kernel_components(n_samples, budget.mu)
-    wanted = min(max(n_samples * budget.epsilon / _PURE_RECORDS, _PURE_FEWEST), _PURE_MOST)
+    wanted = min(max(n_samples * budget.epsilon / _PURE_RECORDS, _PURE_FEWEST), PURE_MOST)
     return 2 * round(wanted / 2.0)
 
 
@@ -96,10 +96,9 @@ def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int
     return draw_fourier(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
 
 
-def n_terms(n_features: int, limit: int, most: int | None) -> int:
+def n_terms(n_features: int, limit: int, most: int) -> int:
     """Return the number of features of each column: at most `limit` of all, `most` of one."""
-    found = max(limit // n_features, 1)
-    return found if most is None else min(found, most)
+    return min(max(limit // n_features, 1), most)
 
 
 def project_features(
