@@ -274,8 +274,13 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
     else:
         column = _column(name, kind)
     source = "" if facts.get("stated", True) else _AS_FOUND
-    facts_read = {"decimal": decimal, "date_format": form, "source": source}
-    column = replace(column, **facts_read, indicates_missing=missing != "ignore")
+    column = replace(
+        column,
+        decimal=decimal,
+        date_format=form,
+        source=source,
+        indicates_missing=missing != "ignore",
+    )
     return column if size is None else replace(column, n_columns=size)
 
 

@@ -21,7 +21,7 @@ from dp_halfspace.data.chunks import Chunks, LocalChunks, apply_to_chunks
 from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import DIRECTIONS
-from dp_halfspace.engine.scales import ColumnScales, in_column_scales
+from dp_halfspace.engine.scales import CLIP, ColumnScales, in_column_scales
 from dp_halfspace.projection.features import draw_additive
 from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_csr
 
@@ -147,14 +147,17 @@ class Features:
             out[lo : lo + _ROWS] = self.feature_map.apply(part)
         return out
 
-    def columns(self, rows: Any) -> FloatArray:
-        """Return numbers in their scales, indicators of missing numbers, and the other columns."""
+    def columns(self, rows: Any, clip: float = CLIP) -> FloatArray:
+        """Return numbers in their scales, indicators of missing numbers, and the other columns.
+
+        Numbers in their scales are clipped at `clip`.
+        """
         if self.scales is None:
             return rows if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
         written = np.asarray(written_out(rows), dtype=np.float64)
         numbers, others = np.split(written, [len(self.scales.center)], axis=1)
         missing = np.isnan(numbers[:, self.indicated])
-        return np.hstack([in_column_scales(numbers, self.scales), missing, others])
+        return np.hstack([in_column_scales(numbers, self.scales, clip), missing, others])
 
 
 def estimated_numbers(data: Any, columns: NDArray[np.intp]) -> Any:

@@ -34,7 +34,7 @@ from dp_halfspace.algorithms.published.margin_selection import (
     plan_margin_choice,
 )
 from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.engine.features import Features, joint_features, scales_pay
+from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import probabilities_of
@@ -68,12 +68,10 @@ _TERMS = 3
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
-    By default the features are the columns themselves and, as far as the table size and the budget
-    allow, cosines of each column with decaying weights and random Fourier features of all columns.
-    Each row is mapped by itself, with public randomness, and scaled to norm one. If column scales
-    are estimated, a small noisy release whitens the columns for the Fourier features. A fifth of
-    the budget is spent on a private preconditioner, and the rest on accelerated noisy gradient
-    steps.
+    By default the features are the columns themselves, two cosines of each column and, with many
+    records, random Fourier features of all columns. Each row is mapped by itself, with public
+    randomness. A noisy second moment centres and whitens the features, and noisy steps of logistic
+    regression follow. Probabilities follow from the scores and cost nothing.
 
     Parameters
     ----------
@@ -81,10 +79,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
         (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of all
-        columns if they help, and uses the columns alone if no features help. The other kernels use
-        random features alone: ``"rbf"``, ``"laplacian"``, ``"matern"`` (see
-        :class:`~dp_halfspace.projection.Spectrum`) or ``"polynomial"``, ``(<x, z> / length_scale^2
-        + coef0)^degree``.
+        columns with ``n mu`` of at least 300 for each column, and shortens rows far from the mean
+        when it scores them. The other kernels use random features alone: ``"rbf"``,
+        ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
+        ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
         PUBLIC length scale of the kernel, in the units of the data; only for random features alone.
         ``"auto"`` is a mixture of ``.7 data_norm`` and of .04 to .35 `data_norm`, the latter with a
@@ -92,10 +90,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         `data_norm`).
     n_components : int or "auto", default="auto"
         For ``"auto"`` and ``"additive"`` the largest number of features, at least the number of
-        columns; ``"auto"`` is 511. With ``"additive"`` each column gets as many cosines as fit. For
-        random features alone the number of features; an odd number is raised to the next even one,
-        since Fourier features come in pairs, and ``"auto"`` is about the number of records times
-        mu, within [64, 600]. With more than 2048 features no preconditioner is used.
+        columns; ``"auto"`` is 512, of which each column has three at most. With a number and
+        ``"additive"`` each column gets as many cosines as fit. For random features alone the number
+        of features; an odd number is raised to the next even one, since Fourier features come in
+        pairs, and ``"auto"`` is about the number of records times mu, within [64, 600]. More than
+        512 features are neither centred nor whitened.
     degree : int, default=3
         Degree of the ``"polynomial"`` kernel.
     coef0 : float, default=1.0
@@ -125,10 +124,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     data_norm : float or None, default=None
         PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
         the columns keep their original units and may have missing values (NaN): a part of the
-        budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
-        scales do not help (sparse rows, few records) the bound is 1. With many records (``n mu`` at
-        least 900) and ``kernel="auto"``, scales are estimated also if a bound is given, because
-        they then cost little; the bound has no effect in this case.
+        budget then estimates a centre and a scale for each column (see `scaler_`). Scales are
+        estimated with ``kernel="auto"`` or ``"additive"`` also if a bound is given, which then has
+        no effect, unless rows are sparse, the margin is known or selected, or ``delta=0``.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
     intercept_scaling : float, default=1.0
@@ -137,7 +135,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weights classes inversely to
-        their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
+        their sizes, which noisy counts within the budget (2 % of mu^2) estimate; it needs
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
     random_state : int or None, default=None
@@ -158,8 +156,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     feature_map_ : FeatureMap
-        The feature map, public or released; ``feature_map_.apply(X / data_norm_)`` computes the
-        features.
+        The public feature map; ``feature_map_.apply(X / data_norm_)`` computes the features of rows
+        in column scales.
+    row_clip_ : RowClip or None
+        Only after the default steps: the released limit to which long rows are shortened when they
+        are scored; None with ``kernel="additive"``.
     n_components_ : int
         Number of features.
     margin_ : float
@@ -192,9 +193,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     adjacency; with the default margin it is exactly mu-GDP, or epsilon-DP where a selection fits a
     small table of three to seven classes (``docs/proofs/small_tables.md``). Public: the number of
     rows, the columns, the label set, every parameter and the feature map, which is drawn without
-    the data, or, if the record says ``private_whitening``, depends on a noisy second moment within
-    the budget. If it says ``private_threshold``, noisy counts of scores within the budget set the
-    threshold between two classes. Private: everything else. No branch depends on the data, except
+    the data. Private: everything else. No branch depends on the data, except
     that the running time of ``margin="select"`` does so. With `groups` the unit of privacy is a
     person with all rows, and the number of people is public instead of the number of rows
     (``docs/proofs/persons.md``).
@@ -203,8 +202,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ----------
     R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin Guarantees",
     2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a selection that
-    can be computed. Proofs: ``docs/proofs/kernel.md``, ``preconditioner.md``,
-    ``noisy_gradient.md``, ``phased_prox.md``. Constants: ``docs/defaults/features.md``.
+    can be computed. Proofs: ``docs/proofs/engine.md``, ``kernel.md``, ``phased_prox.md``.
+    Constants: ``docs/defaults/features.md``.
 
     Examples
     --------
@@ -277,11 +276,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         constant = self._constant_column() or 0.0
         if self.kernel in ADDITIVE and facts.is_sparse:
             return plan_linear(facts, budget, constant=constant)
-        # Of many records, scales are estimated even if a norm of the rows is stated.
-        pays = self.kernel == "auto" and scales_pay(
-            facts.n_privacy_units, facts.n_features, budget.mu
-        )
-        in_scales = not facts.is_sparse and (not facts.is_scale_stated or pays)
+        # Cosines need a scale of every column, which a norm of rows does not state.
+        needs_scales = self.kernel in ADDITIVE or not facts.is_scale_stated
+        in_scales = needs_scales and not facts.is_sparse
         if in_scales:
             facts = replace(facts, data_norm=facts.n_features**0.5, is_scale_stated=False)
         seed = self._feature_seed()

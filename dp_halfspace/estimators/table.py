@@ -61,7 +61,7 @@ from dp_halfspace.engine.features import (
 from dp_halfspace.engine.linear import WIDEST, plan_features
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.engine.probabilities import log_probabilities_of
-from dp_halfspace.engine.scales import ColumnScales, ColumnScalesPlan, affordable_scales
+from dp_halfspace.engine.scales import CLIP, ColumnScales, ColumnScalesPlan, affordable_scales
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
@@ -184,7 +184,8 @@ class _TableFit(FitPlan):
         """Return the fitted attributes of the table in addition to those of the model."""
         rows = data
         if self.is_selection:
-            rows = replace(data, X=self.columns.columns(data.X))
+            # Columns without a range keep their unit, and are not clipped.
+            rows = replace(data, X=self.columns.columns(data.X, math.inf))
         fitted, model, columns = self.inner.run(rows, permit), self.model, self.columns
         if fitted.scales is not None:
             columns = replace(columns, scales=fitted.scales)
@@ -197,7 +198,7 @@ class _TableFit(FitPlan):
             certainty = _certainty(fitted.error_share, len(data.classes))
         elif permit.record.delta == 0.0:
             certainty = _PURE_SLOPE
-        attributes = {
+        attributes: dict[str, Any] = {
             "encoding_": self.encoding,
             "column_scales_": columns.scales,
             "model_": model,
@@ -207,9 +208,14 @@ class _TableFit(FitPlan):
         if self.threshold is not None:
             odds = kept(_odds_of_all(model, columns, certainty, data))
             weights = relative_weights(fitted.population or model._facts(shown).class_weights)
-            given = odds, data.class_indices, weights, permit
-            how = {"people": data.people, "record_weights": data.weights}
-            attributes["threshold_"] = self.threshold.run(*given, **how)
+            attributes["threshold_"] = self.threshold.run(
+                odds,
+                data.class_indices,
+                weights,
+                permit,
+                people=data.people,
+                record_weights=data.weights,
+            )
         return replace(fitted, attributes=attributes)
 
 
@@ -612,7 +618,8 @@ class PrivateTableClassifier(PrivateClassifier):
         columns = Features(
             AdditiveMap(1, 1), 1.0, self.column_scales_, none, encoding.indicated, math.inf, 0
         )
-        rows = columns.columns(_encode_table(_with_rows(X), encoding))
+        clip = math.inf if self._is_selected else CLIP
+        rows = columns.columns(_encode_table(_with_rows(X), encoding), clip)
         return _odds(self.model_.decision_function(rows), self.certainty_, self._is_selected)
 
     @by_chunks
