@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace import algorithms
+from dp_halfspace._budget import warn_of_sparse_columns
 from dp_halfspace._params import explains_absence, explains_foreign_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
@@ -268,7 +269,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             return plan
         if facts.prior is not None:
             return self._prior_plan(facts, budget)
-        return self._default_plan(facts, budget) if self._takes_default_steps(budget) else None
+        if not self._takes_default_steps(budget):
+            return None
+        if facts.is_sparse and not facts.is_scale_stated:
+            warn_of_sparse_columns()
+        return self._default_plan(facts, budget)
 
     def _takes_default_steps(self, budget: Budget) -> bool:
         """Whether a fit takes the steps of the engine and not a published algorithm."""
