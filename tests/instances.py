@@ -25,8 +25,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"margin": 0.2, "iterate": "last"},
         {"margin": 0.2, "iterate": "mean"},
         {"selection": "exponential"},
-        {"adversary_radius": 0.2},
-        {"adversary_radius": 0.1, "adversary_norm": "inf"},
     ],
     "LabelPrivateClassifier": [
         {},

@@ -3025,28 +3025,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/noisy_gd.py",
-        "tests/algorithms/engine/test_adversarial_rows.py",
-        (
-            "scaled_rows",
-            "np.hypot(1.0, constant_column or 0.0)",
-            "1.0",
-            "test_rows_have_one_factor",
-        ),
-        (
-            "scaled_rows",
-            "clip_scales(X, data_norm) / (data_norm * length)",
-            "1.0 / (data_norm * length) + 0.0 * clip_scales(X, data_norm)",
-            "test_rows_have_one_factor",
-        ),
-        (
-            "AdversarialRows.fused_adjoint",
-            "ascent -",
-            "ascent - 2.0 *",
-            "test_sensitivity_against_brute_force",
-        ),
-    ),
-    *of(
         "algorithms/published/known_margin.py",
         "tests/algorithms/published/test_margin_gd.py",
         (
@@ -3646,22 +3624,6 @@ MUTANTS = [
             "budget.mu, count",
             "budget.mu, 1",
             "test_scores_have_their_noise",
-        ),
-    ),
-    *of(
-        "algorithms/margin_training.py",
-        "tests/algorithms/test_margin_training.py",
-        (
-            "_plan_against_adversary",
-            "DOWN,\n        attack=scaled",
-            "DOWN",
-            "test_the_noise_against_an_attack_is_that_of_moved_rows",
-        ),
-        (
-            "_plan_against_adversary",
-            "attack.radius / math.hypot(1.0, constant_column or 0.0)",
-            "2.0 * attack.radius",
-            "test_the_noise_against_an_attack_is_that_of_moved_rows",
         ),
     ),
     *of(

@@ -310,7 +310,9 @@ def test_what_does_not_run_on_chunks_says_so():
     refused = [
         AdaptiveMarginClassifier(solver="objective_perturbation", classes=[0, 1, 2]),
         AdaptiveMarginClassifier(delta=0, classes=[0, 1, 2]),
-        AdaptiveMarginClassifier(projection="hadamard", n_components=2, classes=[0, 1, 2]),
+        AdaptiveMarginClassifier(
+            projection="hadamard", n_components=2, data_norm=1.0, classes=[0, 1, 2]
+        ),
         OutputPerturbationClassifier(tilt=1.0, data_norm=1.0, classes=[0, 1, 2]),
         OutputPerturbationClassifier(classes=[0, 1, 2]),
         OutputPerturbationClassifier(preconditioner=True, alpha=0.1, classes=[0, 1]),

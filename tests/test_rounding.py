@@ -18,11 +18,10 @@ from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.algorithms.engine.calibration import affordable_calibration
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient, scaled_rows
+from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
-from dp_halfspace.algorithms.margin_training import plan_training
 from dp_halfspace.algorithms.perturbation.objective import (
     GaussianLinearTerm,
     LaplaceLinearTerm,
@@ -146,7 +145,6 @@ def raised_bounds():
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP
-    yield "rows of one scale", scaled_rows(np.ones((2, 2)), 1.0, None).row_bound, 1, UP
     plan = plan_preconditioner(FEW, 3, FEW, mu=0.7)
     yield "second moment", plan.mechanism.sensitivity, SQRT(2), UP
     yield "labels, two classes", statistic_sensitivity(FEW, 2, FEW), 1, UP
@@ -270,11 +268,6 @@ def lowered_budgets():
     alone = plan_gradient(replace(defaults, preconditioner_share=0.0), **sizes, n_classes=2, mu=mu)
     spent = mpmath.sqrt(defaults.n_steps) * alone.descent.mechanism.mu
     yield "steps alone", spent, mpmath.mpf(mu) * DOWN, DOWN
-    attack = Adversary(0.1, 2, 4)
-    attacked = plan_training(replace(PROBLEM, attack=attack), "noisy_gd", None, Budget.gaussian(mu))
-    (event,) = attacked.events
-    spent = mpmath.sqrt(event.count) * event.event.mu
-    yield "steps under attack", spent, mpmath.mpf(mu) * DOWN, DOWN
     whole = Budget.of(1.0, 1e-6)
     margins = plan_margin_choice(PROBLEM, "noisy_gd", whole)
     beside = mu_beside(margins.choice.epsilon, 1.0, 1e-6)

@@ -33,16 +33,13 @@ _WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
 TRUSTED = tuple(
     f"dp_halfspace.{name}"
     for name in (
-        "algorithms.engine.calibration.CalibrationCurve",
-        "algorithms.engine.calibration.NoisyCounts",
-        "algorithms.engine.column_scales.ColumnScales",
+        "engine.scales.ColumnScales",
         "algorithms.engine.operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.table.PrivateTableClassifier",
-        "estimators.table._Engine",
+        "engine.moment.RowClip",
         "preprocessing.scalers.CellScaler",
         "preprocessing.scalers.RowLengths",
-        "privacy.events.Either",
         "privacy.events.Exponential",
         "privacy.events.Gaussian",
         "privacy.events.Pure",

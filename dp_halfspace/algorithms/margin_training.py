@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dp_halfspace._rounding import DOWN
-from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY, engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan, plan_descent
+from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY
 from dp_halfspace.algorithms.engine.training import (
     LinearPlan,
     Problem,
@@ -18,11 +16,15 @@ from dp_halfspace.algorithms.engine.training import (
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.optim.losses import LOGISTIC
-from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.privacy.budget import Budget
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms.perturbation.centred import CentredFit
+
+# Value of the constant column for a perturbed objective of rows of norm one, before the rows have
+# that norm.
+_CONSTANT = 0.25
 
 
 def plan_training(
@@ -47,7 +49,9 @@ def plan_training(
 
         return plan_direction_training(problem, budget)
     if budget.is_pure or solver == "objective_perturbation":
-        return _plan_objective(problem, margin, budget)
+        if margin is None:
+            return _centred_objective(problem, budget)
+        return plan_objective_of_rows(problem, margin, budget)
     mu = budget.mu
     if solver == "noisy_sgd":
         from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
@@ -55,21 +59,17 @@ def plan_training(
         )
 
         return plan_single_record_steps(problem, margin, budget)
-    if solver == "phased_prox" or (margin is not None and problem.attack is None):
+    if solver == "phased_prox" or margin is not None:
         from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
             plan_known_margin,
         )
 
         return plan_known_margin(problem, solver, margin, mu)
-    if problem.attack is not None:
-        return _plan_against_adversary(problem, problem.attack, mu)
     return gradient_training(problem, mu, problem.draw_map(None), counts_classes=True)
 
 
-def _plan_objective(
-    problem: Problem, margin: float | None, budget: Budget
-) -> LinearPlan | CentredFit:
-    """Plan a perturbed objective; a known margin determines the regulariser."""
+def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
+    """Plan a perturbed objective of centred rows, which needs no margin."""
     from dp_halfspace.algorithms.perturbation.centred import (  # noqa: PLC0415
         COMPONENTS,
         RowsRead,
@@ -87,41 +87,45 @@ def _plan_objective(
         is_sparse=problem.is_sparse,
         has_weights=problem.has_weights,
     )
-    read, ridge = RowsRead(facts, problem.intercept or 0.0, linear_map), None
-    if margin is not None:
-        # This balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R = 1 /
-        # margin.
-        size = read.n_final
-        mu = budget.epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
-        ridge = 2.0 * math.sqrt(size) / mu * margin / problem.n_samples
-    how: dict[str, Any] = {"ridge": ridge, "has_moment": margin is None}
-    plan = plan_centred_objective(read, LOGISTIC, budget, **how)
+    read = RowsRead(facts, problem.intercept or 0.0, linear_map)
+    plan = plan_centred_objective(read, LOGISTIC, budget)
     n_components = None if linear_map is None else linear_map.n_components
     parameters = {
         "solver": "objective_perturbation",
-        "margins": [margin],
+        "margins": [None],
         "n_components": [n_components],
     }
     names = ("margin_", "projection_")
-    return replace(plan, attributes=names, public={**plan.public, **parameters}, margin=margin)
+    return replace(plan, attributes=names, public={**plan.public, **parameters})
 
 
-def _plan_against_adversary(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
-    """Plan accelerated steps against an adversary, on rows that keep their lengths."""
-    defaults = engine_defaults(problem.n_samples, problem.n_columns(), problem.n_classes, mu)
-    constant_column = problem.constant(defaults.constant_column)
-    # The longest row has norm one, constant column included.
-    scaled = replace(attack, radius=attack.radius / math.hypot(1.0, constant_column or 0.0))
-    if problem.tail_fraction is not None:
-        defaults = replace(defaults, tail_fraction=problem.tail_fraction)
-    plan = plan_descent(defaults, **problem.sizes(), n_outputs=1, mu=mu * DOWN, attack=scaled)
-    steps = GradientPlan(plan, (plan.event,), adversary=scaled)
+def plan_objective_of_rows(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+    """Plan a perturbed objective of rows of norm one, without a moment.
+
+    A known margin determines the regulariser.
+    """
+    from dp_halfspace.algorithms.perturbation.objective import plan_objective  # noqa: PLC0415
+    from dp_halfspace.algorithms.perturbation.output import perturbed_row_ridge  # noqa: PLC0415
+
+    epsilon, delta = budget.epsilon, budget.delta
+    linear_map = problem.draw_map(None)
+    sizes = problem.sizes(linear_map)
+    n_classes, size = problem.n_classes, sizes["n_columns"]
+    # Weights of classes are relative to the largest one.
+    risk = empirical_risk(LOGISTIC, n_classes=n_classes, row_norm=1.0, **sizes)
+    if margin is None:
+        ridge = perturbed_row_ridge(risk, epsilon, delta)
+    else:
+        # This balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm 1 / margin.
+        mu = epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
+        ridge = 2.0 * math.sqrt(size) / mu * margin / problem.n_samples
+    plan = plan_objective(risk, ridge, epsilon, delta)
     return linear_plan(
         problem,
-        "noisy_gd",
-        steps,
-        margin=None,
-        margin_offset=plan.steps.margin_offset,
-        constant_column=constant_column,
-        attack=scaled,
+        "objective_perturbation",
+        plan,
+        margin=margin,
+        margin_offset=1.0,
+        constant_column=problem.constant(_CONSTANT),
+        linear_map=linear_map,
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace import algorithms
+from dp_halfspace._budget import warn_of_sparse_columns
 from dp_halfspace._params import explains_absence, explains_foreign_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
@@ -20,6 +21,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
+    from dp_halfspace.algorithms.perturbation.centred import CentredFit
     from dp_halfspace.engine.linear import LinearFit
     from dp_halfspace.engine.plan import FitPlan, PublicFacts
     from dp_halfspace.privacy.budget import Budget
@@ -268,7 +270,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             return plan
         if facts.prior is not None:
             return self._prior_plan(facts, budget)
-        return self._default_plan(facts, budget) if self._takes_default_steps(budget) else None
+        if not self._takes_default_steps(budget):
+            return None
+        if facts.is_sparse and not facts.is_scale_stated:
+            warn_of_sparse_columns()
+        return self._default_plan(facts, budget)
 
     def _takes_default_steps(self, budget: Budget) -> bool:
         """Whether a fit takes the steps of the engine and not a published algorithm."""
@@ -328,7 +334,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             )
         return plan_with_prior(lambda part: self._default_plan(facts, part), facts, budget)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | SelectionPlan:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | CentredFit | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""
         is_pure, is_single = budget.is_pure, self.selection == "none"
         if not is_single and (is_pure or self.solver in {"objective_perturbation", "noisy_sgd"}):
@@ -357,13 +363,14 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
         )
-        plan: LinearPlan | SelectionPlan
+        plan: LinearPlan | CentredFit | SelectionPlan
+        candidates: Sequence[LinearPlan | CentredFit]
         if is_single:
             margin = margins[0] if margins else None
-            plan = algorithms.plan_training(problem, solver, margin, budget)
-            candidates: Sequence[LinearPlan] = [plan]
+            single = algorithms.plan_training(problem, solver, margin, budget)
+            plan, candidates = single, [single]
         else:
-            plan = algorithms.plan_selection(
+            chosen = algorithms.plan_selection(
                 problem,
                 solver,
                 self.selection,
@@ -371,7 +378,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 budget,
                 population=self.selection_score == "population",
             )
-            candidates = plan.candidates
+            plan, candidates = chosen, chosen.candidates
         if self.projection not in {"auto", None}:
             # The smallest margin needs most components.
             worst = min(candidates, key=lambda plan: plan.margin or 1.0)

@@ -7,11 +7,9 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import privacy
-from dp_halfspace.algorithms.engine.noisy_gd import plan_descent
 from dp_halfspace.algorithms.engine.training import Problem, asked_margin
 from dp_halfspace.algorithms.margin_training import plan_training
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import jl_dimension, jl_margin
 from dp_halfspace.rows.rows import normalised_rows
@@ -112,17 +110,3 @@ def test_automatic_margin_is_the_shift_over_the_norm():
     # Several classes: the largest difference, here of the first and the last.
     classes = np.array([[3.0, 0.0], [0.0, 0.5], [-3.0, 8.0]])
     assert asked_margin(training, classes) == pytest.approx(training.margin_offset / 10)
-
-
-def test_the_noise_against_an_attack_is_that_of_moved_rows():
-    """``docs/proofs/noisy_gradient.md``, Lemma 3: the attack raises the allowance for rounding."""
-    attack = Adversary(0.2, 2, PROBLEM.n_features)
-    plan = plan_training(replace(PROBLEM, attack=attack), "noisy_gd", None, ONE)
-    plan = plan.algorithm
-    mu = (1.0 - 2.0**-40) * 1.0
-    steps, sizes = plan.descent.steps, PROBLEM.sizes()
-    honest = plan_descent(steps, **sizes, n_outputs=1, mu=mu, attack=plan.adversary)
-    blind = plan_descent(steps, **sizes, n_outputs=1, mu=mu)
-    assert 0.0 < plan.adversary.radius < attack.radius
-    assert plan.descent.mechanism == honest.mechanism
-    assert plan.descent.mechanism.sensitivity > blind.mechanism.sensitivity

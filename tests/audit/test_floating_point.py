@@ -13,15 +13,15 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
-from dp_halfspace.algorithms.engine import noisy_gd
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.audit import replay
 from dp_halfspace.audit.white_box import HONEST, History, make_fit
+from dp_halfspace.engine import linear
 from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
-from dp_halfspace.rows import single_rows
+from dp_halfspace.rows import float32_rows
 from dp_halfspace.rows.rows import Rows
 from tests.audit.paths import MODELS, OTHERS, SMALL, Table
 from tests.instances import adjacency, label
@@ -191,8 +191,8 @@ def first_weighs_more(patch):
 
 def lengths_of_float32(patch):
     """Planted: rows of float32 keep their length."""
-    honest = single_rows.factors_of
-    patch.setattr(single_rows, "factors_of", lambda bounds: honest(np.ones_like(bounds)))
+    honest = float32_rows.factors_of
+    patch.setattr(float32_rows, "factors_of", lambda bounds: honest(np.ones_like(bounds)))
 
 
 def coarse_with_two_threads(patch):
@@ -223,7 +223,7 @@ def test_threads_that_round_are_seen(monkeypatch):
     """Held at one thread they cannot."""
     coarse_with_two_threads(monkeypatch)
     assert apart_by_threads(DEFAULT) == 0.0
-    monkeypatch.setattr(noisy_gd, "single_blas_thread", nullcontext)
+    monkeypatch.setattr(linear, "single_blas_thread", nullcontext)
     assert apart_by_threads(DEFAULT) > ROUNDED
 
 

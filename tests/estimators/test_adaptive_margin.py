@@ -1,4 +1,4 @@
-"""AdaptiveMarginClassifier: accuracy by rule, its ways, projections and adversary."""
+"""AdaptiveMarginClassifier: accuracy by rule, its ways, and projections."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.datasets import make_halfspace
 from tests.instances import WAYS
-from tests.support import fitted, releases_of
+from tests.support import fitted
 
 
 def way_id(way):
@@ -85,57 +85,3 @@ def test_scores_are_those_of_the_projected_rows(kind, way):
     rows = X * np.minimum(1, model.data_norm_ / np.linalg.norm(X, axis=1))[:, None]
     by_hand = (rows @ phi.T) @ w + model.intercept_[0]
     np.testing.assert_allclose(model.decision_function(X), by_hand, rtol=1e-8, atol=1e-9)
-
-
-def fragile(n=6000, seed=0):
-    """Column 0: a small margin, always right. Column 1: a large one, right nine times of ten."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(2, size=n)
-    signs = 2.0 * y - 1.0
-    sure = np.where(rng.random(n) < 0.9, signs, -signs)
-    return np.column_stack([0.15 * signs, 0.6 * sure]), y
-
-
-def robust_accuracy(model, X, y, radius, kind=2):
-    """Share of rows that no change within the radius moves to the other side."""
-    signs = np.where(y == model.classes_[1], 1.0, -1.0)
-    dual = np.abs(model.coef_).sum() if kind == "inf" else np.linalg.norm(model.coef_)
-    return float(np.mean(signs * model.decision_function(X) > radius * dual))
-
-
-@pytest.mark.parametrize("kind", [2, "inf"])
-def test_robust_accuracy_is_won(kind):
-    X, y = fragile()
-    common = {"epsilon": 3.0, "classes": [0, 1], "fit_intercept": False}
-    robust = AdaptiveMarginClassifier(
-        adversary_radius=0.3, adversary_norm=kind, **common, data_norm=1.0
-    ).fit(X, y)
-    plain = AdaptiveMarginClassifier(**common, data_norm=1.0).fit(X, y)
-    assert robust_accuracy(robust, X, y, 0.3, kind) > 0.87
-    assert robust_accuracy(robust, X, y, 0.3, kind) >= robust_accuracy(plain, X, y, 0.3, kind)
-    # The sure column is what an adversary of .3 leaves.
-    first, sure = np.abs(robust.coef_[0])
-    assert first / sure < 0.8 * np.abs(plain.coef_[0, 0] / plain.coef_[0, 1])
-
-
-def test_radius_zero_is_no_adversary(margin_data):
-    fits = [
-        releases_of(AdaptiveMarginClassifier(**params), *margin_data, random_state=3)
-        for params in ({}, {"adversary_radius": 0.0, "adversary_norm": "inf"})
-    ]
-    for one, other in zip(*fits, strict=True):
-        assert one.mechanism == other.mechanism
-        np.testing.assert_array_equal(one.released, other.released)
-
-
-def test_an_adversary_has_no_price(margin_data):
-    """The noise of the steps is that of the whole budget without an adversary."""
-    attacked = releases_of(
-        AdaptiveMarginClassifier(adversary_radius=0.3, data_norm=1.0), *margin_data
-    )
-    plain = releases_of(AdaptiveMarginClassifier(solver="noisy_gd", data_norm=1.0), *margin_data)
-    assert len({r.mechanism for r in attacked}) == 1
-    total = math.sqrt(sum(r.mechanism.mu**2 for r in attacked))
-    assert total == pytest.approx(math.sqrt(sum(r.mechanism.mu**2 for r in plain)), rel=1e-6)
-    steps = plain[-1].mechanism
-    assert attacked[0].mechanism.sensitivity == pytest.approx(steps.sensitivity, rel=1e-6)

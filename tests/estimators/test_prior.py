@@ -21,7 +21,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
-from dp_halfspace.algorithms import fit_plan as prior_module
 from dp_halfspace.algorithms.search import small_tables, small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree
@@ -29,6 +28,7 @@ from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
+from dp_halfspace.engine import plan as prior_module
 from dp_halfspace.engine.plan import LinearPrior, PublicFacts, linear_classes
 from dp_halfspace.estimators import _small_tables
 from dp_halfspace.estimators._small_tables import PriorPlan
@@ -357,7 +357,7 @@ def test_a_prior_is_read_from_models_and_numbers():
     read = _small_tables.read_prior(private, data)
     scores = X @ read.coefficients[0] + read.intercepts[0]
     expected = private.decision_function(frame)
-    inside = np.abs(private.scaler_.transform(frame)).max(axis=1) < 4.0
+    inside = np.abs(private.scaler_.transform(frame)).max(axis=1) < private.scaler_.clip
     np.testing.assert_allclose(scores[inside], expected[inside], rtol=1e-6, atol=1e-9)
     numbers = classifier()._validate(X, y, None)
     np.testing.assert_array_equal(_small_tables.read_prior(raw, numbers).coefficients, raw.coef_)
@@ -418,7 +418,6 @@ def test_other_columns_and_logarithmic_scales_are_refused():
         {"margin": 0.1},
         {"solver": "objective_perturbation"},
         {"selection": "gaussian"},
-        {"adversary_radius": 0.1, "data_norm": 1.0},
         {"class_weight": "balanced"},
         {"projection": "rademacher", "n_components": 3},
         {"delta": 0.0},

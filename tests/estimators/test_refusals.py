@@ -42,14 +42,6 @@ THREE = {"classes": [0, 1, 2]}
 PAIR = [0.1, 0.2]
 OWN = {
     "AdaptiveMarginClassifier": [
-        *ADVERSARY,
-        ({**ATTACKED, "solver": "objective_perturbation"}, "solver='noisy_gd'"),
-        ({**ATTACKED, "solver": "phased_prox"}, "solver='noisy_gd'"),
-        ({**ATTACKED, "margin": 0.1}, "margin='auto'"),
-        ({**ATTACKED, "selection": "exponential"}, "selection='none'"),
-        ({**ATTACKED, "delta": 0.0}, "OutputPerturbationClassifier"),
-        ({**ATTACKED, "projection": "rademacher"}, "projection"),
-        ({**ATTACKED, **THREE}, "Only binary .* OutputPerturbationClassifier"),
         ({"solver": "phased_prox", **THREE}, "phased_prox"),
         ({"solver": "phased_prox", "delta": 0}, "phased_prox"),
         ({"selection": "gaussian", "delta": 0}, "selection"),

@@ -79,7 +79,7 @@ def test_above_the_rule_the_engine_is_as_ever():
     [
         {"margin": 0.1}, {"solver": "objective_perturbation"}, {"fit_intercept": False},
         {"iterate": "last"}, {"intercept_scaling": 2.0}, {"margin": [0.1, 0.2],
-        "selection": "exponential"}, {"projection": None}, {"adversary_radius": 0.1},
+        "selection": "exponential"}, {"projection": None},
     ],
 )  # fmt: skip
 def test_whoever_asks_for_a_way_gets_it(asked):

@@ -4,9 +4,7 @@ A share of the budget releases the second moment of the rows, from which a preco
 the rest covers a fixed number of accelerated noisy steps. The gradient sum of a clipped loss
 changes by at most twice the clip when one record is replaced, at every point. So the steps compose
 exactly, and step size, momentum and averaging are post-processing. The whole run is exactly
-Gaussian private, with no minimiser, no certificate and no branch that depends on the data. An
-adversary who moves rows lowers every margin by the same function of the coefficients, which are
-released numbers at each step.
+Gaussian private, with no minimiser, no certificate and no branch that depends on the data.
 Derivations: ``docs/proofs/noisy_gradient.md``; evidence for the constants:
 ``docs/defaults/steps.md``.
 """
@@ -22,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN, UP
+from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import (
     EFFECTIVE_DIMENSION,
@@ -44,59 +42,11 @@ from dp_halfspace.algorithms.engine.preconditioner import (
 from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.record_weights import Weights, with_class_weights
 from dp_halfspace.optim.certificate import gradient_error
-from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
-from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows, precondition_rows
 from dp_halfspace.rows.single_rows import SINGLE_SHARE
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AdversarialRows:
-    """Rows of norm at most one that an adversary moves; `signs` in {-1, 1} are their classes."""
-
-    rows: Rows
-    signs: FloatArray
-    attack: Adversary
-
-    def fused_adjoint(
-        self, w: FloatArray, slopes: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
-        """Return the sum of ``p_i (y_i z_i - radius u)`` in one pass over the rows.
-
-        Here ``u`` is the gradient of the dual norm N at the public `w`; `slopes` turns the
-        margins ``<z_i, w> - y_i radius N(w)`` of the rows ``lo`` to ``hi - 1`` into ``p_i y_i``.
-        """
-        lowered = self.attack.radius * self.attack.dual_norm(w)
-        mass = 0.0
-
-        def under_attack(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            nonlocal mass
-            signs = self.signs[lo:hi]
-            margins -= lowered * signs
-            negative_slopes = slopes(margins, lo, hi)
-            mass += float(signs @ negative_slopes)
-            return negative_slopes
-
-        ascent = self.rows.fused_adjoint(w, under_attack)
-        return ascent - (self.attack.radius * mass) * self.attack.gradient(w)
-
-
-def scaled_rows(X: Any, data_norm: float, constant_column: float | None) -> Rows:
-    """Return the rows ``[x / data_norm, constant_column]``, divided by the norm of the longest.
-
-    Rows longer than the public `data_norm` are scaled down to it before the public constant is
-    appended. The result has norm at most one as real numbers, but for roundings of a part in
-    2^50. All rows have the same factor, so that a change of a given size means the same for each.
-    """
-    length = np.hypot(1.0, constant_column or 0.0)
-    scale = clip_scales(X, data_norm) / (data_norm * length)
-    return Rows(
-        X, scale, None if constant_column is None else constant_column / length, row_bound=UP
-    )
-
 
 # Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
@@ -149,7 +99,6 @@ def plan_descent(
     mu: float,
     amplification: float = 1.0,
     compression: float = 1.0,
-    attack: Adversary | None = None,
     is_single: bool = False,
     largest_score_offset: float = 0.0,
 ) -> DescentPlan:
@@ -158,11 +107,10 @@ def plan_descent(
     `block_rows` rows are summed at a time. `amplification` and `compression` bound the factors by
     which the preconditioner stretches coefficients and rows, `largest_score_offset` bounds the
     number that is added to the score of a class; they enter the allowance for rounding errors
-    only. An `attack` requires two classes and no preconditioner.
+    only.
 
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
-    classes, attained by ``x' = -x``. An attack that lengthens rows by at most one does not change
-    it. An allowance for rounding errors is added.
+    classes, attained by ``x' = -x``. An allowance for rounding errors is added.
     """
     # Eight times the norm that the noise of all steps gives the iterate.
     radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
@@ -178,7 +126,7 @@ def plan_descent(
         slope=steps.clip,
         smoothness=0.0,
         evaluation=2.0 * n_outputs + 32.0,
-        compensated=attack is None,
+        compensated=True,
     )
     # Rounded margins give inexact slopes, which multiply mapped rows of norm one. All rows but the
     # replaced one are the same to the last bit: docs/proofs/certificate.md, section 7.
@@ -200,11 +148,6 @@ def plan_descent(
     longest *= steps.clip
     # docs/proofs/noisy_gradient.md, Lemmas 1 and 3.
     sensitivity = 2.0 * (longest + rounding)
-    if attack is not None:
-        further = 1.0 + attack.added_row_norm
-        # The roundings that an attack adds are smaller than those counted above, at most one for
-        # each of them: docs/proofs/noisy_gradient.md, "With an adversary".
-        sensitivity = max(2.0, further) * longest + 4.0 * further**2 * rounding
     mechanism: GaussianNoise | NoNoise = NoNoise()
     event: Repeated | Pure = NoNoise().event
     if math.isfinite(mu):
@@ -268,7 +211,7 @@ def clipped_slopes(
 
 
 def descend(
-    rows: Rows | AdversarialRows,
+    rows: Rows,
     slopes: Slopes,
     plan: DescentPlan,
     permit: Permit,
@@ -294,7 +237,7 @@ def descend(
     - Adjacency: replace-one, of a record or of a person with all rows.
     - Released: at every step the noisy sum of clipped slopes times rows; everything else is a
       function of these sums.
-    - Sensitivity: twice the clip, or more against an adversary, and an allowance for rounding.
+    - Sensitivity: twice the clip, and an allowance for rounding.
     - Proof: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3; ``certificate.md``, sections 7 and
       9.
     """
@@ -443,15 +386,13 @@ class LastSteps:
 class GradientPlan:
     """The public numbers of a fit by noisy gradient steps; `events` are what a run releases.
 
-    There is no `preconditioner` if it would cost more than it gains, and none with an `adversary`,
-    who is in the units of the rows and requires two classes. `slopes` makes the function that
-    computes slopes from the plan of the steps and from the classes and weights of the records.
+    There is no `preconditioner` if it would cost more than it gains. `slopes` makes the function
+    that computes slopes from the plan of the steps and from the classes and weights of the records.
     """
 
     descent: DescentPlan
     events: tuple[Event, ...]
     preconditioner: PreconditionerPlan | None = None
-    adversary: Adversary | None = None
     slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
     first: FirstStep | None = None
     last: LastSteps | None = None
@@ -524,8 +465,6 @@ class GradientPlan:
                         made, classes, with_class_weights(weights, self.last.weights)
                     ),
                 )
-            if self.adversary is not None:
-                rows = AdversarialRows(rows, np.where(classes == 1, 1.0, -1.0), self.adversary)
             transform, mean_square = None, 1.0
             if self.preconditioner is not None:
                 released = release_preconditioner(rows, self.preconditioner, permit)

@@ -29,14 +29,12 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     FirstStep,
     GradientPlan,
     plan_gradient,
-    scaled_rows,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given, relative_weights
-from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit, noise_deviation
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -69,7 +67,7 @@ class Problem:
     `intercept` is the factor of the constant column, None without an intercept. `projection` is a
     key of `PROJECTIONS`, ``"auto"`` or None. `tail_fraction` is the share of the last steps whose
     iterates are averaged, None for that of the algorithm. `seed` is that of public random objects.
-    `attack` is in units of the public scale of a row. With `is_single` the default steps may read
+    With `is_single` the default steps may read
     the dense rows in float32, and with `of_features` they compute features again at every pass.
     `count` is the noise with which the second of two classes was counted before, if it was.
     `is_table` says that the columns are those of an encoded table, whose scores are calibrated.
@@ -85,7 +83,6 @@ class Problem:
     n_components: int | None = None
     tail_fraction: float | None = None
     seed: int | None = None
-    attack: Adversary | None = None
     is_single: bool = False
     of_features: bool = False
     class_weights: tuple[float, ...] = (1.0, 1.0)
@@ -141,8 +138,7 @@ class LinearPlan(FitPlan):
 
     `margin` is the margin that the algorithm is built for, None if it needs none. `margin_offset`
     is the score that the loss asks of a record. `constant_column` is the value of the constant
-    column, for rows divided by their public scale. An `attack` is in the units of the rows, all of
-    which are then divided by the same number instead of brought to norm one. With `is_single` rows
+    column, for rows divided by their public scale. With `is_single` rows
     are read in float32: see `SingleRows`. `counts` are released before the algorithm runs, `mu` is
     the budget of both, and `n_recounted` is as in `balanced_weights`. `rarity` and `population` are
     None until the counts were released. Plans are made by `linear_plan`.
@@ -158,7 +154,6 @@ class LinearPlan(FitPlan):
     events: tuple[Event, ...]
     public: Mapping[str, Any]
     takes: frozenset[str]
-    attack: Adversary | None = None
     is_single: bool = False
     counts: ClassCountPlan | None = None
     mu: float = 0.0
@@ -240,8 +235,6 @@ class LinearPlan(FitPlan):
     def rows(self, X: Any, people: People | None) -> Any:
         """Return the rows that the algorithm reads."""
         norm, constant_column = self.problem.data_norm, self.constant_column
-        if self.attack is not None:
-            return scaled_rows(X, norm, constant_column)
         if self.is_single:
             return rows_over(single_normalised_rows, X, norm, constant_column)
         how = {"clips": self.problem.clips, "people": people}
@@ -275,7 +268,6 @@ def linear_plan(
     margin_offset: float,
     constant_column: float | None,
     linear_map: LinearMap | None = None,
-    attack: Adversary | None = None,
     is_single: bool = False,
     counts: ClassCountPlan | None = None,
     mu: float = 0.0,
@@ -285,11 +277,11 @@ def linear_plan(
 
     Noisy steps and a perturbed objective can weigh the slopes of records. Noisy steps read nothing
     but sums over rows, so that rows may come in chunks. It is not proved that a person counts like
-    a record under an attack or after a projection, so groups are not accepted there.
+    a record after a projection, so groups are not accepted there.
     """
     takes = {"sample_weight"} if solver == "objective_perturbation" else set()
     if isinstance(algorithm, GradientPlan):
-        is_plain = attack is None and linear_map is None
+        is_plain = linear_map is None
         takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
     counted = () if counts is None or counts.counted_before else (counts.noise.event,)
     return LinearPlan(
@@ -311,7 +303,6 @@ def linear_plan(
             **({} if counts is None else {"private_class_counts": True}),
         },
         takes=frozenset(takes),
-        attack=attack,
         is_single=is_single,
         counts=counts,
         mu=mu,
@@ -367,9 +358,7 @@ def asked_margin(training: LinearPlan, released: FloatArray) -> float:
     norm = math.sqrt(max(largest, 0.0))
     if norm == 0.0:
         return 1.0
-    attack = training.attack
-    lowered = 0.0 if attack is None else attack.radius * attack.dual_norm(released[0])
-    return min(1.0, (training.margin_offset + lowered) / norm)
+    return min(1.0, training.margin_offset / norm)
 
 
 def gradient_training(

@@ -28,8 +28,8 @@ from dp_halfspace.algorithms.perturbation.objective import (
 )
 from dp_halfspace.algorithms.perturbation.output import (
     OutputPlan,
-    perturbed_row_ridge,
     mapped_row_ridge,
+    perturbed_row_ridge,
     plan_output,
 )
 from dp_halfspace.data.record_weights import weights_of
@@ -96,8 +96,7 @@ class CentredFit(FitPlan):
     """A released moment, and one released minimiser for the rows that it maps.
 
     `moment` is None where the moment is not worth its cost. The minimiser has rows of norm at most
-    ``1 + 2^-40``. `attributes` are the names of the further fitted attributes that are wanted;
-    `margin` is the margin that the regulariser was chosen for, if there was one.
+    ``1 + 2^-40``. `attributes` are the names of the further fitted attributes that are wanted.
     """
 
     read: RowsRead
@@ -105,7 +104,6 @@ class CentredFit(FitPlan):
     minimiser: ObjectivePlan | OutputPlan
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
-    margin: float | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -122,6 +120,10 @@ class CentredFit(FitPlan):
     def column_clip(self) -> float:
         """Largest absolute value of a column in its released scale."""
         return COLUMN_CLIP
+
+    @property
+    def margin(self) -> None:
+        """The margin that is known: none."""
 
     @property
     def linear_map(self) -> LinearMap | None:
@@ -169,7 +171,7 @@ class CentredFit(FitPlan):
             "preconditioner_": kept if read.constant or kept is None else kept[:, :-1],
             "one_vs_rest_": self.minimiser.risk.n_stacked > 1,
             "projection_": linear_map,
-            "margin_": self.margin or 1.0 / max(float(np.linalg.norm(found)), 1.0),
+            "margin_": 1.0 / max(float(np.linalg.norm(found)), 1.0),
         }
         wanted = {name: more[name] for name in self.attributes}
         return Fitted(coefficients, intercepts, math.inf, attributes=wanted)

@@ -116,8 +116,7 @@ class RankingPlan(FitPlan):
         threshold = self.problem.threshold
         if self.choice is not None:
             threshold = self._release_threshold(fitted, data, permit)
-        kept = {"intercepts": np.array([-threshold]), "attributes": {}}
-        return replace(fitted, **kept)
+        return replace(fitted, intercepts=np.array([-threshold]), attributes={})
 
     def _release_threshold(self, fitted: Fitted, data: TrainingData, permit: Permit) -> float:
         """Release the threshold for the scores of the rows, as they are at a prediction."""

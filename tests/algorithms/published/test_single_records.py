@@ -219,7 +219,6 @@ def test_beside_column_scales_and_balanced_classes():
         ({"classes": [-1, 0, 1]}, "Only binary"),
         ({"delta": 0.0}, "noisy_sgd"),
         ({"margin": [0.1, 0.3], "selection": "gaussian"}, "selection='gaussian'"),
-        ({"adversary_radius": 0.1}, "solver='noisy_gd'"),
     ],
 )
 def test_refusals(change, message):
