@@ -165,9 +165,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     }
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan | None:
-        # The engine estimates column scales itself.
-        is_of_steps = self.mechanism in {"auto", "noisy_gd"} and not budget.is_pure
-        return self._plan(facts, budget) if is_of_steps else None
+        if self.mechanism not in {"auto", "noisy_gd"} or budget.is_pure:
+            return None
+        # The engine estimates the scales of dense columns itself. A bound on the norm of rows is no
+        # substitute: rows can be far shorter, and far from zero.
+        return self._plan(replace(facts, is_scale_stated=facts.is_sparse), budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan:
         """Fix the public numbers of a fit."""

@@ -103,8 +103,8 @@ def of_linear_rows(X, bias, linear_map=None):
     for transform in maps(rows.shape[1]):
         found.append(precondition_rows(rows, transform, row_bound=4.0)._scale[:, None])
         if isinstance(transform, np.ndarray):
-            blocks = [(i.copy(), f) for _, _, i, f in FormedRows(rows, transform)._blocks()]
-            found += [np.vstack([i for i, _ in blocks]), np.concatenate([f for _, f in blocks])]
+            formed = FormedRows(rows, transform, 0.8, (0.6,))
+            found.append(np.vstack([Z for _, _, Z in formed.blocks()]))
     return [part.reshape(X.shape[0], -1) for part in found]
 
 
