@@ -102,6 +102,92 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/perturbation/centred.py",
+        "tests/algorithms/perturbation/test_centred.py",
+        (
+            "plan_centred_objective",
+            "left = rest.epsilon if",
+            "left = epsilon if",
+            "test_an_objective_spends_the_whole_budget_and_no_more",
+        ),
+        (
+            "CentredFit.events",
+            "(*first, *self.minimiser.events)",
+            "self.minimiser.events",
+            "test_an_objective_spends_the_whole_budget_and_no_more",
+        ),
+        (
+            "plan_centred_output",
+            "rest.noise",
+            "budget.noise",
+            "test_an_output_spends_the_whole_budget_and_no_more",
+        ),
+        (
+            "risk_of",
+            "formed if is_formed else read.block_rows",
+            "read.block_rows",
+            "test_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+        (
+            "CentredFit._uncentred",
+            "+ found[:, size] * centring.constants[0]",
+            "",
+            "test_private_query_is_certified",
+        ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/algorithms/perturbation/test_centred.py",
+        (
+            "FormedRows.blocks",
+            "self.longest / np.maximum(lengths, self.longest)",
+            "1.0 / np.maximum(1.0, 0.0 * lengths)",
+            "test_no_final_row_is_longer_than_the_bound",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/audit/test_replay.py",
+        (
+            "RankingPlan._release_threshold",
+            "relative_weights(self.problem.error_weights)",
+            "np.array(self.problem.error_weights)",
+            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "_pairs",
+            "n, d, UP,",
+            "n, d, 1.0,",
+            "test_pairs_are_of_rows_of_norm_one",
+        ),
+        (
+            "plan_threshold",
+            "FAR_UP + rounding",
+            "1.0 + rounding",
+            "test_a_threshold_pays_for_its_roundings",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/estimators/test_auc.py",
+        (
+            "RankingPlan.events",
+            "events, *last",
+            "events",
+            "test_every_mechanism_ranks",
+        ),
+        (
+            "RankingPlan._release_threshold",
+            "fitted.clip * size",
+            "size",
+            "test_the_direction_is_that_of_the_linear_fit",
+        ),
+    ),
+    *of(
         "ledger/statement.py",
         "tests/ledger/test_entries.py",
         (
@@ -888,16 +974,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/audit/test_replay.py",
-        (
-            "RankingPlan.run",
-            "relative_weights(problem.class_weights)",
-            "np.array(problem.class_weights)",
-            "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
-        ),
-    ),
-    *of(
         "algorithms/published/margin_selection.py",
         "tests/audit/test_replay.py",
         (
@@ -933,16 +1009,6 @@ MUTANTS = [
             "points /= np.maximum(lengths, 1.0)[:, None]",
             "pass",
             "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
-        ),
-    ),
-    *of(
-        "estimators/objective_perturbation.py",
-        "tests/estimators/test_perturbation.py",
-        (
-            "ObjectivePerturbationClassifier._plan",
-            "is_sparse = facts.is_sparse and linear_map is None",
-            "is_sparse = False",
-            "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
         ),
     ),
     *of(
@@ -1002,16 +1068,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_objective.py",
-        (
-            "_plan_preconditioner",
-            "L2LaplaceNoise(reference.mechanism.sensitivity",
-            "L2LaplaceNoise(0.5 * reference.mechanism.sensitivity",
-            "test_a_record_moves_the_moment_by_the_sensitivity_of_pure_noise_at_most_and_does",
-        ),
-    ),
-    *of(
         "algorithms/perturbation/output.py",
         "tests/algorithms/perturbation/test_output.py",
         (
@@ -1039,16 +1095,6 @@ MUTANTS = [
             "objective(rows), target, radius=radius",
             "objective(rows), target, radius=2.0 * radius",
             "test_the_solver_is_asked_for_what_the_noise_allows_for",
-        ),
-    ),
-    *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_output.py",
-        (
-            "plan_preconditioned_output",
-            "row_norm=1.0, block_rows=formed",
-            "row_norm=1.0",
-            "test_plan_counts_the_rows_that_are_summed_at_a_time",
         ),
     ),
     *of(
@@ -1296,42 +1342,6 @@ MUTANTS = [
             "+ 2.02 * terms * 2.0**-53 * n_samples",
             "",
             "test_labels_move_a_statistic_by_one_or_the_root_of_two",
-        ),
-    ),
-    *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/audit/test_stated_sensitivities.py",
-        (
-            "plan_count",
-            "part.noise(1.0)",
-            "part.noise(0.5)",
-            "test_a_record_moves_the_count_of_the_positive_ones_by_one",
-        ),
-        (
-            "_pairs",
-            "problem.n_features, UP,",
-            "problem.n_features, 1.0,",
-            "test_pairs_are_of_rows_of_norm_one",
-        ),
-    ),
-    *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/audit/test_stated_sensitivities.py",
-        (
-            "_sensitivity",
-            "1.0 if scale is None",
-            "0.5 if scale is None",
-            "test_a_mean_difference_and_a_threshold_pay_for_their_roundings",
-        ),
-    ),
-    *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/audit/test_stated_sensitivities.py",
-        (
-            "plan_threshold",
-            "FAR_UP + rounding",
-            "1.0 + rounding",
-            "test_a_mean_difference_and_a_threshold_pay_for_their_roundings",
         ),
     ),
     *of(
@@ -1630,16 +1640,6 @@ MUTANTS = [
             "accounting.delta(found.events, epsilon) <= delta",
             "True",
             "test_what_is_charged_is_what_is_released",
-        ),
-    ),
-    *of(
-        "algorithms/engine/defaults.py",
-        "tests/estimators/test_private_column_scales.py",
-        (
-            "scales_pay",
-            "n_samples * mu >=",
-            "n_samples >=",
-            "test_scales_are_learnt_with_many_records_although_a_norm_is_stated",
         ),
     ),
     *of(
@@ -3091,40 +3091,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/algorithms/ranking/test_mean_difference.py",
-        (
-            "",
-            "math.sqrt(4.5)",
-            "2.0",
-            "test_squares_and_rows_together_change_by_the_root_of_four_and_a_half",
-        ),
-        (
-            "",
-            "(4.5) * UP",
-            "(4.5/ 4.0)",
-            "test_squares_and_rows_together_change_by_the_root_of_four_and_a_half",
-        ),
-        (
-            "_sensitivity",
-            "2.0 * (FAR_UP + row + n_samples * (row + sums))",
-            "FAR_UP + row + n_samples * (row + sums)",
-            "test_sensitivity_against_brute_force",
-        ),
-        (
-            "MeanDifferencePlan.run",
-            "rows.apply_to_classes(_signed_weights, classes, weights)",
-            "_signed_weights(classes, weights[classes])",
-            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-        (
-            "release_standardisation",
-            "rows.gram()",
-            "rows.gram(np.ones(rows.shape[0]))",
-            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-    ),
-    *of(
         "algorithms/engine/preconditioner.py",
         "tests/algorithms/engine/test_preconditioner.py",
         (
@@ -3172,38 +3138,6 @@ MUTANTS = [
             "mu=mu, lead=lead",
             "mu=2.0 * mu, lead=lead",
             "test_budget_and_record",
-        ),
-    ),
-    *of(
-        "algorithms/kernel_training.py",
-        "tests/algorithms/engine/test_whitening.py",
-        (
-            "KernelPlan.events",
-            "(*first, *self.training.events, *last)",
-            "(*self.training.events, *last)",
-            "test_budget_and_record",
-        ),
-    ),
-    *of(
-        "algorithms/kernel_training.py",
-        "tests/estimators/test_kernel_threshold.py",
-        (
-            "KernelPlan.events",
-            "(*first, *self.training.events, *last)",
-            "(*first, *self.training.events)",
-            "test_counts_of_scores_are_within_the_budget",
-        ),
-        (
-            "KernelPlan._even_margin",
-            "permit, data.people)",
-            "permit, None)",
-            "test_another_record_or_person_moves_the_counts_by_the_root_of_two_at_most",
-        ),
-        (
-            "KernelPlan._even_margin",
-            "data.weights",
-            "None",
-            "test_records_are_counted_by_their_weights",
         ),
     ),
     *of(
@@ -3287,22 +3221,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_objective.py",
-        (
-            "PreconditionedObjectivePlan.events",
-            "(self.preconditioner.mechanism.event, *self.objective.events)",
-            "self.objective.events",
-            "test_whole_budget_and_no_more",
-        ),
-        (
-            "plan_preconditioned_objective",
-            "rest.epsilon",
-            "epsilon",
-            "test_whole_budget_and_no_more",
-        ),
-    ),
-    *of(
         "algorithms/label_training.py",
         "tests/algorithms/labels/test_label_statistic.py",
         (
@@ -3326,12 +3244,6 @@ MUTANTS = [
             "(chosen) if people is None else people.weights[chosen].sum()",
             "(chosen)",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-        (
-            "release_count",
-            "return float(permit.release(count, noise)[0])",
-            "permit.release(count, noise)\n    return float(count[0])",
-            "tests/algorithms/ranking/test_class_counts.py::test_noise_has_the_stated_deviation",
         ),
     ),
     *of(
@@ -3520,22 +3432,6 @@ MUTANTS = [
             "* FAR_DOWN",
             "* 1.01",
             "test_a_share_and_the_rest_make_the_whole",
-        ),
-    ),
-    *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/estimators/test_auc.py",
-        (
-            "RankingPlan.events",
-            "*count,",
-            "",
-            "test_every_mechanism_ranks",
-        ),
-        (
-            "RankingPlan.events",
-            "events, *last",
-            "events",
-            "test_every_mechanism_ranks",
         ),
     ),
     *of(
@@ -5707,66 +5603,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_output.py",
-        (
-            "PreconditionedOutputPlan.events",
-            "(self.preconditioner.mechanism.event, *self.output.events)",
-            "self.output.events",
-            "test_whole_budget_and_no_more",
-        ),
-    ),
-    *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_output.py",
-        (
-            "plan_preconditioned_output",
-            "rest.noise",
-            "budget.noise",
-            "test_whole_budget_and_no_more",
-        ),
-    ),
-    *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_output.py",
-        (
-            "plan_preconditioned_output",
-            "risk, row_norm=1.0",
-            "risk",
-            "test_plan_is_for_images_of_norm_one",
-        ),
-    ),
-    *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_output.py",
-        (
-            "release_mapped_rows",
-            "FormedRows(rows",
-            "MappedRows(rows",
-            "test_private_query_is_certified",
-        ),
-    ),
-    *of(
-        "algorithms/perturbation/preconditioned.py",
-        "tests/algorithms/perturbation/test_preconditioned_output.py",
-        (
-            "release_mapped_rows",
-            "(rows, transform)",
-            "(rows, np.eye(len(transform)))",
-            "test_private_query_is_certified",
-        ),
-    ),
-    *of(
-        "estimators/output_perturbation.py",
-        "tests/estimators/test_refusals.py",
-        (
-            "OutputPerturbationClassifier._is_mapped",
-            "(is_robust or budget.delta == 0)",
-            "is_robust and budget.delta == 0",
-            "test_what_cannot_be_done_is_refused_by_name",
-        ),
-    ),
-    *of(
         "engine/plan.py",
         "tests/test_chunks.py",
         (
@@ -5780,16 +5616,6 @@ MUTANTS = [
             'self.has_people and "groups" not in takes',
             "False",
             "tests/test_persons.py::test_what_does_not_protect_people_refuses_groups_before_it_pays",
-        ),
-    ),
-    *of(
-        "rows/mapped_rows.py",
-        "tests/algorithms/perturbation/test_preconditioned_output.py",
-        (
-            "FormedRows._blocks",
-            "inverse_lengths(lengths, images.shape[1])",
-            "np.ones_like(lengths)",
-            "test_sensitivity_against_brute_force",
         ),
     ),
     *of(
@@ -5834,16 +5660,6 @@ MUTANTS = [
     ),
     *of(
         "algorithms/engine/defaults.py",
-        "tests/algorithms/engine/test_whitening.py",
-        (
-            "additive_sizes",
-            "pays and (is_stated or n_each >= _LEAST_RECORDS_PER_COEFFICIENT)",
-            "pays",
-            "test_fourier_features_of_many_columns_in_estimated_scales_need_as_many_records_as_cosines",
-        ),
-    ),
-    *of(
-        "algorithms/engine/defaults.py",
         "tests/algorithms/engine/test_class_counts.py",
         (
             "rarity_settings",
@@ -5884,38 +5700,6 @@ MUTANTS = [
             "tail_factor * self",
             "1.0 * self",
             "test_the_averaged_iterates_are_those_of_the_longer_path",
-        ),
-    ),
-    *of(
-        "algorithms/engine/defaults.py",
-        "tests/estimators/test_auc.py",
-        (
-            "steady_steps",
-            "2.0 * steady",
-            "1.0",
-            "test_steps_are_longer_with_many_records_for_each_column",
-        ),
-        (
-            "longer_path",
-            "min(mu, _LITTLE_NOISE)",
-            "mu",
-            "test_steps_are_longer_with_many_records_for_each_column",
-        ),
-    ),
-    *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/estimators/test_auc.py",
-        (
-            "Ranker.adapt_to_count",
-            "plan.preconditioner is None",
-            "plan is None",
-            "test_without_a_preconditioner_steps_are_not_longer",
-        ),
-        (
-            "Ranker.adapt_to_count",
-            "longer * self.constant_column",
-            "self.constant_column",
-            "test_steps_are_longer_with_many_records_for_each_column",
         ),
     ),
     *of(
@@ -6573,22 +6357,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/algorithms/test_functions_of_releases.py",
-        (
-            "release_standardisation",
-            "permit.release(sums, plan.mechanism) / n",
-            "(permit.release(sums, plan.mechanism), sums)[1] / n",
-            "test_a_preconditioner_and_a_standardisation",
-        ),
-        (
-            "release_count",
-            "weight_of, positive, people",
-            "weight_of, positive, None",
-            "test_a_person_moves_a_release_by_its_sensitivity_at_most",
-        ),
-    ),
-    *of(
         "model_selection/search.py",
         "tests/model_selection/test_search.py",
         (
@@ -6696,28 +6464,6 @@ MUTANTS = [
             "(d + 8) * 2.0**-52",
             "d * 2.0**-52",
             "test_rows_are_shorter_than_the_bound_by_what_their_norm_may_be_off",
-        ),
-    ),
-    *of(
-        "algorithms/kernel_training.py",
-        "tests/algorithms/test_functions_of_releases.py",
-        (
-            "KernelPlan._normalised_columns",
-            ", people=data.people",
-            "",
-            "test_rows_of_features_weigh_people",
-        ),
-        (
-            "KernelPlan._rows",
-            "data.X, self.data_norm, constant_column, people=people",
-            "data.X, self.data_norm, constant_column",
-            "test_rows_of_features_weigh_people",
-        ),
-        (
-            "KernelPlan._rows",
-            "features, constant_column, people=people",
-            "features, constant_column",
-            "test_rows_of_features_weigh_people",
         ),
     ),
     *of(

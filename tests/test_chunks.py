@@ -91,7 +91,6 @@ MODELS = {
     ),
     "ranking": (lambda: PrivateAUCClassifier(classes=[0, 1], random_state=0), WITH_MISSING),
     "differences": (
-        lambda: PrivateAUCClassifier("mean_difference", classes=[0, 1], random_state=0),
         WITH_MISSING,
     ),
     "minimum": (lambda: OutputPerturbationClassifier(preconditioner=False, **PUBLIC), WITH_MISSING),

@@ -122,7 +122,6 @@ CASES = {
     "additive": PrivateKernelClassifier(epsilon=50.0, n_components=30, cache_size=0.0),
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
     "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
-    "difference": PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0),
     "table": PrivateTableClassifier(epsilon=50.0),
     "scaler": PrivateScaler(epsilon=50.0),
     **{metric: partial(scored, metric) for metric in METRICS},

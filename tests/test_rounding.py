@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
+from dp_halfspace.algorithms.engine.calibration import affordable_calibration
 from scipy.optimize import brentq
 from scipy.special import lambertw
 
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
-from dp_halfspace.algorithms.engine.calibration import affordable_calibration
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
@@ -31,7 +31,6 @@ from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.algorithms.published import known_margin, margin_selection
 from dp_halfspace.algorithms.published.margin_selection import plan_margin_choice
 from dp_halfspace.algorithms.published.network import NetworkShape, network_sensitivity
-from dp_halfspace.algorithms.ranking.auc_training import MOMENT_SENSITIVITY
 from dp_halfspace.algorithms.search import small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
@@ -153,7 +152,6 @@ def raised_bounds():
     net = plan_labels("net", rows, 2, pure, ridge=None, n_candidates=100, seed=0)
     yield "losses of labels", net.sensitivity, 1, FAR_UP
     yield "losses of networks", network_sensitivity(0, NetworkShape(3, (2,), 1.0)), 1, FAR_UP
-    yield "moments of a ranking", MOMENT_SENSITIVITY, SQRT(4.5), UP
     yield "scores of margins", margin_selection._score_bound(PROBLEM, population=False), 1, UP
     yield "scores of a search", score_sensitivity(FEW), 1, UP
     each = score_sensitivity(FEW)

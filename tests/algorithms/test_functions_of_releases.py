@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, NoisyCounts, line
+
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts, rarity_of
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_gradient
@@ -21,11 +21,6 @@ from dp_halfspace.algorithms.engine.preconditioner import (
 )
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
 from dp_halfspace.algorithms.kernel_training import KernelPlan
-from dp_halfspace.algorithms.ranking.auc_training import (
-    plan_standardisation,
-    release_count,
-    release_standardisation,
-)
 from dp_halfspace.algorithms.search.halfspace_search import (
     plan_directions,
     plan_search,
@@ -131,12 +126,9 @@ def unit_rows(X):
     return normalised_rows(X, 1.0, 0.5, None, clips=False)
 
 
-def test_a_preconditioner_and_a_standardisation():
+def test_a_preconditioner():
     mapped = plan_preconditioner(N, 4, N, mu=5.0)
     run = lambda X: release_preconditioner(unit_rows(X), mapped, permit_for(mapped.mechanism.event))  # noqa: E731
-    assert_follows(run, [FIRST], [SECOND])
-    scale = plan_standardisation(N, 3, N, Budget.gaussian(5.0))
-    run = lambda X: release_standardisation(unit_rows(X), scale, permit_for(scale.mechanism.event))  # noqa: E731
     assert_follows(run, [FIRST], [SECOND])
 
 
@@ -203,9 +195,6 @@ def test_searches_and_a_count():
         return run_search(search, 3, losses, permit_for(*search.events), seed=0)
 
     assert_follows(chosen, [FIRST], [-SECOND])
-    noise = GaussianNoise(1.0, 2.0)
-    count = lambda positive: release_count(positive, noise, permit_for(noise.event))  # noqa: E731
-    assert_follows(count, [FEW], [MANY])
 
 
 def persons(n_rows, label):
@@ -248,8 +237,6 @@ def parts_with_people():
         )
     scales = plan_column_scales(n, 3, Budget.gaussian(5.0))
     yield lambda X, y, people: scales.run(X, permit_for(*scales.events), people)
-    noise = GaussianNoise(1.0, 2.0)
-    yield lambda X, y, people: release_count(y == 1, noise, permit_for(noise.event), people)
 
 
 def worst_person(run):

@@ -51,7 +51,7 @@ def test_pure_noise_on_many_columns_is_projected(form):
             form(X), y
         )
     assert releases[-1].value.shape == (1, 151)
-    assert public(model)["projection"] == "SignProjection"
+    assert public(model)["projection"] == "RademacherMap"
     assert model.score(form(X), y) > 0.9
     releases = releases_of(MODEL, form(X), y, epsilon=8.0, delta=0.0, projection=None)
     assert releases[-1].value.shape == (1, 601)

@@ -122,13 +122,13 @@ class RankingPlan(FitPlan):
         """Release the threshold for the scores of the rows, as they are at a prediction."""
         assert self.choice is not None
         facts, X = self.problem.facts, data.X
-        longest = facts.data_norm
+        longest, size = facts.data_norm, math.sqrt(facts.n_features) * UP
+        # No row in column scales is longer than the clip of all columns.
         if fitted.scales is not None:
             kind = np.float32 if self.is_single else np.float64
-            X = in_column_scales(X, fitted.scales, fitted.clip, kind)
-        if fitted.scales is not None or facts.in_column_scales:
-            # No row in these scales is longer.
-            longest = self.column_clip * math.sqrt(facts.n_features) * UP
+            X, longest = in_column_scales(X, fitted.scales, fitted.clip, kind), fitted.clip * size
+        elif facts.in_column_scales:
+            longest = self.column_clip * size
         largest = float(np.linalg.norm(fitted.coefficients)) * longest
         rows = rows_over(clipped_scored_rows, X, longest, data.people)
         with single_blas_thread():

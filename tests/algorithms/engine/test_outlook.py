@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from dp_halfspace.algorithms.engine.calibration import _EDGES, NoisyCounts, evidence_of_ranking
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
@@ -23,7 +24,6 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PureHalfspaceClassifier,
 )
-from dp_halfspace.algorithms.engine.calibration import _EDGES, NoisyCounts, evidence_of_ranking
 from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.outlook import (
     BY_COUNTS,
