@@ -67,10 +67,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
-        the columns keep their original units and may have missing values (NaN): a part of the
-        budget then estimates a centre and a scale for each column (see `scaler_`), and rows are
-        normalised without being scaled down first. Where estimated scales do not help (sparse rows,
+        PUBLIC bound on the Euclidean norm of a row, for sparse rows, pure DP, ``"objective"`` and
+        ``"output"``: longer rows are scaled down to it. The default estimates a centre and a scale
+        for each dense column within the budget (see `scaler_`) even where a bound is stated; with
+        None columns may have missing values (NaN). Where estimated scales do not help (sparse rows,
         few records) the bound is 1. ``"objective"`` and ``"output"`` need one within [2^-100,
         2^100].
     fit_intercept : bool, default=True
@@ -101,7 +101,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
+        Norm to which rows are scaled down at prediction; infinite unless the mechanism is
+        ``"objective"`` or ``"output"``.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -129,8 +130,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     ----------
     P. Wang, Z. Yang, Y. Lei, Y. Ying and H. Zhang, "Differentially private empirical risk
     minimization for AUC maximization", 2021, Algorithms 1 and 2, with exact noise. Proofs:
-    ``docs/proofs/auc.md``, ``pairwise.md``, ``preconditioner.md``, ``noisy_gradient.md``,
-    ``objective_perturbation.md``. Measurements: ``docs/evidence/auc.md``.
+    ``docs/proofs/auc.md``, ``pairwise.md``, ``engine.md``, ``objective_perturbation.md``.
+    Measurements: ``docs/evidence/auc.md``.
 
     Examples
     --------

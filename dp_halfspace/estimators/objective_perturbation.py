@@ -93,15 +93,16 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
               + \frac{\alpha}{2} \lVert w \rVert^2 + \frac1n \langle b, w \rangle
 
     where the random ``b`` is Gaussian (``delta > 0``) or has the density
-    ``exp(-||b|| / scale)`` (``delta = 0``). The ``z_i`` are the rows scaled to norm one, by
-    default after a private preconditioner, which takes a fifth of the budget. The minimum is found
+    ``exp(-||b|| / scale)`` (``delta = 0``). By default the ``z_i`` are the rows, centred, whitened
+    and clipped to norm one by a private second moment, which takes .18 of the budget. Rows of mean
+    zero give each column the right sign, however unequal the classes are. The minimum is found
     to a tolerance that is fixed in advance and certified on every data set; a second, far smaller
     noise covers the remaining error.
 
     Parameters
     ----------
-    loss : str, default="shifted_logistic"
-        ``"shifted_logistic"``, ``"logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
+    loss : str, default="logistic"
+        ``"logistic"``, ``"shifted_logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
         more, the logistic ones are multinomial; any other is one class against the rest.
     alpha : float or "auto", default="auto"
@@ -110,7 +111,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         preconditioner ``max(c) beta r^2 / (n (exp(epsilon / 2) - 1))``, where c are the class
         weights, r bounds the norms of rows and beta the second derivative of the loss (1/4 for the
         logistic losses, else 1), and at least ``1e-8 r^2``.
-    margin_offset : float or "auto", default="auto"
+    margin_offset : float, default=2.0
         Margin at which ``log(1 + exp(margin_offset - t))``, the ``"shifted_logistic"`` loss, has
         half of its largest slope; from 0 to 100. Ignored by the other losses. With a positive
         margin offset, correctly classified records near the separating hyperplane still have a
@@ -122,18 +123,17 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     data_norm : float or None, default=None
         PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
         the columns keep their original units and may have missing values (NaN): a part of the
-        budget then estimates a centre and a scale for each column (see `scaler_`), and rows are
-        normalised without being scaled down first. Where estimated scales do not help (sparse rows,
-        few records) the bound is 1.
-    rows : {"normalised", "clipped"}, default="normalised"
-        ``"normalised"`` scales every clipped row, together with the constant column, to norm one,
-        which changes no halfspace. ``"clipped"`` leaves shorter rows as they are: then
-        ``loss="logistic"`` is the usual logistic model and has probabilities.
+        budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
+        scales do not help (sparse rows, few records) the bound is 1.
+    rows : {"centred", "clipped"}, default="centred"
+        ``"centred"`` subtracts a released mean, whitens and clips the rows, and appends the same
+        constant to all. ``"clipped"``, as published, leaves rows up to `data_norm` as they are.
     preconditioner : bool or "auto", default="auto"
-        Whether to release a private preconditioner of the normalised rows first. ``"auto"`` does so
-        for at most 512 columns, unless noise would dominate it; True requires one.
+        Whether to release the second moment that centres and whitens rows. ``"auto"`` does so for
+        at most 512 columns, unless noise would dominate it; True requires one. Without it the rows
+        are clipped to norm one.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
-        Public random projection of normalised rows to fewer columns. ``"auto"`` uses random signs
+        Public random projection of rows to fewer columns, before they are centred. ``"auto"`` uses random signs
         for pure DP with more than 512 columns, and otherwise no projection.
     n_components : int or "auto", default="auto"
         Number of columns after the projection; ``"auto"`` is 150. No projection is made to as many
@@ -142,8 +142,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Whether to append a constant column. It is part of the norm of a row, and its coefficient is
         regularised.
     intercept_scaling : float, default=1.0
-        Size of the constant column: its value with ``rows="clipped"``; otherwise a multiple of a
-        quarter of `data_norm` (of another fraction for more than 512 columns).
+        Size of the constant column: its value with ``rows="clipped"``; otherwise relative to that
+        of whitened rows.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
@@ -174,7 +174,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
+        Norm to which rows are scaled down at prediction; infinite unless ``rows="clipped"``.
+    preconditioner_ : ndarray of shape (n_columns, n_columns + 1) or None
+        Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
+        intercept) to centred and whitened rows, before they are clipped; None without it.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -206,7 +209,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional Regression", COLT
     2012; R. Iyengar, J. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards Practical
     Differentially Private Convex Optimization", 2019. Proofs for the code:
-    ``docs/proofs/objective_perturbation.md``, ``preconditioner.md``, ``certificate.md``,
+    ``docs/proofs/objective_perturbation.md``, ``engine.md``, ``certificate.md``,
     ``noise.md``, ``accounting.md``.
 
     Examples

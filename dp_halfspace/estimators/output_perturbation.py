@@ -98,8 +98,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     to a tolerance that is fixed in advance and certified on every data set, and releases the
     minimiser with Gaussian noise (``delta > 0``) or noise of density ``exp(-||z|| / scale)``
-    (``delta = 0``). By default the rows are mapped by a private preconditioner, which takes a fifth
-    of the budget, and have norm one before and after it; see `preconditioner`. Without one they are
+    (``delta = 0``). By default the rows are centred, whitened and clipped to norm one by a private
+    second moment, which takes .18 of the budget; see `preconditioner`. Without one they are
     clipped to `data_norm`, as published. With `tilt` the mean of the losses becomes
     ``log(mean(exp(tilt * loss))) / tilt``, which lies between the mean and the largest loss. With
     `adversary_radius` each loss is the worst-case loss over rows within this distance.
@@ -111,7 +111,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three classes or more,
         ``"logistic"`` is multinomial, any other is one class against the rest. ``"hinge"`` is the
         Huber hinge of half-width .001: at most .00025 above the hinge loss, with the noise of the
-        hinge loss. With a preconditioner and two classes ``"logistic"`` is ``log(1 + exp(2 - t))``.
+        hinge loss.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` balances bias and noise as a function of n, d, the
         number of classes, the budget and `data_norm` alone. A float below ``1e-8 (data_norm^2 +
@@ -130,8 +130,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Whether to append a constant column. It is part of the norm of a row, and its coefficient is
         regularised.
     intercept_scaling : float, default=1.0
-        Size of the constant column: its value without a preconditioner; with one, a multiple of .15
-        `data_norm`, or of the length of four columns on estimated column scales.
+        Size of the constant column: its value without a preconditioner, otherwise relative to that
+        of whitened rows.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
@@ -140,8 +140,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
     preconditioner : bool or "auto", default="auto"
-        Whether to release the second moment of the normalised rows first, whiten the rows with it
-        and normalise them again. False is the published method, on clipped rows. ``"auto"`` is True
+        Whether to release the second moment of the rows first, with which they are centred,
+        whitened and clipped. False is the published method, on clipped rows. ``"auto"`` is True
         for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, no tilt, no adversary and at most
         512 columns, unless noise would dominate the moment; a number for `alpha`, or an adversary,
         refers to the units of the columns and therefore excludes it. True requires a
@@ -194,13 +194,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
-    preconditioner_ : ndarray of shape (k, k) or None
+        Norm to which rows are scaled down at prediction; infinite with a preconditioner.
+    preconditioner_ : ndarray of shape (n_features, n_features + 1) or None
         Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
-        intercept) to preconditioned rows, which are then normalised; None without a preconditioner.
-    probability_scale_ : float
-        Factor of the scores in `predict_proba`: one over the typical length of a preconditioned
-        row, a function of `preconditioner_`; 1 without one.
+        intercept) to centred and whitened rows, before they are clipped; None without it.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -233,7 +230,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     A. Lowy and M. Razaviyayn, "Output Perturbation for Differentially Private Convex Optimization:
     Faster and More General", 2021 (section 5: tilt and adversary); K. Chaudhuri, C. Monteleoni and
     A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR 2011. Proofs for the
-    code: ``docs/proofs/stability.md``, ``preconditioner.md``, ``robust.md``, ``certificate.md``,
+    code: ``docs/proofs/stability.md``, ``engine.md``, ``robust.md``, ``certificate.md``,
     ``noise.md``, ``accounting.md``.
 
     Examples

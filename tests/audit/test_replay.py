@@ -349,7 +349,8 @@ def test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity(n
     X, y = np.tile([[0.6, 0.8]], (60, 1)), np.arange(60) % 2
     result = replay(HEAVY[name], X, y, X, np.r_[1, y[1:]], n_histories=1, random_state=0)
     assert not result.findings
-    assert max(release.ratio for release in result.releases) > 0.3
+    # Centred rows that are all equal are zero, but for their constant.
+    assert max(release.ratio for release in result.releases) > 0.15
 
 
 def halve_threshold(patch):

@@ -57,16 +57,6 @@ UNLIKE = 0.4
 # Number of columns with features for each direction of the preconditioner, beyond the first, at
 # which coefficients of columns lag behind the intercept as far as they may.
 _LAGGING = 2.0
-# Dimension to which many columns are projected by random signs for pure DP.
-COMPONENTS = 150
-# Output perturbation after a preconditioner: margin offset of the logistic loss of two classes.
-OUTPUT_MARGIN_OFFSET = 2.0
-# Output perturbation: constant column for rows of a stated scale, relative to this scale.
-_OUTPUT_CONSTANT = 0.15
-# Output perturbation: constant column in estimated column scales, relative to one column.
-_OUTPUT_LENGTH = 4.0
-# Number of columns in estimated scales at which the preconditioner has the power 3/4.
-_EVEN_OUT = 8.0
 # Fewest and most features of a kernel.
 _FEWEST = 64
 _MOST = 600
@@ -87,8 +77,6 @@ _LARGEST_FINE_SHARE = 0.5
 # Rankings: number of records of the rarer class, times mu, at which the preconditioner has the
 # power 1/2.
 _RESOLVED = 10.0
-# Rankings: number of records of the rarer class, times mu, at which steps are half as long.
-_HALF_STEP = 20.0
 # Rankings: the weight of the majority class is computed as if this many of its records, times the
 # root of the number of columns over mu, belonged to the rarer class.
 _RECOUNTED = 8.0
@@ -98,22 +86,6 @@ _HALVED_ROWS = 2**19
 _HALVED_SIGNAL = 2e5
 # Rankings: share of the records up to which a class is rare.
 _EVEN = 0.1
-# Rankings: power of the ratio of the class sizes in the weight of the majority, for the rarest
-# classes.
-_RAREST_POWER = 1.0
-# Rankings: the signal of the rarer class, that is the number of its records times mu, over the
-# number of columns to the power 3/2, from which on steps are longer in proportion to the signal.
-_LONG_STEP = 3.6
-# Rankings: steps are at most this many times longer.
-_LONGEST_STEP = 4.0
-# Rankings: a larger mu counts as this one in the signal, because the number of records and not the
-# noise limits the steps then.
-_LITTLE_NOISE = 4.0
-# Rankings: the curvature of the loss along one direction grows with the total weight of the records
-# over the number of directions that the preconditioner distinguishes. Steps are not lengthened
-# beyond this number over that curvature, and are shortened to at most twice this number, because
-# they would oscillate otherwise.
-_STEADY_STEP = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

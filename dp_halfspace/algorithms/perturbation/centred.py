@@ -136,19 +136,7 @@ class CentredFit(FitPlan):
         return replace(self, read=read)
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the map and the minimiser, and map its coefficients back.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: the noisy second moment of rows of norm at most one; then a minimiser.
-        - Sensitivity: of the moment ``sqrt(2)``, and an allowance for rounding; of the minimiser as
-          for any rows of norm at most one, because given the moment a row depends on its own
-          record.
-        - Proof: ``docs/proofs/engine.md``, section 2; ``objective_perturbation.md``, section 8.
-        """
+        """Release the map and the minimiser, and map its coefficients back."""
         read, linear_map = self.read, self.read.linear_map
         weights = weights_of(np.array(read.facts.class_weights), data)
         how = data.class_indices, weights, permit
@@ -189,7 +177,18 @@ class CentredFit(FitPlan):
         return constant, math.hypot(1.0, constant)
 
     def _release_centring(self, rows: Rows, weights: FloatArray | None, permit: Permit) -> Centring:
-        """Release the second moment, from which the map of the rows follows."""
+        """Release the second moment, from which the map of the rows follows.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy second moment of rows of norm at most one. Given it, a final row
+          depends on its own record alone and has norm at most ``1 + 2^-40``.
+        - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
+        - Proof: ``docs/proofs/engine.md``, sections 2 and 3.
+        """
         assert self.moment is not None
         moment = rows.gram() if weights is None else rows.gram(weights)
         released = permit.release(packed(moment), self.moment)

@@ -278,7 +278,7 @@ _BLOCK_ROWS = 2**15
 def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> ExponentialChoice | NoNoise:
     """Return the mechanism that chooses the threshold; infinite `epsilon` takes the best one.
 
-    Replacing a record changes a loss by at most one: ``docs/proofs/auc.md``, Lemma 4.
+    Replacing a record changes a loss by at most one: ``docs/proofs/auc.md``, Lemma 1.
     """
     if math.isinf(epsilon):
         return NoNoise()
@@ -380,7 +380,7 @@ def release_threshold(
     - Released: one threshold of a public grid.
     - Sensitivity: 1 for the weighted number of errors of each threshold, and an allowance for
       rounding.
-    - Proof: ``docs/proofs/auc.md``, section 4.
+    - Proof: ``docs/proofs/auc.md``, section 1.
     """
     losses = partial(threshold_losses, largest=largest, people=people)
     utilities = -sum_over_chunks(losses, scores, positive, weights, grid)
