@@ -177,7 +177,7 @@ MUTANTS = [
         (
             "RankingPlan.events",
             "events, *last",
-            "events",
+            "events,",
             "test_every_mechanism_ranks",
         ),
         (
