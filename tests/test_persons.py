@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 import sklearn
+from dp_halfspace.algorithms.engine.calibration import score_counts
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score
@@ -36,7 +37,6 @@ from dp_halfspace import (
     preprocessing,
 )
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.calibration import score_counts
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
