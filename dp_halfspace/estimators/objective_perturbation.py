@@ -133,8 +133,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         at most 512 columns, unless noise would dominate it; True requires one. Without it the rows
         are clipped to norm one.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
-        Public random projection of rows to fewer columns, before they are centred. ``"auto"`` uses random signs
-        for pure DP with more than 512 columns, and otherwise no projection.
+        Public random projection of rows to fewer columns, before they are centred. ``"auto"`` uses
+        random signs for pure DP with more than 512 columns, and otherwise no projection.
     n_components : int or "auto", default="auto"
         Number of columns after the projection; ``"auto"`` is 150. No projection is made to as many
         columns as there are, or more.
