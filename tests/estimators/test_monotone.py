@@ -4,10 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
-from dp_halfspace.algorithms.engine.calibration import line
 from scipy.sparse import csr_array
 
 from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier
+from dp_halfspace.algorithms.engine.calibration import line
 from dp_halfspace.estimators._options import split_rows
 from dp_halfspace.inspection import TableEffectsDisplay, natural_coefficients
 from tests.support import Book

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from dp_halfspace.algorithms.engine.calibration import CalibrationPlan
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
@@ -29,6 +28,7 @@ from dp_halfspace.algorithms.engine import (
     operating_point,
     training,
 )
+from dp_halfspace.algorithms.engine.calibration import CalibrationPlan
 from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.audit import replay
 from dp_halfspace.datasets import in_chunks

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from dp_halfspace.algorithms.engine.calibration import line
 from sklearn.base import clone
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
+from dp_halfspace.algorithms.engine.calibration import line
 from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
 
 RANGES = [[-1.0, 1.0], [-0.5, 0.5]]

@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from dp_halfspace.algorithms.engine.calibration import NoisyCounts, line
 
 from dp_halfspace.algorithms.engine import operating_point
+from dp_halfspace.algorithms.engine.calibration import NoisyCounts, line
 from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.operating_point import TARGETS, plan_threshold
 from dp_halfspace.data.people import People
