@@ -28,9 +28,9 @@ from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, sca
 if TYPE_CHECKING:
     from dp_halfspace.projection import AdditiveMap, FeatureMap
 
-# Number of rows whose features are computed at a time, and number of those in a chunk.
+# Number of rows whose features are computed at a time, and number of features in a chunk.
 _ROWS = 1024
-_CHUNK_ROWS = 64 * _ROWS
+_CHUNK_ENTRIES = 2**20
 
 
 # Value of n mu over the root of the number of columns of numbers from which on scales are also
@@ -125,10 +125,10 @@ class Features:
             return replace(data, X=made.kept() if size <= self.memory else made)
         if size <= self.memory or data.weights is not None:
             return replace(data, X=self.write(X))
-        made = replace(
-            _in_chunks(X).each(self.write), n_columns=self.n_columns, sample=self.nothing
-        )
-        return replace(data, X=made, class_indices=_in_chunks(data.class_indices))
+        step = max(_CHUNK_ENTRIES // self.n_columns, _ROWS)
+        made = _in_chunks(X, step).each(self.write)
+        made = replace(made, n_columns=self.n_columns, sample=self.nothing)
+        return replace(data, X=made, class_indices=_in_chunks(data.class_indices, step))
 
     @property
     def nothing(self) -> NDArray[np.float32]:
@@ -172,9 +172,9 @@ def _columns(rows: Any, columns: NDArray[np.intp]) -> Any:
     return numbers[:, : len(columns)] if is_first else numbers[:, columns]
 
 
-def _in_chunks(rows: Any) -> LocalChunks:
+def _in_chunks(rows: Any, step: int) -> LocalChunks:
     """Return consecutive rows of an array in chunks, which are read where they are."""
-    ends = [*range(0, int(rows.shape[0]), _CHUNK_ROWS), int(rows.shape[0])]
+    ends = [*range(0, int(rows.shape[0]), step), int(rows.shape[0])]
     parts = [rows[lo:hi] for lo, hi in pairwise(ends)]
     counts = tuple(int(part.shape[0]) for part in parts)
     n_columns = int(rows.shape[1]) if len(rows.shape) > 1 else 1

@@ -409,8 +409,17 @@ class PrivateTableClassifier(PrivateClassifier):
         return max(len(facts), 1), False, kind
 
     def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        """Return whether the errors of a selection are counted."""
-        return bool(dict(record.public).get("calibrated"))
+        """Return true: a selection counts its errors, and steps rank a rare class, too."""
+        del record
+        return True
+
+    def _describe_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say what the errors of a selection show; steps count no class."""
+        if fitted.error_share is None:
+            return None, ""
+        return super()._describe_rarer(fitted, data, record)
 
     @property
     def _is_selected(self) -> bool:
@@ -485,8 +494,8 @@ class PrivateTableClassifier(PrivateClassifier):
             {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
-            # With features, and probabilities of single rows, gradient steps need fewer rows.
-            has_features=True,
+            # With features of two classes, steps need fewer rows than those of columns alone.
+            has_features=facts.n_classes == 2,
         )
         if inner is None:
             return None

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from dp_halfspace.algorithms.engine.calibration import score_counts
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, make_scorer
@@ -33,7 +34,6 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.engine.calibration import score_counts
 from dp_halfspace.algorithms.engine.class_counts import class_counts, plan_class_counts
 from dp_halfspace.algorithms.engine.defaults import Steps
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
