@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import clone
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
-from dp_halfspace.algorithms.engine.calibration import line
 from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
 
 RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
@@ -48,8 +47,8 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     schema = {"0": [0, 100], "1": "number", "2": ["u", "v", "w"], "4": "drop"}
     model = PrivateTableClassifier(features="additive", schema=schema, classes=range(n_classes))
     model.fit(X, (age > 50).astype(int))
-    # Scores before their calibration are sums.
-    model.calibration_ = line(1.0)
+    # Scores before they become log odds are sums.
+    model.certainty_ = 1.0
     display = TableEffectsDisplay.from_estimator(model, {"3": ["w", "q"], "1": [1990, 2010]})
     assert [column.name for column in display.columns] == ["0", "1", "2", "3"]
     assert [column.labels for column in display.columns[2:]] == [("u", "v", "w"), ("w", "q")]
@@ -111,7 +110,7 @@ def test_a_band_is_as_wide_as_the_noise_of_repeated_fits(n, epsilon):
     found = []
     for _ in range(16):
         other = clone(model).fit(X, y)
-        other.column_scales_, other.calibration_ = model.column_scales_, model.calibration_
+        other.column_scales_, other.certainty_ = model.column_scales_, model.certainty_
         found.append([c.effects for c in TableEffectsDisplay.from_estimator(other, ranges).columns])
     measured = [np.std(parts, axis=0, ddof=1) for parts in zip(*found, strict=True)]
     widths = [
