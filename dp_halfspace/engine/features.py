@@ -22,7 +22,6 @@ from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import DIRECTIONS
 from dp_halfspace.engine.scales import CLIP, ColumnScales, in_column_scales
-from dp_halfspace.projection.features import draw_additive
 from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_csr
 
 if TYPE_CHECKING:
@@ -56,6 +55,8 @@ def joint_features(
     size, n_curved = min(_N_JOINT, limit) // 2, columns.n_features_in - columns.n_plain
     if n_samples * mu < _JOINT_PAY * n_curved or n_curved < 2 or size < 1:
         return columns
+    from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
+
     drawn = draw_additive(n_curved, 1, 2 * size, np.random.default_rng(seed))
     return replace(columns, fourier=drawn.fourier)
 

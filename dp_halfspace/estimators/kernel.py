@@ -452,16 +452,16 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         """Draw the public features."""
         size = None if isinstance(self.n_components, str) else int(self.n_components)
         d = problem.n_features
+        scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
             most = size if size and self.kernel == "additive" else _TERMS
             terms = n_terms(d, size or WIDEST, most)
             drawn = AdditiveMap(d, terms)
-            if self.kernel == "auto" and self._takes_default_steps(budget):
+            if self.kernel == "auto" and not budget.is_pure:
                 left = (size or WIDEST) - drawn.n_components
                 drawn = joint_features(drawn, problem.n_samples, budget.mu, left, seed)
         else:
-            scale = relative_scale(self.length_scale, facts.data_norm)
             size = size or choose_n_features(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))

@@ -420,7 +420,9 @@ UNPROVED = {
     "selection": AdaptiveMarginClassifier(selection="exponential"),
     "proximal": AdaptiveMarginClassifier(0.3, solver="phased_prox"),
     "kernel selection": PrivateKernelClassifier(margin="select", data_norm=1.0),
-    "integer counts": PrivateTableClassifier(epsilon=9.0, delta=0.0, schema={}),
+    "integer counts": PrivateTableClassifier(
+        epsilon=9.0, delta=0.0, schema={}, threshold={"recall": 0.8}
+    ),
 }
 
 

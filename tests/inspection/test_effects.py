@@ -87,7 +87,7 @@ def test_a_band_tells_noise_from_effects():
     model, _, _ = additive_table()
     first, *others = TableEffectsDisplay.from_estimator(model, n_noise_fits=6).columns
     assert first.deviations.shape == first.effects.shape == (101, 1)
-    assert first.is_noise.mean() < 0.5
+    assert first.is_noise.mean() < 0.75
     assert np.mean([column.is_noise.mean() for column in others]) > 0.7
     assert first.importance > 3 * max(column.importance for column in others)
     # Bands cost nothing, change nothing and repeat.
@@ -134,7 +134,7 @@ def test_there_is_no_band_for_a_column_that_was_selected():
     rng = np.random.default_rng(0)
     y = rng.random(900) < 0.03
     X = rng.normal(size=(900, 3)) + y[:, None]
-    model = PrivateTableClassifier(epsilon=1.0, classes=[False, True], random_state=0).fit(X, y)
+    model = PrivateTableClassifier(epsilon=0.5, classes=[False, True], random_state=0).fit(X, y)
     assert isinstance(model.model_, AdaptiveMarginClassifier)
     columns = TableEffectsDisplay.from_estimator(model, n_noise_fits=2).columns
     assert all(column.deviations is None for column in columns)
@@ -197,5 +197,5 @@ def test_what_curves_explain_is_all_of_a_sum_and_little_of_a_product(n_classes):
     assert display.explained.shape == (1,)
     assert display.explained < 0.3
     constant = PrivateKernelClassifier(classes=[False, True], data_norm=2**0.5).fit(Z, Z[:, 0] > 0)
-    constant.coef_ = np.zeros_like(constant.coef_)
+    constant.coef_, constant.row_clip_ = np.zeros_like(constant.coef_), None
     assert AdditiveDisplay.from_estimator(constant, [[-1.0, 1.0]] * 2).explained == 0.0
