@@ -49,10 +49,15 @@ def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
 
 
 def joint_features(
-    columns: AdditiveMap, n_samples: int, mu: float, limit: int, seed: int
+    columns: AdditiveMap, n_samples: int, mu: float, limits: tuple[int, int], seed: int
 ) -> AdditiveMap:
-    """Return the map with Fourier features of all numbers, at most `limit`, if they pay."""
-    size, n_curved = min(_N_JOINT, limit) // 2, columns.n_features_in - columns.n_plain
+    """Return the map with Fourier features of all numbers, if they pay.
+
+    The `limits` are the largest number of all features, and the number of bytes for them: to
+    compute so many again at every pass would take too long.
+    """
+    most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
+    size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
     if n_samples * mu < _JOINT_PAY * n_curved or n_curved < 2 or size < 1:
         return columns
     from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415

@@ -459,8 +459,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             terms = n_terms(d, size or WIDEST, most)
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and not budget.is_pure:
-                left = (size or WIDEST) - drawn.n_components
-                drawn = joint_features(drawn, problem.n_samples, budget.mu, left, seed)
+                limits = size or WIDEST, self._memory()
+                drawn = joint_features(drawn, problem.n_samples, budget.mu, limits, seed)
         else:
             size = size or choose_n_features(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 # longer than a step.
 _KEPT = 2**28
 # Number of bytes of features that are kept between passes.
-_KEPT_FEATURES = 2**29
+_KEPT_FEATURES = 3 * 2**27
 # Half of the range of a column in its stated scale.
 _HALF_RANGE = 1.5
 # Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
@@ -522,8 +522,8 @@ class PrivateTableClassifier(PrivateClassifier):
         seed = 0
         if self.features == "auto" and not budget.is_pure and data.X.shape[1] == n_numbers:
             seed = int(public_generator(self.random_state, "features").integers(2**63))
-            left = limit - drawn.n_components
-            drawn = joint_features(drawn, n_samples, budget.mu, left, seed)
+            limits = limit, _KEPT_FEATURES
+            drawn = joint_features(drawn, n_samples, budget.mu, limits, seed)
         features = replace(
             _columns_of(data),
             feature_map=drawn,
