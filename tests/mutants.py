@@ -1371,22 +1371,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/single_rows.py",
-        "tests/rows/test_single_features.py",
-        (
-            "SingleFeatureRows._squares",
-            "(1.0 + (self.shape[1] + 12) * SINGLE_EPS) ** 2",
-            "1.0",
-            "test_lengths_of_features_have_an_allowance_for_their_sums",
-        ),
-        (
-            "SingleFeatureRows.normalise_images",
-            "self._squares(rows)",
-            "np.einsum('ij,ij->i', rows, rows)",
-            "test_a_map_gets_upper_bounds_on_the_squares_of_rows",
-        ),
-    ),
-    *of(
         "privacy/pld.py",
         "tests/privacy/test_pld.py",
         (
@@ -2299,12 +2283,6 @@ MUTANTS = [
             "[]",
             "test_other_types_are_refused_by_name_and_never_built",
         ),
-        (
-            "",
-            '"algorithms.engine.column_scales.ColumnScales",',
-            "",
-            "test_a_model_goes_through_skops",
-        ),
     ),
     *of(
         "ledger/cap.py",
@@ -3113,66 +3091,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/kernel_features.py",
-        "tests/algorithms/engine/test_whitening.py",
-        (
-            "WhiteningPlan.run",
-            "rows = rows.first_columns(self.n_curved)",
-            "pass",
-            "test_sensitivity_against_brute_force",
-        ),
-        (
-            "n_coarse_frequencies",
-            "_COARSE_FOR_PARTS * parts**2",
-            "_COARSE_FOR_PARTS * parts",
-            "test_the_fewer_directions_rows_have_the_fewer_frequencies_are_coarse",
-        ),
-        (
-            "frequency_lengths",
-            "max(n_cells, _LEAST_PARTS)",
-            "n_cells",
-            "test_half_of_the_fine_frequencies_of_two_columns_distinguish_at_least_28_parts",
-        ),
-        (
-            "plan_whitening",
-            "mu=mu, lead=lead",
-            "mu=2.0 * mu, lead=lead",
-            "test_budget_and_record",
-        ),
-    ),
-    *of(
-        "estimators/kernel.py",
-        "tests/estimators/test_kernel_threshold.py",
-        (
-            "PrivateKernelClassifier._plan_threshold",
-            " or is_weighted",
-            "",
-            "test_other_fits_have_none",
-        ),
-        (
-            "PrivateKernelClassifier._plan_threshold",
-            "return found, left",
-            "return found, budget",
-            "test_counts_of_scores_are_within_the_budget",
-        ),
-    ),
-    *of(
-        "estimators/kernel.py",
-        "tests/estimators/test_kernel_small.py",
-        (
-            "PrivateKernelClassifier._special_plan",
-            "facts.is_scale_stated or facts.balances_classes",
-            "facts.is_scale_stated",
-            "test_other_fits_take_steps",
-        ),
-        (
-            "PrivateKernelClassifier._special_plan",
-            "norm_of_rows=1.0",
-            "norm_of_rows=2.0",
-            "test_it_is_the_selection_of_the_linear_default",
-        ),
-    ),
-    *of(
         "algorithms/perturbation/output.py",
         "tests/optim/risks/test_risk.py",
         (
@@ -3435,40 +3353,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/calibration.py",
-        "tests/algorithms/engine/test_calibration.py",
-        (
-            "",
-            "math.sqrt(2.0) * UP",
-            "1.0",
-            "test_a_record_moves_the_counts_by_the_root_of_two",
-        ),
-        (
-            "",
-            "_PURE_SENSITIVITY = 2",
-            "_PURE_SENSITIVITY = 1",
-            "test_a_record_moves_the_counts_by_the_root_of_two",
-        ),
-        (
-            "_likeliest",
-            " + _LEAST_RISE * _KNOTS",
-            "",
-            "test_cells_round_a_centre_tell_a_rare_class_from_the_other",
-        ),
-        (
-            "CalibrationPlan.run",
-            "usual_slope=slope",
-            "usual_slope=DEFAULT_SLOPE",
-            "tests/estimators/test_table.py::test_the_prior_slope_follows_the_scores_of_generated_rows",
-        ),
-        (
-            "score_counts",
-            "if people is None else people.weights",
-            "",
-            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-    ),
-    *of(
         "algorithms/published/margin_selection.py",
         "tests/algorithms/test_margin_training.py",
         (
@@ -3662,16 +3546,6 @@ MUTANTS = [
             "found[name] = slot",
             " slot",
             "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
-        ),
-    ),
-    *of(
-        "estimators/table.py",
-        "tests/test_chunks.py",
-        (
-            "_scores_of_all",
-            "without_ledger_and_seed(model)",
-            "model",
-            "test_no_seed_and_no_account_travels_with_a_model",
         ),
     ),
     *of(
@@ -4152,12 +4026,6 @@ MUTANTS = [
             "test_a_recall_that_takes_nearly_every_row_is_announced",
         ),
         (
-            "_predicted",
-            "curve(points), points",
-            "curve.log_odds, curve.scores",
-            "test_other_rows_meet_a_target_with_confidence_and_the_interval_holds_it",
-        ),
-        (
             "_counts_above",
             "np.floor(record_weights * _WEIGHT_GRID) / _WEIGHT_GRID",
             "record_weights",
@@ -4256,16 +4124,6 @@ MUTANTS = [
             "data.n <= plan.takes",
             "False",
             "test_sets_of_everything_are_announced_before_they_are_paid",
-        ),
-    ),
-    *of(
-        "_cli/commands.py",
-        "tests/cli/test_models.py",
-        (
-            "_train",
-            "_PERHAPS_HARDLY_PREDICTED if model._is_listed else _HARDLY_PREDICTED",
-            "_HARDLY_PREDICTED",
-            "test_few_errors_of_a_small_table_are_not_taken_for_a_rare_label",
         ),
     ),
     *of(
@@ -4618,52 +4476,6 @@ MUTANTS = [
             "parts += part",
             "pass",
             "test_bad_groups_are_refused_without_a_value_or_a_count",
-        ),
-    ),
-    *of(
-        "rows/single_rows.py",
-        "tests/rows/test_single_features.py",
-        (
-            "sample_groups",
-            "np.arange(len(X))",
-            "np.arange(len(X))[::-1]",
-            "test_which_rows_a_moment_reads_is_decided_by_their_numbers",
-        ),
-        (
-            "SingleFeatureRows._squares",
-            "(1.0 + (self.shape[1] + 12) * SINGLE_EPS) ** 2",
-            "0.9",
-            "test_rows_are_those_of_float64_and_have_norm_one_at_most",
-        ),
-        (
-            "SingleFeatureRows._features",
-            "rows[:, size:] = last",
-            "rows[:1, size:] = last",
-            "test_rows_are_those_of_float64_and_have_norm_one_at_most",
-        ),
-        (
-            "SingleFeatureRows._features",
-            "range(part[0] * step, n, part[1] * step)",
-            "range(part[0] * step * (self._matrix[300, 0] > 0), n, part[1] * step)",
-            "test_which_half_of_the_rows_a_step_reads_is_decided_by_their_numbers",
-        ),
-        (
-            "SingleFeatureRows._features",
-            "lo < end",
-            "X.any()",
-            "test_how_many_features_are_kept_is_decided_by_public_sizes",
-        ),
-        (
-            "SingleFeatureRows.take_groups",
-            "_kept={}",
-            "_kept=self._kept",
-            "test_features_that_are_kept_are_those_that_are_made",
-        ),
-        (
-            "SingleFeatureRows.gram",
-            "out=work[: len(rows)]",
-            "out=rows",
-            "test_features_that_are_kept_are_those_that_are_made",
         ),
     ),
     *of(
@@ -5065,18 +4877,6 @@ MUTANTS = [
             "pass",
             "test_kinds_that_dtypes_say_are_declared_once",
         ),
-        (
-            "_TableFit.events",
-            "self.scales, self",
-            " self",
-            "test_a_table_is_learnt_as_it_comes",
-        ),
-        (
-            "_TableFit.events",
-            "self.inner, self.calibration",
-            "self.inner",
-            "test_a_table_is_learnt_as_it_comes",
-        ),
     ),
     *of(
         "estimators/base.py",
@@ -5152,92 +4952,6 @@ MUTANTS = [
             "np.maximum(limits, 1.0)",
             "limits",
             "test_what_was_counted_is_predicted_where_rounded_rows_have_zeros",
-        ),
-    ),
-    *of(
-        "algorithms/search/column_rankings.py",
-        "tests/algorithms/search/test_column_rankings.py",
-        (
-            "missed_records",
-            "n_below - -(",
-            "2 * n_below - -(",
-            "test_a_record_changes_a_cost_by_one_at_most",
-        ),
-        (
-            "missed_records",
-            "is_rare & ~is_above",
-            "is_rare & ~is_above & ~is_equal",
-            "test_costs_are_the_rare_records_below_the_top",
-        ),
-        (
-            "ColumnRankingPlan.run",
-            "costs[:, ::-1]",
-            "costs",
-            "test_each_candidate_ranks_by_what_was_counted",
-        ),
-        (
-            "ColumnRankingPlan.events",
-            "(self.choice.event,)",
-            "()",
-            "test_one_choice_is_released_and_nothing_else",
-        ),
-        (
-            "ColumnRankingPlan.run",
-            "np.cumsum(repeats)",
-            "np.cumsum(repeats[::-1])",
-            "test_each_candidate_ranks_by_what_was_counted",
-        ),
-    ),
-    *of(
-        "estimators/table.py",
-        "tests/estimators/test_ranked_by_a_column.py",
-        (
-            "PrivateTableClassifier._column_limit",
-            "facts.is_chunked or",
-            "",
-            "test_steps_alone_follow_rows_in_chunks",
-        ),
-        (
-            "_RareTableFit.run",
-            "min(noisy, n_samples - noisy)",
-            "exact[0] + 0.0 * noisy",
-            "test_the_branch_follows_the_released_count",
-        ),
-        (
-            "_RareTableFit.run",
-            "plan.inner.with_count(noisy)",
-            "plan.inner.with_count(exact[0])",
-            "test_a_fit_is_a_function_of_its_releases",
-        ),
-        (
-            "_RareTableFit.run",
-            "replace(ranking, noisy=noisy)",
-            "replace(ranking, noisy=exact[0])",
-            "test_a_fit_is_a_function_of_its_releases",
-        ),
-        (
-            "PrivateTableClassifier._rare_fit",
-            "(1.0 - RARE_COUNT_SHARE) * epsilon * FAR_DOWN",
-            "epsilon * FAR_DOWN",
-            "test_the_record_is_the_same_whichever_follows",
-        ),
-        (
-            "_RareTableFit.events",
-            "(self.count.event, self.follows)",
-            "(self.count.event,)",
-            "test_the_record_is_the_same_whichever_follows",
-        ),
-        (
-            "PrivateTableClassifier._rare_fit",
-            "self._small_fit(data, Budget.of(left, budget.delta))",
-            "self._small_fit(data, budget)",
-            "test_a_small_table_spends_the_rest_on_one_selection",
-        ),
-        (
-            "PrivateTableClassifier._column_limit",
-            "is_of_small == is_small and (is_small or delta > 0.0)",
-            "is_small or delta > 0.0",
-            "test_a_selection_of_many_columns_is_not_preceded_by_a_count",
         ),
     ),
     *of(
@@ -5805,16 +5519,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/training.py",
-        "tests/estimators/test_table.py",
-        (
-            "LinearPlan.adapt_to_counts",
-            "is_table=problem.is_table,",
-            "",
-            "test_only_an_encoded_table_keeps_the_fit_of_a_rare_class_longer",
-        ),
-    ),
-    *of(
         "inspection/effect_displays.py",
         "tests/inspection/test_effects.py",
         (
@@ -5879,44 +5583,6 @@ MUTANTS = [
             "linear_plan",
             'solver == "objective_perturbation"',
             "True",
-            "test_what_is_not_proved_is_refused_before_it_pays",
-        ),
-    ),
-    *of(
-        "estimators/table.py",
-        "tests/estimators/test_table.py",
-        (
-            "_TableFit.run",
-            "_centre_of_scores(generated, fitted.rarity)",
-            "float(np.mean(scores))",
-            "test_the_centre_of_scores_follows_the_released_model",
-        ),
-        (
-            "_TableFit.run",
-            "prior_slope(float(generated.std()))",
-            "prior_slope(float(_scores_of_all(model, rows, False).std()))",
-            "test_the_centre_of_scores_follows_the_released_model",
-        ),
-        (
-            "_TableFit.run",
-            "_scores_of_generated_rows(self.encoding, model)",
-            "_scores_of_all(model, rows, self.inner.is_single)",
-            "test_scores_that_are_not_counted_are_compared_with_those_of_generated_rows",
-        ),
-        (
-            "_centre_of_scores",
-            "side * math.sqrt(rarity.degree) *",
-            "side *",
-            "test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree",
-        ),
-    ),
-    *of(
-        "algorithms/engine/calibration.py",
-        "tests/estimators/test_sample_weight.py",
-        (
-            "CalibrationPlan.is_of_integers",
-            "isinstance(self.noise, DiscreteLaplaceNoise)",
-            "False",
             "test_what_is_not_proved_is_refused_before_it_pays",
         ),
     ),
@@ -6008,16 +5674,6 @@ MUTANTS = [
             "_share_of_rarer(fitted.rarity.second)",
             "_share_of_rarer(float(data.class_indices.mean()))",
             "test_after_a_fit_only_what_was_released_is_said",
-        ),
-    ),
-    *of(
-        "estimators/table.py",
-        "tests/algorithms/engine/test_outlook.py",
-        (
-            "PrivateTableClassifier._describe_evidence",
-            "data.n_privacy_units, fitted.rarity",
-            "int(data.class_indices.sum()), fitted.rarity",
-            "test_evidence_follows_what_was_released_alone",
         ),
     ),
     *of(
@@ -6257,28 +5913,6 @@ MUTANTS = [
             "ClassCountPlan.run",
             "self.n_classes, people, weights",
             "self.n_classes, None, weights",
-            "test_a_person_moves_a_release_by_its_sensitivity_at_most",
-        ),
-    ),
-    *of(
-        "algorithms/engine/calibration.py",
-        "tests/algorithms/test_functions_of_releases.py",
-        (
-            "CalibrationPlan.run",
-            "NoisyCounts(_EDGES + centre, counts,",
-            "NoisyCounts(_EDGES + centre, exact,",
-            "test_curves_of_probabilities",
-        ),
-        (
-            "CalibrationPlan.run",
-            "counts, spread, population",
-            "exact, spread, population",
-            "test_curves_of_probabilities",
-        ),
-        (
-            "CalibrationPlan.run",
-            "classes, people, common",
-            "classes, None, common",
             "test_a_person_moves_a_release_by_its_sensitivity_at_most",
         ),
     ),
@@ -6602,12 +6236,6 @@ MUTANTS = [
         "projection/features.py",
         "tests/projection/test_additive.py",
         (
-            "AdditiveMap.write_single",
-            "is_far = _FARTHEST * float(np.abs(turns)",
-            "is_far = float(np.abs(curved).max()) * float(np.abs(turns)",
-            "test_whether_angles_are_reduced_does_not_depend_on_the_rows",
-        ),
-        (
             "draw_fourier",
             "np.clip(turns, -_LARGEST, _LARGEST)",
             "turns",
@@ -6793,32 +6421,6 @@ MUTANTS = [
             "X = in_column_scales(X, fitted.scales)",
             "pass",
             "test_a_fit_in_learnt_scales_is_compared_in_these_scales",
-        ),
-    ),
-    *of(
-        "rows/chunked_rows.py",
-        "tests/rows/test_single_features.py",
-        (
-            "ChunkedRows.take_groups",
-            "matrix = self._matrix.each(sample_groups, stride)",
-            "matrix = self._matrix",
-            "test_a_moment_of_chunks_reads_the_same_groups",
-        ),
-    ),
-    *of(
-        "estimators/_small_tables.py",
-        "tests/estimators/test_ranked_by_a_column.py",
-        (
-            "ColumnRankingFit.run",
-            "self.noisy > 0.5 * n_samples",
-            "data.class_indices.sum() > 0.5 * n_samples",
-            "test_the_noisy_count_says_which_class_is_the_commoner",
-        ),
-        (
-            "ColumnRankingFit.run",
-            "share_of(rarer, n_samples, (rate, rate))",
-            "min(data.class_indices.mean(), 1.0 - data.class_indices.mean())",
-            "test_the_noisy_count_says_which_class_is_the_commoner",
         ),
     ),
     *of(
@@ -7342,6 +6944,70 @@ MUTANTS = [
             "spread(0.0)",
             "spread(1.0)",
             "test_the_interval_of_an_area_is_mirrored_with_the_scores",
+        ),
+    ),
+    *of(
+        "engine/features.py",
+        "tests/engine/test_features.py",
+        (
+            "Features.of",
+            "data.people.row_by_row(lambda index: self.write(X[index]))",
+            "self.write(X[:-1])",
+            "test_no_neighbour_has_a_row_longer_than_one",
+        ),
+        (
+            "Features.write",
+            "part * factors[:, None]",
+            "part",
+            "test_other_maps_read_rows_of_norm_one",
+        ),
+        (
+            "Features.with_released",
+            "center[self.estimated], scale[self.estimated]",
+            "center[: len(found.center)], scale[: len(found.center)]",
+            "test_released_scales_take_the_place_of_stated_ones",
+        ),
+        (
+            "Features.columns",
+            "numbers[:, self.indicated]",
+            "numbers[:, self.estimated]",
+            "test_a_missing_number_is_at_the_centre_of_its_column_and_has_an_indicator",
+        ),
+    ),
+    *of(
+        "engine/moment.py",
+        "tests/engine/test_features.py",
+        (
+            "RowClip.shortened",
+            "products + self.offsets",
+            "products",
+            "test_scores_of_long_rows_are_those_of_shortened_images",
+        ),
+    ),
+    *of(
+        "algorithms/engine/operating_point.py",
+        "tests/algorithms/engine/test_operating_point.py",
+        (
+            "plan_threshold",
+            "math.sqrt(3.0) * UP",
+            "UP",
+            "test_a_record_moves_utilities_by_one_at_most",
+        ),
+        (
+            "score_counts",
+            "if people is None else people.weights",
+            "",
+            "tests/test_persons.py::test_a_person_moves_a_statistic_of_columns_like_a_record",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/estimators/test_table.py",
+        (
+            "_TableFit.events",
+            "*self.inner.events, *",
+            "*",
+            "test_one_record_says_all_that_was_spent",
         ),
     ),
 ]

@@ -19,6 +19,7 @@ from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
+from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
@@ -139,8 +140,8 @@ def raised_bounds():
     for n_classes, are_weighed, exact in ((2, False, 1), (2, True, SQRT(2)), (3, False, SQRT(2))):
         plan, _ = plan_class_counts(FEW, n_classes, 0.7, are_weighed=are_weighed)
         yield "counts of classes", plan.noise.sensitivity, exact, UP
-    plan, _ = affordable_calibration(10**6, gaussian)
-    yield "counts of scores", plan.noise.sensitivity, SQRT(2), UP
+    plan, _ = plan_threshold(("recall", 0.9), 10**6, Budget.of(1.0, 1e-9))
+    yield "counts of scores", plan.noise.sensitivity, SQRT(3), UP
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP

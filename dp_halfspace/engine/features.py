@@ -22,15 +22,14 @@ from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import DIRECTIONS
 from dp_halfspace.engine.scales import CLIP, ColumnScales, in_column_scales
-from dp_halfspace.projection.features import draw_additive
 from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_csr
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import AdditiveMap, FeatureMap
 
-# Number of rows whose features are computed at a time, and number of those in a chunk.
+# Number of rows whose features are computed at a time, and number of features in a chunk.
 _ROWS = 1024
-_CHUNK_ROWS = 64 * _ROWS
+_CHUNK_ENTRIES = 2**20
 
 
 # Value of n mu over the root of the number of columns of numbers from which on scales are also
@@ -50,12 +49,19 @@ def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
 
 
 def joint_features(
-    columns: AdditiveMap, n_samples: int, mu: float, limit: int, seed: int
+    columns: AdditiveMap, n_samples: int, mu: float, limits: tuple[int, int], seed: int
 ) -> AdditiveMap:
-    """Return the map with Fourier features of all numbers, at most `limit`, if they pay."""
-    size, n_curved = min(_N_JOINT, limit) // 2, columns.n_features_in - columns.n_plain
+    """Return the map with Fourier features of all numbers, if they pay.
+
+    The `limits` are the largest number of all features, and the number of bytes for them: to
+    compute so many again at every pass would take too long.
+    """
+    most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
+    size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
     if n_samples * mu < _JOINT_PAY * n_curved or n_curved < 2 or size < 1:
         return columns
+    from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
+
     drawn = draw_additive(n_curved, 1, 2 * size, np.random.default_rng(seed))
     return replace(columns, fourier=drawn.fourier)
 
@@ -125,10 +131,10 @@ class Features:
             return replace(data, X=made.kept() if size <= self.memory else made)
         if size <= self.memory or data.weights is not None:
             return replace(data, X=self.write(X))
-        made = replace(
-            _in_chunks(X).each(self.write), n_columns=self.n_columns, sample=self.nothing
-        )
-        return replace(data, X=made, class_indices=_in_chunks(data.class_indices))
+        step = max(_CHUNK_ENTRIES // self.n_columns, _ROWS)
+        made = _in_chunks(X, step).each(self.write)
+        made = replace(made, n_columns=self.n_columns, sample=self.nothing)
+        return replace(data, X=made, class_indices=_in_chunks(data.class_indices, step))
 
     @property
     def nothing(self) -> NDArray[np.float32]:
@@ -172,9 +178,9 @@ def _columns(rows: Any, columns: NDArray[np.intp]) -> Any:
     return numbers[:, : len(columns)] if is_first else numbers[:, columns]
 
 
-def _in_chunks(rows: Any) -> LocalChunks:
+def _in_chunks(rows: Any, step: int) -> LocalChunks:
     """Return consecutive rows of an array in chunks, which are read where they are."""
-    ends = [*range(0, int(rows.shape[0]), _CHUNK_ROWS), int(rows.shape[0])]
+    ends = [*range(0, int(rows.shape[0]), step), int(rows.shape[0])]
     parts = [rows[lo:hi] for lo, hi in pairwise(ends)]
     counts = tuple(int(part.shape[0]) for part in parts)
     n_columns = int(rows.shape[1]) if len(rows.shape) > 1 else 1

@@ -472,6 +472,7 @@ def plan_features(
         "solver": "noisy_gd",
         "private_second_moment": shape.has_moment,
         **({"private_class_counts": True} if shape.balances else {}),
+        **({"precision": "float32"} if shape.is_single else {}),
         **public,
     }
     return LinearFit(shape, steps_mu, scale_errors, releases, events_of(releases), stated)

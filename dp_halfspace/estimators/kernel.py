@@ -330,6 +330,18 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             has_weights=facts.has_weights,
         )
 
+    def _releases_rarity(self, record: PrivacyRecord) -> bool:
+        """Return true for the default steps, which rank a rare class, too."""
+        del record
+        return self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
+
+    def _describe_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say nothing: no class was counted."""
+        del fitted, data, record
+        return None, ""
+
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
         if "feature_map_" not in fitted.attributes:
@@ -440,16 +452,16 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         """Draw the public features."""
         size = None if isinstance(self.n_components, str) else int(self.n_components)
         d = problem.n_features
+        scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
             most = size if size and self.kernel == "additive" else _TERMS
             terms = n_terms(d, size or WIDEST, most)
             drawn = AdditiveMap(d, terms)
-            if self.kernel == "auto" and self._takes_default_steps(budget):
-                left = (size or WIDEST) - drawn.n_components
-                drawn = joint_features(drawn, problem.n_samples, budget.mu, left, seed)
+            if self.kernel == "auto" and not budget.is_pure:
+                limits = size or WIDEST, self._memory()
+                drawn = joint_features(drawn, problem.n_samples, budget.mu, limits, seed)
         else:
-            scale = relative_scale(self.length_scale, facts.data_norm)
             size = size or choose_n_features(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))

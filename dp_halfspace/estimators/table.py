@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 # longer than a step.
 _KEPT = 2**28
 # Number of bytes of features that are kept between passes.
-_KEPT_FEATURES = 2**29
+_KEPT_FEATURES = 3 * 2**27
 # Half of the range of a column in its stated scale.
 _HALF_RANGE = 1.5
 # Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
@@ -409,8 +409,17 @@ class PrivateTableClassifier(PrivateClassifier):
         return max(len(facts), 1), False, kind
 
     def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        """Return whether the errors of a selection are counted."""
-        return bool(dict(record.public).get("calibrated"))
+        """Return true: a selection counts its errors, and steps rank a rare class, too."""
+        del record
+        return True
+
+    def _describe_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say what the errors of a selection show; steps count no class."""
+        if fitted.error_share is None:
+            return None, ""
+        return super()._describe_rarer(fitted, data, record)
 
     @property
     def _is_selected(self) -> bool:
@@ -485,8 +494,8 @@ class PrivateTableClassifier(PrivateClassifier):
             {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
-            # With features, and probabilities of single rows, gradient steps need fewer rows.
-            has_features=True,
+            # With features of two classes, steps need fewer rows than those of columns alone.
+            has_features=facts.n_classes == 2,
         )
         if inner is None:
             return None
@@ -513,8 +522,8 @@ class PrivateTableClassifier(PrivateClassifier):
         seed = 0
         if self.features == "auto" and not budget.is_pure and data.X.shape[1] == n_numbers:
             seed = int(public_generator(self.random_state, "features").integers(2**63))
-            left = limit - drawn.n_components
-            drawn = joint_features(drawn, n_samples, budget.mu, left, seed)
+            limits = limit, _KEPT_FEATURES
+            drawn = joint_features(drawn, n_samples, budget.mu, limits, seed)
         features = replace(
             _columns_of(data),
             feature_map=drawn,

@@ -111,7 +111,7 @@ _LARGEST = 2.0**40
 
 @runtime_checkable
 class FeatureMap(RowMap, Protocol):
-    """A map to rows of norm at most one up to rounding, or 2.3 if the columns are included."""
+    """A map to rows of norm at most one up to rounding, or 2.4 if the columns are included."""
 
     def apply(self, X: Any) -> SingleArray:
         """Map every row; see `RowMap.apply`."""

@@ -74,10 +74,12 @@ _WEIGHT_GRID = 2**10
 class NoisyCounts:
     """Released counts of labels, of shape (2, n_cells), in cells of log odds at `_EDGES`.
 
-    `deviation` is that of the noise of a count, `weights` are those of the two classes.
+    `sizes` are the numbers of records of the two classes, `deviation` is that of the noise of a
+    count and of a size, `weights` are those of the classes.
     """
 
     counts: FloatArray
+    sizes: FloatArray
     deviation: float
     weights: FloatArray
 
@@ -171,19 +173,21 @@ class ThresholdPlan:
 
         - Adjacency: replace-one, of a record or of a person with all rows.
         - Released: noisy counts of scores, and one candidate.
-        - Sensitivity: ``sqrt(2)`` for the counts, or 2 for pure DP; 1 for the candidates.
+        - Sensitivity: ``sqrt(3)`` for the counts, or 3 for pure DP; 1 for the candidates.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
         """
         exact = sum_over_chunks(score_counts, odds, classes, people, record_weights)
-        counts = permit.release(exact, self.noise)
-        seen = NoisyCounts(counts, noise_deviation(self.noise), weights)
+        released = permit.release(exact, self.noise)
+        counts, second = released[:-1].reshape(2, -1), float(released[-1])
+        # The number of records is public, unless they have weights.
+        total = self.n_records if record_weights is None else float(counts.sum())
+        sizes = np.array([total - second, second])
+        seen = NoisyCounts(counts, sizes, noise_deviation(self.noise), weights)
         above = sum_over_chunks(_counts_above, odds, classes, people, record_weights)
         value = safe_target(self.target, self.wanted)
         most, variance = most_and_variance(self.target, value, seen.weights)
-        sizes = seen.counts.sum(axis=1)
-        error = seen.deviation * math.sqrt(seen.counts.shape[1])
-        counted = float(sizes[0 if self.target == "false_positive_rate" else 1])
-        most_counted = min(max(counted + error, 1.0), float(self.n_records))
+        counted = float(seen.sizes[0 if self.target == "false_positive_rate" else 1])
+        most_counted = min(max(counted + seen.deviation, 1.0), float(self.n_records))
         usual = _DEVIATIONS * math.sqrt(variance * most_counted + self.variance)
         allowance = self.optimism * math.sqrt(self.n_records * most_counted)
         slack = rounded_up(usual + allowance)
@@ -261,11 +265,11 @@ def plan_threshold(
         # The noise of pure DP is larger than this Gaussian noise.
         usual = Budget.of(budget.epsilon, resolved_delta("auto", n_records))
         counts, rest = budget.split(share)[1].split(_PURE_COUNTS_SHARE)
-        noise = DiscreteLaplaceNoise(2, counts.epsilon)
+        noise = DiscreteLaplaceNoise(3, counts.epsilon)
     else:
         rest = Budget.gaussian(mu_beside(part, budget.epsilon, budget.delta), budget.delta)
         counts, rest = rest.split(_COUNTS_SHARE)
-        noise = GaussianNoise(math.sqrt(2.0) * UP, counts.mu)
+        noise = GaussianNoise(math.sqrt(3.0) * UP, counts.mu)
     optimism = _OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
     # A record moves every utility by at most one: `docs/proofs/operating_points.md`, Lemma 3.
     choice = ExponentialChoice(1.0, part)
@@ -278,15 +282,17 @@ def score_counts(
     people: People | None = None,
     record_weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the exact counts of rows by label and cell of log odds, of shape (2, n_cells).
+    """Return the exact counts of rows by label and cell of log odds, and of the second label.
 
-    Replacing a record moves them by at most ``sqrt(2)`` in Euclidean norm and by 2 in the sum of
-    absolute values: it leaves one cell and enters another one.
+    They are one vector. Replacing a record moves it by at most ``sqrt(3)`` in Euclidean norm and by
+    3 in the sum of absolute values: it leaves one cell, enters another one, and the number of
+    records of the second label changes by one at most.
     """
     n_cells = len(_EDGES) + 1
     weights = record_weights if people is None else people.weights
     cell = np.searchsorted(_EDGES, odds, side="right") + n_cells * (classes == 1)
-    return np.bincount(cell, weights, minlength=2 * n_cells).reshape(2, n_cells).astype(np.float64)
+    counts = np.bincount(cell, weights, minlength=2 * n_cells).astype(np.float64)
+    return np.append(counts, counts[n_cells:].sum())
 
 
 def _counts_above(
