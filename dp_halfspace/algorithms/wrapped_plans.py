@@ -19,7 +19,6 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
-    CLIP,
     ColumnScalesPlan,
     affordable_scales,
     in_column_scales,
@@ -63,8 +62,9 @@ class ScaledPlan(FitPlan):
             return self.inner.run(replace(data, X=_without_missing(data.X)), permit)
         scales = self.scales.run(data.X, permit, data.people)
         kind = np.float32 if self.inner.is_single else np.float64
-        rows = replace(data, X=in_column_scales(data.X, scales, kind=kind))
-        return replace(self.inner.run(rows, permit), scales=scales, clip=CLIP)
+        clip = self.inner.column_clip
+        rows = replace(data, X=in_column_scales(data.X, scales, clip, kind))
+        return replace(self.inner.run(rows, permit), scales=scales, clip=clip)
 
 
 def _without_missing(X: Any) -> Any:
@@ -137,6 +137,11 @@ class BalancedPlan(FitPlan):
     public: Mapping[str, Any]
     takes: frozenset[str]
     is_single: bool
+
+    @property
+    def column_clip(self) -> float:
+        """That of the inner plan."""
+        return self.inner.column_clip
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count the classes, weigh them and run the inner plan."""

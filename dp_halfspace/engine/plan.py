@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.scales import CLIP
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -208,6 +209,11 @@ class FitPlan(PublicPlan, Protocol):
     def is_single(self) -> bool:
         """Whether a run reads rows in estimated column scales in float32."""
         return False
+
+    @property
+    def column_clip(self) -> float:
+        """Largest absolute value that a run is given of a column in its estimated scale."""
+        return CLIP
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Fit within the budget; `permit` was charged with `events`."""

@@ -207,7 +207,8 @@ def test_cache_changes_nothing(params):
     X, y = crossed(3000)
     first, *others = (seeded(X, y, cache_size=size, **params).coef_ for size in (0.0, 1.0, 100.0))
     for other in others:
-        np.testing.assert_array_equal(other, first)
+        # Sums of chunks are added in another order than sums of blocks.
+        np.testing.assert_allclose(other, first, rtol=1e-4, atol=1e-5)
 
 
 def peak(action):

@@ -33,10 +33,10 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.engine.calibration import score_counts
 from dp_halfspace.algorithms.engine.class_counts import class_counts, plan_class_counts
 from dp_halfspace.algorithms.engine.defaults import Steps
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
+from dp_halfspace.algorithms.engine.operating_point import score_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data import record_weights
 from dp_halfspace.data.record_weights import RecordWeights, with_class_weights, with_sample_weight
@@ -211,20 +211,19 @@ def score_changes(counted):
         scores = rng.normal(size=(6, 3)) * 30
         replaced = scores.copy()
         replaced[2] = rng.normal(size=3) * 30
-        yield counted(scores, codes, weights) - counted(replaced, other, moved)
+        yield counted(scores[:, 0], codes, weights) - counted(replaced[:, 0], other, moved)
 
 
-@pytest.mark.parametrize("common", [None, 1])
-def test_a_record_moves_weighted_counts_of_scores_by_the_root_of_two(common):
+def test_a_record_moves_weighted_counts_of_scores_by_the_root_of_three():
     found = [
         np.linalg.norm(change)
-        for change in score_changes(lambda s, c, w: score_counts(s, c, None, common, w))
+        for change in score_changes(lambda s, c, w: score_counts(s, c, None, w))
     ]
-    assert max(found) == math.sqrt(2.0)
+    assert max(found) <= math.sqrt(3.0)
 
 
 def test_planted_bug_counts_of_scores_with_weights_of_two_are_seen():
-    doubled = score_changes(lambda s, c, w: score_counts(s, c, None, 1, 2.0 * w))
+    doubled = score_changes(lambda s, c, w: score_counts(s, c, None, 2.0 * w))
     assert max(np.linalg.norm(change) for change in doubled) > 2.0
 
 
@@ -421,7 +420,9 @@ UNPROVED = {
     "selection": AdaptiveMarginClassifier(selection="exponential"),
     "proximal": AdaptiveMarginClassifier(0.3, solver="phased_prox"),
     "kernel selection": PrivateKernelClassifier(margin="select", data_norm=1.0),
-    "integer counts": PrivateTableClassifier(epsilon=9.0, delta=0.0, schema={}),
+    "integer counts": PrivateTableClassifier(
+        epsilon=9.0, delta=0.0, schema={}, threshold={"recall": 0.8}
+    ),
 }
 
 

@@ -8,13 +8,12 @@ constant one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
@@ -27,23 +26,6 @@ MOST_CLASSES = 7
 # scales, and with steps on features: for two classes, and for more.
 SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
-# Tables of two classes: between these n epsilon one selected column may rank the rarer class. Below
-# the first one a count of the classes is too noisy.
-LEAST_RANKED_BY_A_COLUMN = 250.0
-MOST_RANKED_BY_A_COLUMN = 3500.0
-# Share of epsilon for the count of the second class that decides whether a column is selected.
-RARE_COUNT_SHARE = 0.06
-# Largest share of the rarer class for which one column is selected, if the alternative is a
-# selection of a classifier, and if it is gradient steps.
-_RANKED_IN_SMALL_TABLES = 0.04
-_RANKED_BY_A_COLUMN = 0.08
-# From this n epsilon on, steps may separate such a class from the rest.
-_STEPS_SEPARATE = 1000.0
-# There, the largest share for which one column is selected,
-_RARELY_SEPARATED = 0.03
-# and the largest number of records of the class, times epsilon: with more of them, steps rank the
-# class at least as well, and their scores are calibrated.
-_FEW_RANKED = 65.0
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections in sequence are more accurate.
@@ -51,9 +33,6 @@ STAGES_PAY = 1000.0
 # Rows of more columns have no preconditioner: the noise of its release would cost more than it
 # gains.
 WIDE = 512
-# With up to this number of features of fewer columns, the preconditioner is that of all features
-# instead of that of the columns alone.
-WIDE_FEATURES = 1024
 # Upper limit on the step size times the number of records: with little noise the curvature of the
 # loss limits the steps.
 MAX_STRIDE = 2000.0
@@ -78,16 +57,6 @@ UNLIKE = 0.4
 # Number of columns with features for each direction of the preconditioner, beyond the first, at
 # which coefficients of columns lag behind the intercept as far as they may.
 _LAGGING = 2.0
-# Dimension to which many columns are projected by random signs for pure DP.
-COMPONENTS = 150
-# Output perturbation after a preconditioner: margin offset of the logistic loss of two classes.
-OUTPUT_MARGIN_OFFSET = 2.0
-# Output perturbation: constant column for rows of a stated scale, relative to this scale.
-_OUTPUT_CONSTANT = 0.15
-# Output perturbation: constant column in estimated column scales, relative to one column.
-_OUTPUT_LENGTH = 4.0
-# Number of columns in estimated scales at which the preconditioner has the power 3/4.
-_EVEN_OUT = 8.0
 # Fewest and most features of a kernel.
 _FEWEST = 64
 _MOST = 600
@@ -95,55 +64,9 @@ _MOST = 600
 _MAX_COLUMNS = 2049
 # Number of features of one column; with many records there are twice as many.
 FEW_TERMS = 4
-# Number of records, times mu, for each coefficient of a column, from which on cosines improve
-# accuracy, as do Fourier features in estimated scales.
-_LEAST_RECORDS_PER_COEFFICIENT = 6.0
-# Most Fourier features of all columns together.
-_JOINT = 192
-# If fewer Fourier features than this would be used, none are.
-_FEWEST_JOINT = 32
-# Number of records of a class, times mu, from which on these Fourier features improve accuracy.
-_JOINT_RECORDS = 150.0
-# Whitened Fourier features: share of mu^2 for the moment.
-WHITENING_SHARE = 0.03
-# Number of records of a class, times mu, for each column, from which on whitened features are as
-# long as the columns.
-_FULL_LENGTH = 150.0
-# Number of records, times mu, for one whitened feature.
-_WHITENED_PER = 12.5
-# Number of records for one whitened feature: this limits the time of a fit.
-_RECORDS_PER_WHITENED = 25.0
-# Most features of all kinds, relative to their number without whitening.
-_WIDER = 2.75
-# Encoded tables of two classes with features in addition to the columns have a longer path. This is
-# its length at mu = 1.
-_FEATURED_PATH = 2.0
-# The length of this path falls with this power of mu.
-_FEATURED_FALL = 0.25
-# Its largest length, relative to the strength of the columns to the power 1/4.
-_FEATURED_LARGEST = 1.8
 # If the number of records of the rarer class, times mu, is well below this one, the rarity of the
 # class undoes this lengthening.
 _LENGTHENED = 30.0
-# With features, length of the step after the average relative to the path: for two classes, and for
-# more.
-_LAST_STEP = 0.1
-_LAST_STEP_OF_MANY = 0.05
-# Number of records, times mu, from which on column scales are estimated although a norm of rows is
-# stated.
-_RECORDS_FOR_SCALES = 900.0
-# Fewest columns for which a share of the budget sets the threshold of two classes,
-_FEWEST_WITH_THRESHOLD = 45
-# and fewest records, times mu, for each of their coefficients.
-_LEAST_WITH_THRESHOLD = 4.0
-# Most whitened features of all records together: this limits the time of a fit.
-_MOST_WHITENED = 1e9
-# Least squared length of whitened features, relative to that of the columns.
-_LEAST_SQUARE = 1.0 / 3.0
-# Number of records of a class, times mu, for each cell that the fine Fourier features distinguish.
-_PER_CELL = 25.0
-# The fine Fourier features distinguish at least this many cells.
-_FEWEST_CELLS = 2.0
 # Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
@@ -154,8 +77,6 @@ _LARGEST_FINE_SHARE = 0.5
 # Rankings: number of records of the rarer class, times mu, at which the preconditioner has the
 # power 1/2.
 _RESOLVED = 10.0
-# Rankings: number of records of the rarer class, times mu, at which steps are half as long.
-_HALF_STEP = 20.0
 # Rankings: the weight of the majority class is computed as if this many of its records, times the
 # root of the number of columns over mu, belonged to the rarer class.
 _RECOUNTED = 8.0
@@ -165,22 +86,6 @@ _HALVED_ROWS = 2**19
 _HALVED_SIGNAL = 2e5
 # Rankings: share of the records up to which a class is rare.
 _EVEN = 0.1
-# Rankings: power of the ratio of the class sizes in the weight of the majority, for the rarest
-# classes.
-_RAREST_POWER = 1.0
-# Rankings: the signal of the rarer class, that is the number of its records times mu, over the
-# number of columns to the power 3/2, from which on steps are longer in proportion to the signal.
-_LONG_STEP = 3.6
-# Rankings: steps are at most this many times longer.
-_LONGEST_STEP = 4.0
-# Rankings: a larger mu counts as this one in the signal, because the number of records and not the
-# noise limits the steps then.
-_LITTLE_NOISE = 4.0
-# Rankings: the curvature of the loss along one direction grows with the total weight of the records
-# over the number of directions that the preconditioner distinguishes. Steps are not lengthened
-# beyond this number over that curvature, and are shortened to at most twice this number, because
-# they would oscillate otherwise.
-_STEADY_STEP = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,62 +171,6 @@ def _strength(n_samples: int, n_columns: int, mu: float) -> float:
 def _wide_constant_column(strength: float) -> float:
     """Return the value of the constant column for rows of more than `WIDE` columns."""
     return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
-
-
-@dataclass(frozen=True, slots=True)
-class RareDefaults:
-    """Settings of a ranking for one size of the rarer class.
-
-    The preconditioner has the power `map_power`, and steps are `step_factor` times as long. The
-    weight of the majority class is the ratio of the class sizes to the power `weight_power`, as if
-    `n_recounted` records of the majority belonged to the rarer class.
-    """
-
-    map_power: float
-    step_factor: float
-    weight_power: float
-    n_recounted: float
-
-
-def rare_defaults(
-    share: float, n_samples: int, n_columns: int, mu: float, power: float, *, centred: bool
-) -> RareDefaults:
-    """Return the settings of a ranking for a public or released share of the rarer class.
-
-    `power` is the power of the ratio of the class sizes for a class of a tenth or more of the
-    records. The mean of `centred` rows is zero, so no records are counted for the other class.
-    """
-    records = share * n_samples * mu
-    rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
-    return RareDefaults(
-        map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
-        step_factor=1.0 / (1.0 + (_HALF_STEP / records) ** 2),
-        weight_power=power + (_RAREST_POWER - power) * rarity,
-        n_recounted=0.0
-        if centred
-        else _RECOUNTED * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
-    )
-
-
-def longer_path(records: float, n_columns: int, mu: float) -> float:
-    """Return how many times longer the steps of a ranking on preconditioned rows should be.
-
-    `records` is the released or public number of records of the rarer class.
-    """
-    signal = records * min(mu, _LITTLE_NOISE)
-    longer = signal / (_LONG_STEP * n_columns * math.sqrt(n_columns))
-    return min(max(longer, 1.0), _LONGEST_STEP)
-
-
-def steady_steps(longer: float, n_columns: int, total_weight: float, step_size: float) -> float:
-    """Return the factor by which the steps of a ranking are multiplied so that none oscillates.
-
-    Steps should be `longer` times as long; the factor is smaller, and may be less than one, if the
-    loss is too curved for steps of `step_size`. The larger `total_weight`, the sum of the class
-    weights of all records, the more curved is the loss. It is a released or public number.
-    """
-    steady = _STEADY_STEP * min(n_columns, EFFECTIVE_DIMENSION) / (total_weight * step_size)
-    return min(max(min(longer, steady), 1.0), 2.0 * steady)
 
 
 # The following constants are for classification with a rare class. "Signal" is the number of
@@ -474,116 +323,6 @@ def length_scales(
     return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
 
 
-def additive_sizes(
-    n_samples: int,
-    n_features: int,
-    n_classes: int,
-    mu: float,
-    limit: int,
-    *,
-    is_stated: bool = False,
-) -> tuple[int, int]:
-    """Return the number of features of one column and of Fourier features of all of them.
-
-    There are at most `limit` features, or as many as there are columns. Cosines of higher order are
-    shorter, and cost little where they do not help; Fourier features cost accuracy there. In
-    estimated scales (not `is_stated`) there are none if there are too few records for cosines.
-    """
-    n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
-    wanted = (
-        1
-        if n_each < _LEAST_RECORDS_PER_COEFFICIENT
-        else FEW_TERMS
-        if n_each < 40.0
-        else 2 * FEW_TERMS
-    )
-    n_terms = max(1, min(wanted, limit // n_features))
-    joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
-    pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
-    pays = pays and (is_stated or n_each >= _LEAST_RECORDS_PER_COEFFICIENT)
-    return n_terms, joint if pays else 0
-
-
-def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit: int) -> int:
-    """Return the number of Fourier features in whitened columns, zero where they do not help.
-
-    Together with the columns and their cosines there are at most `limit` features.
-    """
-    n_terms, joint = additive_sizes(n_samples, n_features, n_classes, mu, min(limit, WIDE - 1))
-    if not joint:
-        return 0
-    wanted = n_samples * mu / (_WHITENED_PER * math.sqrt(n_classes / 2.0))
-    others = n_terms * n_features
-    cheap = min(n_samples / _RECORDS_PER_WHITENED, _WIDER * (_JOINT + others) - others)
-    cheap = min(cheap, _MOST_WHITENED / n_samples)
-    return int(min(max(min(wanted, cheap), _JOINT), limit - others)) // 2 * 2
-
-
-def scales_pay(n_samples: int, mu: float) -> bool:
-    """Return whether estimated column scales gain more than they cost if `data_norm` is stated."""
-    return n_samples * mu >= _RECORDS_FOR_SCALES
-
-
-def threshold_pays(n_samples: int, n_features: int, n_classes: int, mu: float) -> bool:
-    """Return whether so many columns have a threshold between two classes of its own.
-
-    A row is divided among its columns, so coefficients lag behind the intercept on a short path.
-    """
-    n_each = _records_per_coefficient(n_samples, n_features, n_classes, mu)
-    is_many = n_features >= _FEWEST_WITH_THRESHOLD
-    return n_classes == 2 and is_many and n_each >= _LEAST_WITH_THRESHOLD
-
-
-def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
-    """Return the length of whitened Fourier features, relative to that of the columns."""
-    share = n_samples * mu / (n_features * n_classes * _FULL_LENGTH)
-    return math.sqrt(min(max(share, _LEAST_SQUARE), 1.0))
-
-
-def n_cells(n_samples: int, n_classes: int, mu: float) -> float:
-    """Return how many parts of the whitened rows the fine Fourier features distinguish."""
-    return max(n_samples * mu / (_PER_CELL * n_classes), _FEWEST_CELLS)
-
-
-def additive_defaults(
-    n_samples: int,
-    n_columns: int,
-    n_classes: int,
-    mu: float,
-    *,
-    lead: int,
-    behind: float,
-    is_table: bool = False,
-) -> EngineDefaults:
-    """Return the settings of the engine for `lead` columns and additional features of them.
-
-    `behind` is the length of the features, relative to that of the columns. `is_table` says that
-    the columns are those of an encoded table. Only the columns have a preconditioner if there are
-    more than 1024 features, or if the noise of the moment of all features would exceed a quarter of
-    its trace: ``docs/proofs/preconditioner.md``, section 4.
-    """
-    if lead >= WIDE or lead + 1 >= n_columns:
-        return engine_defaults(n_samples, n_columns, n_classes, mu)
-    defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
-    last_step = _LAST_STEP if n_classes == 2 else _LAST_STEP_OF_MANY
-    defaults = replace(defaults, last_step=last_step)
-    if is_table and n_classes == 2:
-        # With features the path is at least as long as without them; with much noise it is longer.
-        strength = _strength(n_samples, lead + 1, mu)
-        path_length = min(_FEATURED_PATH / mu**_FEATURED_FALL, _FEATURED_LARGEST * strength**0.25)
-        path_length = max(path_length, defaults.path_length)
-        rare_step_factor = defaults.path_length / path_length
-        defaults = replace(defaults, path_length=path_length, rare_step_factor=rare_step_factor)
-    edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
-    if n_columns <= WIDE_FEATURES and edge <= n_samples / 4:
-        return replace(defaults, preconditioner_columns=WIDE_FEATURES, behind=behind)
-    # The mean squared length of a mapped row of the block is about the number of directions that
-    # the preconditioner distinguishes.
-    share = min(max(0.05 * _records_per_coefficient(n_samples, lead, n_classes, mu), 0.02), 1.0)
-    length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
-    return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
-
-
 def halved_steps(n_samples: int, mu: float, n_steps: int) -> int:
     """Return the step before which steps read half of the rows, to save time.
 
@@ -610,11 +349,6 @@ def column_lag(n_curved: float, n_directions: float) -> float:
     return min(max(n_curved / n_directions - 1.0, 0.0) / _LAGGING, 1.0)
 
 
-def _records_per_coefficient(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
-    """Return the number of records, times mu, for one coefficient of a column."""
-    return n_samples * mu / (n_features * math.sqrt(n_classes))
-
-
 def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
     """Return the settings of the engine for features of a kernel."""
     is_binary = n_classes == 2
@@ -628,75 +362,6 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
         preconditioner_columns=_MAX_COLUMNS,
         effective_dimension=100.0,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class OutputDefaults:
-    """Settings of output perturbation after a preconditioner.
-
-    `constant_column` is the value of the constant column, for rows divided by their public scale;
-    `power` is that of the preconditioner.
-    """
-
-    constant_column: float
-    power: float
-
-
-def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefaults:
-    """Return the defaults for rows in estimated column scales, or of a stated scale.
-
-    Columns in estimated scales are centred, so that only the constant column can express the sizes
-    of the classes: it is as long as four columns. Their widths are similar already; the fewer
-    columns there are, the smaller is the power of the preconditioner.
-    """
-    if not in_column_scales:
-        return OutputDefaults(_OUTPUT_CONSTANT, 1.0)
-    return OutputDefaults(
-        constant_column=_OUTPUT_LENGTH / math.sqrt(n_features),
-        power=1.0 - 0.5 / (1.0 + n_features / _EVEN_OUT),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectiveDefaults:
-    """Settings of objective perturbation for one shape of the data and one budget.
-
-    `constant_column` is the value of the constant column, for rows divided by their public scale;
-    `margin_offset` is that of the logistic loss. `stretch` is the standard deviation of the linear
-    term over the regulariser, both on the scale of the sum: how far the noise moves a coefficient
-    on which the data have no influence. `jacobian_share` is the largest share of epsilon for the
-    ratio of the Jacobians; `n_components` is the dimension of a projection by random signs, None
-    without a projection.
-    """
-
-    constant_column: float
-    margin_offset: float
-    stretch: float
-    jacobian_share: float
-    n_components: int | None
-
-
-def objective_defaults(
-    n_samples: int, n_columns: int, n_classes: int, epsilon: float, delta: float
-) -> ObjectiveDefaults:
-    """Return the defaults for the shape of normalised rows and a budget, which may be infinite."""
-    wide = n_columns > WIDE
-    if delta == 0:
-        # With many columns the noise exceeds their coefficients, and the intercept is most of the
-        # model: a large constant column protects it.
-        constant_column, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
-        margin_offset, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
-        return ObjectiveDefaults(constant_column, margin_offset, stretch, share, n_components)
-    mu = min(gdp_mu(epsilon, delta), 1e3) if math.isfinite(epsilon) else 1e3
-    strength = _strength(n_samples, n_columns, mu)
-    constant_column = _wide_constant_column(strength) if wide else 0.25
-    if wide:
-        margin_offset, stretch = 4.0, 5.0 / 3.0 * strength**0.4
-    elif n_classes > 2:
-        margin_offset, stretch = 2.0, 2.0
-    else:
-        margin_offset, stretch = 3.0, 1.5 * (strength * math.sqrt(0.8)) ** 0.4
-    return ObjectiveDefaults(constant_column, margin_offset, stretch, 0.35, None)
 
 
 def small_table_rule(
@@ -727,22 +392,6 @@ def small_table_rule(
     if has_prior and n_classes == 2:
         pays = SMALL_WITH_PRIOR
     return n_samples * epsilon < pays
-
-
-def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
-    """Return the share of the rarer class up to which one selected column ranks it, None for never.
-
-    The answer depends on public numbers alone. A column is selected while the noise of sums, or
-    a selection by the number of errors, hides a class of few records.
-    """
-    strength = n_samples * epsilon
-    if not LEAST_RANKED_BY_A_COLUMN <= strength < MOST_RANKED_BY_A_COLUMN:
-        return None
-    if strength < SMALL_OF_TWO_IN_SCALE:
-        return _RANKED_IN_SMALL_TABLES
-    if strength < _STEPS_SEPARATE:
-        return _RANKED_BY_A_COLUMN
-    return min(_RARELY_SEPARATED, _FEW_RANKED / strength)
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:

@@ -9,11 +9,9 @@ from dp_halfspace.algorithms.engine.defaults import (
     WIDE,
     additive_defaults,
     engine_defaults,
-    objective_defaults,
 )
 
 records, columns, classes = st.integers(1, 10**9), st.integers(1, 10**6), st.integers(2, 1000)
-budgets = st.one_of(st.floats(1e-9, 1e6), st.just(math.inf))
 
 
 @given(records, columns, classes, st.floats(1e-9, 1e9))
@@ -26,16 +24,6 @@ def test_descent_is_always_usable(n, k, n_classes, mu):
     assert 0 <= defaults.momentum < 1
     assert defaults.n_steps >= 1
     assert 0 < defaults.path_length <= 5
-
-
-@given(records, columns, classes, budgets, st.one_of(st.just(0.0), st.floats(1e-30, 0.49)))
-def test_objective_perturbation_is_always_usable(n, k, n_classes, epsilon, delta):
-    defaults = objective_defaults(n, k, n_classes, epsilon, delta)
-    assert 0.1 <= defaults.constant_column <= 2.5
-    assert 0.0 <= defaults.margin_offset <= 4.0
-    assert 0.0 < defaults.stretch < math.inf
-    assert 0.0 < defaults.jacobian_share <= 0.5
-    assert (defaults.n_components is not None) == (delta == 0 and k > WIDE)
 
 
 @given(records, st.integers(1, WIDE - 1), st.integers(2, 2000), classes, st.floats(1e-9, 1e9))

@@ -23,7 +23,6 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PureHalfspaceClassifier,
 )
-from dp_halfspace.algorithms.engine.calibration import _EDGES, NoisyCounts, evidence_of_ranking
 from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.outlook import (
     BY_COUNTS,
@@ -459,22 +458,3 @@ def test_a_fit_without_a_relation_says_so_by_its_counts(options):
         assert all(re.match(BY_COUNTS, text) for text in texts)
         assert model._rarity_warning == "".join(texts)
         assert ("significantly better" in _expectation(model)) == bool(expected)
-
-
-def test_evidence_follows_what_was_released_alone(monkeypatch):
-    """Other rows and labels of the same number change nothing of what is said."""
-    model = of_table().fit(*table(4000, 0.4))
-    counts = NoisyCounts(_EDGES, np.full((2, 16), 100.0), 10.0, np.ones(2))
-    model.calibration_ = replace(model.calibration_, counts=counts)
-    fitted = Fitted(np.zeros((1, 11)), np.zeros(1), math.inf, rarity=Rarity.unknown())
-    used, computed = [], evidence_of_ranking
-    kept = lambda *given: used.append(given) or computed(*given)  # noqa: E731
-    monkeypatch.setattr("dp_halfspace.estimators.table.evidence_of_ranking", kept)
-    texts = {
-        model._describe_rarer(fitted, model._validate(*table(4000, share), None), pure(3.0))
-        for share in (0.0, 0.1, 0.9)
-    }
-    assert len(texts) == 1
-    assert "significantly better" in texts.pop()[1]
-    assert [(a[0], a[2], a[3]) for a in used] == 3 * [(counts, 4000, fitted.rarity)]
-    assert all(np.array_equal(a[1], used[0][1]) for a in used)
