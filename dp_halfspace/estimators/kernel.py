@@ -79,7 +79,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
         (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of all
-        columns with ``n mu`` of at least 300 for each column, and shortens rows far from the mean
+        columns with ``n mu`` of at least 1000 for each column, and shortens rows far from the mean
         when it scores them. The other kernels use random features alone: ``"rbf"``,
         ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
         ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
@@ -211,7 +211,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     >>> from dp_halfspace import PrivateKernelClassifier
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(10000, 2))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    >>> model = PrivateKernelClassifier(data_norm=2**0.5, classes=[0, 1]).fit(X, y)
+    >>> model = PrivateKernelClassifier(epsilon=3.0, classes=[0, 1]).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

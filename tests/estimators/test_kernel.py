@@ -47,7 +47,7 @@ def seeded(X, y, **params):
 @pytest.mark.parametrize(
     "params",
     [
-        {},
+        {"epsilon": 5.0},
         {"kernel": "rbf", "n_components": 700},
         {"kernel": "rbf"},
         {"kernel": "laplacian"},
@@ -55,9 +55,9 @@ def seeded(X, y, **params):
         {"kernel": "polynomial", "degree": 2, "length_scale": 0.5},
         {"delta": 0.0, "epsilon": 10.0},
         {"margin": 0.1},
-        {"margin": "select", "n_components": 64},
-        {"margin": "select", "solver": "phased_prox", "n_components": 64},
-        {"solver": "objective_perturbation", "n_components": 64},
+        {"margin": "select", "kernel": "rbf", "n_components": 64},
+        {"kernel": "rbf", "margin": "select", "solver": "phased_prox", "n_components": 64},
+        {"kernel": "rbf", "solver": "objective_perturbation", "n_components": 64},
         {"solver": "phased_prox", "margin": 0.03},
         {"margin": 0.3, "projection": "hadamard", "n_components": 9000},
         {"fit_intercept": False},
