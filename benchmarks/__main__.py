@@ -46,7 +46,8 @@ PRINTING: dict[str, tuple[str, ...]] = {
 # Not in a quick run: pictures, hours of fits, or an environment of another library.
 SLOW_STORING = (
     "paper_auc", "dimension", "removed_points", "tilt", "robust", "pure", "lower_bound",
-    "risk_bounds", "tuning", "speed", "repetition", "paper_tables", "other_tables",
+    "risk_bounds", "tuning", "speed", "repetition", "paper_tables", "paper_margins",
+    "other_tables",
 )  # fmt: skip
 SLOW_PRINTING = (
     "projection",

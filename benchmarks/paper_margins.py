@@ -29,7 +29,7 @@ from scipy.stats import t as student
 
 from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.pictures import IMAGES, save
-from benchmarks.tables import markdown
+from benchmarks.tables import margins_table
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     LabelPrivateClassifier,
@@ -154,27 +154,6 @@ def measure(part: str, path: Path, fits: int) -> None:
                 store(path, "samples", axis, name, at, value=value)
 
 
-def table(results: dict) -> str:
-    """All figures of the file."""
-    lines = []
-    for axis, found in results.get("errors", {}).items():
-        for name, cells in found.items():
-            texts = (
-                f"{at}: {cells[at]['mean']:.3f} ± {cells[at]['half']:.3f}"
-                for at in sorted(cells, key=float)
-            )
-            lines.append([f"error against {axis}", name, ", ".join(texts)])
-    for axis, found in results.get("samples", {}).items():
-        for name, cells in found.items():
-            texts = (
-                f"{at}: {cells[at]['middle']} ({cells[at]['low']} to {cells[at]['high']}), "
-                f"bound {cells[at]['sufficient']}"
-                for at in sorted(cells, key=float)
-            )
-            lines.append([f"records against {axis}", name, ", ".join(texts)])
-    return markdown(["", "", ""], lines)
-
-
 def draw(results: dict, folder: Path) -> None:
     """Plot errors in three panels, and numbers of records in two."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (only the pictures need it)
@@ -232,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for part in given.parts:
             measure(part, given.out, given.fits)
     merge(given.out, "versions", value=versions())
-    print(table(read(given.out)))
+    print(margins_table(read(given.out)))
     draw(read(given.out), given.pictures)
 
 

@@ -270,12 +270,36 @@ def sections(folder: Path = RESULTS) -> dict[str, str]:
         "removed_points": removed_table,
         "tilt": tilt_table,
         "robust": robust_table,
+        "paper_margins": margins_table,
     }
     for name, text in printers.items():
         results = read(folder / f"{name}.json")
         if results:
             parts[name] = text(results)
     return parts
+
+
+def margins_table(results: dict) -> str:
+    """Errors and numbers of records at known margins: a table for what they are plotted against."""
+    parts = []
+    for name, panels in (("error", "errors"), ("records for an error of .1", "samples")):
+        for axis, found in results.get(panels, {}).items():
+            places = sorted({at for cells in found.values() for at in cells}, key=float)
+            rows = [
+                [label, *(_margins_text(cells.get(at)) for at in places)]
+                for label, cells in found.items()
+            ]
+            parts.append(markdown([f"{name}, {axis}", *places], rows))
+    return "\n\n".join(parts)
+
+
+def _margins_text(cell: dict | None) -> str:
+    """Show a mean with its interval, or a number of records with its interval and the bound."""
+    if cell is None:
+        return "-"
+    if "mean" in cell:
+        return f"{cell['mean']:.3f} ± {cell['half']:.3f}"
+    return f"{cell['middle']} ({cell['low']} to {cell['high']}), bound {cell['sufficient']}"
 
 
 def fill(page: str, parts: dict[str, str]) -> str:

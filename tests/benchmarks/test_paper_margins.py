@@ -23,7 +23,7 @@ def test_a_small_run_is_measured_printed_and_drawn(tmp_path, monkeypatch, capsys
     assert set(found["errors"]["epsilon"]) == {"records", "labels"}
     (cell,) = found["samples"]["margin"]["Algorithm 1"].values()
     assert cell["middle"] <= cell["sufficient"]
-    assert "records against margin" in capsys.readouterr().out
+    assert "records for an error of .1, margin" in capsys.readouterr().out
     for name in ("margin_errors.svg", "margin_samples.svg"):
         assert (tmp_path / name).stat().st_size > 1000
 
