@@ -29,7 +29,6 @@ STORING: dict[str, tuple[str, ...]] = {
         "table", "margin",
     ),
     "tables_raw": ("abalone", "phoneme", "--fits", "1"),
-    "features": ("--tables", "phoneme", "--fits", "1", "--epsilons", "1"),
     "kernel": ("--sets", "satimage", "--fits", "1", "--parts", "accuracy"),
     "label": ("--sets", "satimage", "--fits", "1"),
     "hospital": ("--sizes", "300", "--fits", "1", "--epsilons", "1"),

@@ -217,33 +217,6 @@ def kernel_time_rows() -> dict[str, list[str]]:
     }
 
 
-def whitened_rows() -> dict[str, list[str]]:
-    """The table of evidence/kernel.md of what whitening changes."""
-    rows = {}
-    for name, found in stored("features")["cells"].items():
-        if name not in ("phoneme", "compactiv", "magic", "casp"):
-            continue
-        for label in ("1", "3"):
-            pair = [found[way][label] for way in ("whitened", "plain")]
-            rows[f"{name}, {pair[0]['n_train']}, {label} "] = [
-                *(figure(cell["mean"]) for cell in pair),
-                " / ".join(f"{cell['cpu_seconds']:.2f}" for cell in pair),
-                " / ".join(f"{cell['peak_megabytes']:.0f}" for cell in pair),
-            ]
-    return rows
-
-
-def feature_rows() -> dict[str, list[str]]:
-    """The table of evidence/kernel.md of columns with features beside the linear default."""
-    return {
-        f"{name} ": [
-            figures(means(found, way, ["0.3", "1", "3"])).replace("/", " / ")
-            for way in ("linear", "whitened", "plain", "ranges")
-        ]
-        for name, found in stored("features")["cells"].items()
-    }
-
-
 def hospital_rows() -> dict[str, list[str]]:
     """The table of guide/stories.md."""
     text = hospital.shown(stored("hospital")["cells"])
@@ -305,8 +278,6 @@ TABLES = [
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", "| | $\\epsilon=.3$ | 1 | 3 |", kernel_rows),
     ("evidence/kernel.md", "| data, features | seconds |", kernel_time_rows),
-    ("evidence/kernel.md", "| table, training rows, $\\epsilon$ |", whitened_rows),
-    ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/stories.md", "| rows | logistic regression", hospital_rows),
     ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),
     ("lower_bound.md", "| | records | lower bound |", lower_rows),

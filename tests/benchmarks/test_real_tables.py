@@ -13,7 +13,6 @@ from benchmarks import (
     catalogue,
     cells,
     checkouts,
-    features,
     library_worker,
     rare,
     real_tables,
@@ -149,7 +148,7 @@ def test_each_table_states_source_and_licence():
 def test_one_command_knows_every_script_that_measures(tmp_path):
     names = set(everything.commands(tmp_path, quick=False))
     helpers = {
-        "__init__", "__main__", "boosted_worker", "catalogue", "cells", "checkouts", "compare",
+        "__init__", "__main__", "boosted_worker", "catalogue", "cells", "checkouts", "compare", "cross_validation",
         "descent", "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page",
         "library_worker", "loaders", "methods", "options", "pictures", "predictors", "problems",
         "published_auc", "published_margin", "tables",
@@ -171,25 +170,6 @@ def test_a_fit_of_a_checkout_is_the_same_again(tmp_path):
     process.communicate()
     assert found[0] == found[1]
     assert found[0][0] > 0.7
-
-
-@pytest.mark.parametrize("way", ["whitened", "plain"])
-def test_features_are_measured_with_and_without_whitening(way):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, 3))
-    y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    found = features.measured(way, (X, y, X, y), None, 3.0, 1)
-    assert found["whitened"] == (way == "whitened")
-    assert found["cpu_seconds"] > 0
-    assert found["peak_megabytes"] > 0
-
-
-def test_a_scaler_of_ranges_puts_a_missing_value_in_the_middle():
-    assert features.scaled(np.array([[np.nan], [4.0]]), np.array([[0.0, 2.0]])).tolist() == [
-        [0],
-        [1],
-    ]
-    assert tables_raw.RESULTS.name == "tables_raw.json"
 
 
 def test_the_way_to_boosting_is_measured_on_all_columns_of_a_table(tmp_path, monkeypatch, capsys):

@@ -67,7 +67,7 @@ def test_planted_selection_bugs_are_caught():
         return select_best(
             run,
             candidates,
-            RunCountDistribution(distribution.eta, distribution.r * 0.8, distribution.k_max),
+            RunCountDistribution(distribution.eta, distribution.r * 0.7, distribution.k_max),
             source,
         )
 
