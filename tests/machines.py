@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 
@@ -192,11 +193,10 @@ def apart(one: Scores, other: Scores) -> dict[str, float]:
 
 def without_wide_vectors() -> dict[str, str]:
     """Return what turns off the parts of numpy for AVX2, AVX-512 and their kind."""
-    try:
-        from numpy._core._multiarray_umath import __cpu_dispatch__ as parts  # noqa: PLC0415
-    except ImportError:  # numpy 1
-        from numpy.core._multiarray_umath import __cpu_dispatch__ as parts  # noqa: PLC0415
-    return {"NPY_DISABLE_CPU_FEATURES": " ".join(parts)}
+    new = int(np.__version__.partition(".")[0]) > 1
+    core = import_module(f"numpy.{'_core' if new else 'core'}._multiarray_umath")
+    used = [name for name in core.__cpu_dispatch__ if core.__cpu_features__[name]]
+    return {"NPY_DISABLE_CPU_FEATURES": " ".join(used)}
 
 
 def scores_in(environment: dict[str, str], *options: str) -> Scores:
