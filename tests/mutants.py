@@ -5275,6 +5275,36 @@ MUTANTS = [
         ),
     ),
     *of(
+        "_budget.py",
+        "tests/estimators/test_refusals.py",
+        (
+            "warn_of_calls_around",
+            "n_classes > 2 and",
+            "False and",
+            "test_pairs_of_labels_of_more_stated_ones_are_refused_before_the_charge",
+        ),
+    ),
+    *of(
+        "metrics/_held_out.py",
+        "tests/test_chunks.py",
+        (
+            "_by_rows",
+            "nothing is not None and not len(labels[0])",
+            "False",
+            "test_scores_thresholds_and_sets_take_chunks_without_rows",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/test_chunks.py",
+        (
+            "threshold_losses",
+            "max(n_scores, 1)",
+            "n_scores",
+            "test_a_chunk_without_rows_changes_nothing",
+        ),
+    ),
+    *of(
         "_memory.py",
         "tests/test_sizes.py",
         (

@@ -194,7 +194,7 @@ def probabilities_of_many(book: Book) -> None:
 
 def table_of_many(book: Book) -> None:
     """A table of many classes, whose scores are calibrated some rows at a time."""
-    rows = RNG.standard_normal((50_000, 5))
+    rows = RNG.standard_normal((10_000, 5))
     labels = RNG.integers(MANY, size=len(rows))
     dp.PrivateTableClassifier(classes=range(MANY), epsilon=9.0, ledger=book).fit(rows, labels)
 

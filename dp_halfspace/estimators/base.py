@@ -43,6 +43,7 @@ from dp_halfspace.data.validation import (
     check_features,
     check_training_data,
     is_chunked,
+    share_of_right,
 )
 from dp_halfspace.exceptions import warn_caller
 
@@ -338,6 +339,29 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows."""
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of the records whose label is predicted; not private.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows to label.
+        y : array-like of shape (n_samples,)
+            Their labels, of every type that `fit` takes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the records in the share.
+
+        Returns
+        -------
+        float
+
+        Notes
+        -----
+        **Privacy.** The share is a function of the records, and is not covered by any guarantee:
+        :func:`~dp_halfspace.metrics.private_score` releases it within a budget.
+        """
+        return share_of_right(y, self.predict(X), self.classes_, sample_weight)
+
     @abstractmethod
     def _checked_rows(self, X: Any) -> Any:
         """Validate rows to be scored, of which parts can be taken."""
@@ -555,11 +579,12 @@ class PrivateLinearClassifier(PrivateClassifier):
         return self._predicted(X, np.asarray)
 
     def _scores(self, rows: Any) -> NDArray[np.float64]:
+        # Only a model that was selected for a small table divides scores by the lengths of rows.
+        lengths = self.row_lengths_.of(rows)[:, None] if hasattr(self, "row_lengths_") else None
         scores = self._margins(self._scaled_rows(rows))
         scores += self.intercept_
-        # Only a model that was selected for a small table divides scores by the lengths of rows.
-        if hasattr(self, "row_lengths_"):
-            scores /= self.row_lengths_.of(rows)[:, None]
+        if lengths is not None:
+            scores /= lengths
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _checked_rows(self, X: Any) -> Any:
