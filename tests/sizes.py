@@ -26,6 +26,7 @@ import dp_halfspace as dp
 from dp_halfspace.datasets import in_chunks, make_halfspace
 from dp_halfspace.inspection import AdditiveDisplay, TableEffectsDisplay, model_card, plan_accuracy
 from dp_halfspace.metrics import private_score
+from dp_halfspace.preprocessing import PrivateScaler
 
 BYTES = 2**31
 RNG = np.random.default_rng(0)
@@ -124,6 +125,7 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "random features of 10^6 columns, private labels": lambda book: dp.LabelPrivateClassifier(
         classes=[0, 1], ledger=book
     ).fit(wide(), Y[:1000]),
+    "scales of 10^5 columns": lambda book: PrivateScaler(ledger=book).fit(np.zeros((20, 10**5))),
     "a projection of 10^6 columns": lambda book: fitted(
         dp.AdaptiveMarginClassifier, book, wide(), margin=0.1, projection="rademacher"
     ),

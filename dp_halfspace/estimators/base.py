@@ -516,7 +516,9 @@ class PrivateLinearClassifier(PrivateClassifier):
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
 
         facts = self._facts(data)
-        facts.refuse_beyond_memory(facts.n_features)
+        if facts.features is None:
+            # Public features may be reduced before anything is fitted to them.
+            facts.refuse_beyond_memory(facts.n_features)
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
