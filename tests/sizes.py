@@ -148,6 +148,12 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "10^9 draws of candidates": lambda book: searched(
         book, param_distributions={"intercept_scaling": uniform(1, 2)}, n_iter=10**9
     ),
+    "1000 models of 10^6 columns": lambda book: dp.PrivateSearchCV(
+        dp.AdaptiveMarginClassifier(**TWO),
+        {"intercept_scaling": np.linspace(0.1, 1.0, 1000)},
+        selection="exponential",
+        ledger=book,
+    ).fit(wide(), Y[:1000]),
     "10^9 repeats": lambda book: searched(
         book, param_grid={"intercept_scaling": [1.0, 2.0]}, n_repeats=10**9
     ),
