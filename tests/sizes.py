@@ -52,7 +52,8 @@ class Book:
 @cache
 def wide() -> Any:
     """Rows of a million columns."""
-    return sparse.random_array((1000, 10**6), density=1e-5, format="csr", rng=0)
+    places = np.repeat(np.arange(1000), 10), RNG.integers(10**6, size=10**4)
+    return sparse.csr_array((RNG.random(10**4), places), shape=(1000, 10**6))
 
 
 def listed(n_rows: int, n_columns: int, n_categories: int) -> tuple[Any, dict[str, list[str]]]:

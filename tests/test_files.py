@@ -81,6 +81,8 @@ COMMANDS = {
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_a_full_disk_leaves_what_an_earlier_command_has_written(folder, capsys, words):
     path = next(folder / word for word in words if word.startswith("kept"))
+    if path.suffix == ".skops":
+        pytest.importorskip("skops")
     path.write_text(OLD)
     before = sorted(os.listdir())
     with full_disk():
