@@ -72,7 +72,7 @@ def with_list(book: Book, n_columns: int = 1, n_categories: int = 100_000) -> An
 @cache
 def few_of_many() -> Any:
     """A model of 5000 classes."""
-    return of_many(dp.OutputPerturbationClassifier, Book(), 20, loss="hinge")
+    return of_many(dp.OutputPerturbationClassifier, Book(), 20, preconditioner=False)
 
 
 def of_many(kind: Any, book: Book, n_rows: int = 500, **options: Any) -> Any:
@@ -94,7 +94,7 @@ def scored(book: Book, n_classes: int = 2, **score: Any) -> None:
     labels = RNG.integers(n_classes, size=len(X))
     model = few_of_many()
     if n_classes < MANY:
-        options = {"loss": "hinge", "data_norm": 5.0, "classes": np.arange(n_classes)}
+        options = {"preconditioner": False, "data_norm": 5.0, "classes": np.arange(n_classes)}
         model = dp.OutputPerturbationClassifier(**options).fit(X[:20], labels[:20])
     private_score(model, X, labels, ledger=book, **score)
 
@@ -189,7 +189,7 @@ def long_list(book: Book) -> None:
 
 def labels_of_many(book: Book) -> None:
     """Labels of rows whose scores do not fit together."""
-    model = of_many(dp.OutputPerturbationClassifier, book, 20, loss="hinge")
+    model = of_many(dp.OutputPerturbationClassifier, book, 20, preconditioner=False)
     assert model.predict(np.broadcast_to(X[:1], (20_000, 5))).shape == (20_000,)
 
 
