@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
+from dp_halfspace._params import storable
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import BudgetError, warn_caller
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from dp_halfspace.privacy.record import PrivacyRecord
 
+# The function of scikit-learn that fits a classifier to labels 0 and 1 in the place of others.
+_OF_PAIRS = "sklearn.multiclass._fit_binary"
 # Outside these ranges accounting would over- or underflow, and a fit would be useless.
 _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300
@@ -157,6 +160,8 @@ class SharedLedger(BaseEstimator):
         state = dict(super().__getstate__())
         if not _is_handle(state.get("ledger")):
             state["ledger"] = _UnavailableLedger()
+        for name in {*self._get_param_names()} & {*state} - {"ledger"}:
+            state[name] = storable(state[name])
         return state
 
 
@@ -190,12 +195,20 @@ def warn_of_weak_budget(record: PrivacyRecord) -> None:
 def warn_of_calls_around(record: PrivacyRecord) -> None:
     """Warn of pipeline steps that read the records, and of groups that do not reach the fit.
 
-    The decision depends on the running calls of scikit-learn, their parameters, and which arguments
-    they have.
+    A fit to pairs of labels of more than two stated ones is refused. The decision depends on the
+    running calls of scikit-learn, their parameters, and which arguments they have.
     """
     calls = list(calls_of_sklearn())
     if not calls:
         return
+    n_classes = len(dict(record.public).get("classes", ()))
+    if n_classes > 2 and any(name == _OF_PAIRS for name, _ in calls):
+        raise ValueError(
+            f"classes states {n_classes} labels, and OneVsRestClassifier, OneVsOneClassifier and "
+            "OutputCodeClassifier replace them by two others in each of their fits: state "
+            "classes=[0, 1] (of OutputCodeClassifier [-1, 1]), or fit this classifier itself, if "
+            "it takes more than two classes"
+        )
     if any(name.startswith(("sklearn.pipeline", "imblearn.pipeline")) for name, _ in calls):
         from dp_halfspace._pipelines import findings_in_front  # noqa: PLC0415
 

@@ -10,6 +10,8 @@ from typing import Any
 # Beginnings of a cell that a spreadsheet reads as a formula, in ASCII and in full width, and a
 # pattern of plain numbers, which are excepted.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+# Separators of cells in any program; tabs become escapes, and blanks separate words.
+_SEPARATORS = re.compile(r"([,;|])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 _STYLE = """
@@ -71,12 +73,24 @@ def plain_label(value: object) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """Return a cell of a CSV file: a text that would be a formula begins with an apostrophe."""
+    """Return a cell of a CSV file: a text that would be a formula begins with an apostrophe.
+
+    So does each part of a text behind a separator of any program: one that expects semicolons
+    divides a cell at them, whatever the separator of the file is.
+
+    >>> csv_cell("=1+1"), csv_cell("a;=1+1"), csv_cell("a;b"), csv_cell("-1;-2")
+    ("'=1+1", "a;'=1+1", 'a;b', '-1;-2')
+    """
     if not isinstance(value, str):
         return value
-    text = printable(value)
-    is_formula = text.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(text.strip())
-    return f"'{text}" if is_formula else text
+    parts = _SEPARATORS.split(printable(value))
+    return "".join(f"'{part}" if _is_formula(part) else part for part in parts)
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether a spreadsheet reads a text as a formula; quotes in front may be dropped."""
+    bare = text.strip(' "')
+    return bare.startswith(_FORMULA) and not _NUMBER.fullmatch(bare)
 
 
 def align_columns(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:

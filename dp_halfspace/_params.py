@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import numpy as np
@@ -59,6 +61,38 @@ def checked_size(name: str, value: int, *, least: int = 1) -> int:
 def plain(value: Any) -> Any:
     """Return the Python value of a number or string of numpy, and other objects unchanged."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+# Methods of columns of other libraries that return their values as Python objects.
+_AS_LISTS = ("to_pylist", "to_list", "tolist")
+
+
+def storable(value: Any) -> Any:
+    """Return a parameter in types of Python and numpy, which every format of models can store.
+
+    Columns of pandas, polars and Arrow, ranges and paths become lists and texts, also inside of
+    lists and mappings; numpy arrays and all other objects stay as they are.
+    """
+    if type(value) is dict:
+        return {key: storable(held) for key, held in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(storable, value))
+    if isinstance(value, PurePath | range):
+        return list(value) if isinstance(value, range) else str(value)
+    is_of_tables = type(value).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+    return _without_library(value) if is_of_tables else value
+
+
+def _without_library(value: Any) -> Any:
+    """Return an object of a library of tables in types of Python and numpy, if it has values."""
+    if isinstance(value, datetime):
+        return value.to_pydatetime()  # type: ignore[attr-defined]
+    if hasattr(value, "columns"):
+        return np.asarray(value)
+    for name in _AS_LISTS:
+        if hasattr(value, name):
+            return storable(getattr(value, name)())
+    return value
 
 
 def is_public_number(value: Any) -> bool:

@@ -2339,7 +2339,7 @@ MUTANTS = [
         ),
         (
             "csv_cell",
-            'f"\'{text}" if is_formula else',
+            'f"\'{part}" if _is_formula(part) else',
             "",
             "test_a_formula_begins_with_an_apostrophe",
         ),
@@ -5548,6 +5548,74 @@ MUTANTS = [
             "or (ends[1:] < ends[:-1]).any()",
             "",
             "test_invalid_indices_are_refused_by_every_reader",
+        ),
+    ),
+    *of(
+        "_budget.py",
+        "tests/estimators/test_refusals.py",
+        (
+            "warn_of_calls_around",
+            "n_classes > 2 and",
+            "False and",
+            "test_pairs_of_labels_of_more_stated_ones_are_refused_before_the_charge",
+        ),
+    ),
+    *of(
+        "metrics/_held_out.py",
+        "tests/test_chunks.py",
+        (
+            "_by_rows",
+            "nothing is not None and not len(labels[0])",
+            "False",
+            "test_scores_thresholds_and_sets_take_chunks_without_rows",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/test_chunks.py",
+        (
+            "threshold_losses",
+            "max(n_scores, 1)",
+            "n_scores",
+            "test_a_chunk_without_rows_changes_nothing",
+        ),
+    ),
+    *of(
+        "_files.py",
+        "tests/test_files.py",
+        (
+            "write_whole",
+            "write(new)",
+            "write(target)",
+            "test_a_full_disk_leaves_an_earlier_report",
+        ),
+        (
+            "write_whole",
+            "0o600",
+            "0o666",
+            "test_a_file_keeps_its_permissions_and_a_link_stays_one",
+        ),
+        (
+            "write_whole",
+            "Path(os.path.realpath(path))",
+            "path",
+            "test_a_file_keeps_its_permissions_and_a_link_stays_one",
+        ),
+        (
+            "_permissions",
+            "if path.exists():",
+            "if False:",
+            "test_a_file_keeps_its_permissions_and_a_link_stays_one",
+        ),
+    ),
+    *of(
+        "_html.py",
+        "tests/test_html.py",
+        (
+            "csv_cell",
+            "_SEPARATORS.split(printable(value))",
+            "[printable(value)]",
+            "test_a_formula_behind_the_separator_of_any_program_begins_with_an_apostrophe",
         ),
     ),
     *of(

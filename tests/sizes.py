@@ -26,6 +26,7 @@ import dp_halfspace as dp
 from dp_halfspace.datasets import in_chunks, make_halfspace
 from dp_halfspace.inspection import AdditiveDisplay, TableEffectsDisplay, model_card, plan_accuracy
 from dp_halfspace.metrics import private_score
+from dp_halfspace.preprocessing import PrivateScaler
 
 BYTES = 2**31
 RNG = np.random.default_rng(0)
@@ -51,7 +52,8 @@ class Book:
 @cache
 def wide() -> Any:
     """Rows of a million columns."""
-    return sparse.random_array((1000, 10**6), density=1e-5, format="csr", rng=0)
+    places = np.repeat(np.arange(1000), 10), RNG.integers(10**6, size=10**4)
+    return sparse.csr_array((RNG.random(10**4), places), shape=(1000, 10**6))
 
 
 def listed(n_rows: int, n_columns: int, n_categories: int) -> tuple[Any, dict[str, list[str]]]:
@@ -70,7 +72,7 @@ def with_list(book: Book, n_columns: int = 1, n_categories: int = 100_000) -> An
 @cache
 def few_of_many() -> Any:
     """A model of 5000 classes."""
-    return of_many(dp.OutputPerturbationClassifier, Book(), 20, loss="hinge")
+    return of_many(dp.OutputPerturbationClassifier, Book(), 20, preconditioner=False)
 
 
 def of_many(kind: Any, book: Book, n_rows: int = 500, **options: Any) -> Any:
@@ -92,7 +94,7 @@ def scored(book: Book, n_classes: int = 2, **score: Any) -> None:
     labels = RNG.integers(n_classes, size=len(X))
     model = few_of_many()
     if n_classes < MANY:
-        options = {"loss": "hinge", "data_norm": 5.0, "classes": np.arange(n_classes)}
+        options = {"preconditioner": False, "data_norm": 5.0, "classes": np.arange(n_classes)}
         model = dp.OutputPerturbationClassifier(**options).fit(X[:20], labels[:20])
     private_score(model, X, labels, ledger=book, **score)
 
@@ -124,6 +126,7 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "random features of 10^6 columns, private labels": lambda book: dp.LabelPrivateClassifier(
         classes=[0, 1], ledger=book
     ).fit(wide(), Y[:1000]),
+    "scales of 10^5 columns": lambda book: PrivateScaler(ledger=book).fit(np.zeros((20, 10**5))),
     "a projection of 10^6 columns": lambda book: fitted(
         dp.AdaptiveMarginClassifier, book, wide(), margin=0.1, projection="rademacher"
     ),
@@ -146,6 +149,12 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "10^9 draws of candidates": lambda book: searched(
         book, param_distributions={"intercept_scaling": uniform(1, 2)}, n_iter=10**9
     ),
+    "1000 models of 10^6 columns": lambda book: dp.PrivateSearchCV(
+        dp.AdaptiveMarginClassifier(**TWO),
+        {"intercept_scaling": np.linspace(0.1, 1.0, 1000)},
+        selection="exponential",
+        ledger=book,
+    ).fit(wide(), Y[:1000]),
     "10^9 repeats": lambda book: searched(
         book, param_grid={"intercept_scaling": [1.0, 2.0]}, n_repeats=10**9
     ),
@@ -180,7 +189,7 @@ def long_list(book: Book) -> None:
 
 def labels_of_many(book: Book) -> None:
     """Labels of rows whose scores do not fit together."""
-    model = of_many(dp.OutputPerturbationClassifier, book, 20, loss="hinge")
+    model = of_many(dp.OutputPerturbationClassifier, book, 20, preconditioner=False)
     assert model.predict(np.broadcast_to(X[:1], (20_000, 5))).shape == (20_000,)
 
 
@@ -194,7 +203,7 @@ def probabilities_of_many(book: Book) -> None:
 
 def table_of_many(book: Book) -> None:
     """A table of many classes, whose scores are calibrated some rows at a time."""
-    rows = RNG.standard_normal((50_000, 5))
+    rows = RNG.standard_normal((10_000, 5))
     labels = RNG.integers(MANY, size=len(rows))
     dp.PrivateTableClassifier(classes=range(MANY), epsilon=9.0, ledger=book).fit(rows, labels)
 

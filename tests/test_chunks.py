@@ -21,7 +21,10 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
     PrivateAUCClassifier,
+    PrivateConformalClassifier,
     PrivateKernelClassifier,
+    PrivateTableClassifier,
+    PrivateThresholdClassifier,
 )
 from dp_halfspace.data import chunked_data
 from dp_halfspace.data.chunked_data import (
@@ -35,7 +38,7 @@ from dp_halfspace.data.chunks import LocalChunks, add_compensated
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.ledger.ledger import PrivacyLedger
-from dp_halfspace.metrics import private_score
+from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.events import Pure
@@ -124,6 +127,58 @@ def test_minimisers_are_certified_in_chunks(name):
         moved = np.linalg.norm(np.c_[found.coef_, found.intercept_] - want, axis=1).max()
         assert moved <= apart
         assert found.privacy_ == model.privacy_
+
+
+@quiet
+def test_the_default_minimiser_of_rows_in_chunks_has_no_preconditioner():
+    """As published, on clipped rows; the record says which of the two it is."""
+    for cut in (local(3), of_dask(2)):
+        model = OutputPerturbationClassifier(**PUBLIC).fit(cut(X), cut(Y))
+        plain = OutputPerturbationClassifier(preconditioner=False, **PUBLIC).fit(cut(X), cut(Y))
+        assert model.preconditioner_ is None
+        assert model.privacy_ == plain.privacy_
+        np.testing.assert_array_equal(model.coef_, plain.coef_)
+
+
+def cut_at(array, *ends):
+    """Chunks that end at these rows; two equal ends are a chunk without rows."""
+    parts = np.split(array, ends)
+    return LocalChunks.read_by([partial(np.copy, part) for part in parts], array[:2])
+
+
+@quiet
+@pytest.mark.parametrize("name", [*MODELS, "table"])
+def test_a_chunk_without_rows_changes_nothing(name):
+    """At the beginning, between others and at the end."""
+    schema = {str(j): "number" for j in range(5)}
+    made = {
+        **MODELS,
+        "table": (lambda: PrivateTableClassifier(schema=schema, **PUBLIC), WITH_MISSING),
+    }[name]
+    model, rows = made[0](), made[1]
+    labels = Y if len(getattr(model, "classes", [])) == 3 else TWO
+    found = []
+    for ends in ((1000,), (0, 0, 1000, 1000, N)):
+        fitted = model.fit(cut_at(rows, *ends), cut_at(labels, *ends))
+        found.append(image(fitted, cut_at(rows, *ends)))
+        assert len(found[-1]) == N
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+@quiet
+def test_scores_thresholds_and_sets_take_chunks_without_rows():
+    schema = {str(j): "number" for j in range(5)}
+    model = PrivateTableClassifier(schema=schema, classes=[0, 1], epsilon=3).fit(WITH_MISSING, TWO)
+    found = []
+    for ends in ((1000,), (0, 0, 1000, 1000, N)):
+        held = cut_at(WITH_MISSING, *ends), cut_at(TWO, *ends)
+        scores = private_score(model, *held, metric=[*METRICS], epsilon=math.inf)
+        threshold = PrivateThresholdClassifier(model, epsilon=math.inf).fit(*held)
+        sets = PrivateConformalClassifier(model, epsilon=math.inf, by_class=True).fit(*held)
+        numbers = [np.ravel(score.value) for score in scores]
+        found.append([*numbers, [threshold.threshold_], sets.thresholds_])
+    for few, many in zip(*found, strict=True):
+        np.testing.assert_allclose(few, many, rtol=1e-9)
 
 
 def image(model, rows):
@@ -314,7 +369,6 @@ def test_what_does_not_run_on_chunks_says_so():
             projection="hadamard", n_components=2, data_norm=1.0, classes=[0, 1, 2]
         ),
         OutputPerturbationClassifier(tilt=1.0, data_norm=1.0, classes=[0, 1, 2]),
-        OutputPerturbationClassifier(classes=[0, 1, 2]),
         OutputPerturbationClassifier(preconditioner=True, alpha=0.1, classes=[0, 1]),
         PrivateAUCClassifier("output", data_norm=1.0, classes=[0, 1]),
         PrivateAUCClassifier(delta=0, classes=[0, 1]),

@@ -1,5 +1,8 @@
 """What people wrote into names and labels does nothing where it is shown."""
 
+import csv
+import io
+
 import pytest
 from matplotlib.figure import Figure
 
@@ -28,7 +31,25 @@ def test_a_formula_begins_with_an_apostrophe(text):
     assert csv_cell(text) == f"'{printable(text)}"
 
 
-@pytest.mark.parametrize("cell", ["-1", "+1.5e-3", "-.5", "1-2", "a=b", "", -1, -0.5, None])
+@pytest.mark.parametrize("separator", ",;|")
+@pytest.mark.parametrize("formula", ["=1+1", "+cmd", " @SUM(A)", '"=1+1"', '" =1', "\uff1d1"])
+def test_a_formula_behind_the_separator_of_any_program_begins_with_an_apostrophe(
+    separator, formula
+):
+    """A program that expects semicolons divides a cell at them, whatever the file takes."""
+    said = f"a{separator}'{formula}"
+    assert csv_cell(f"a{separator}{formula}") == said
+    assert csv_cell(f"{formula}{separator}-1") == f"'{formula}{separator}-1"
+    file = io.StringIO()
+    csv.writer(file).writerow([csv_cell(f"a{separator}{formula}"), "0.5"])
+    for other in ",;|":
+        for cell in file.getvalue().strip().split(other):
+            assert not cell.strip(' "').startswith(("=", "+", "@", "\uff1d"))
+
+
+@pytest.mark.parametrize(
+    "cell", ["-1", "+1.5e-3", "-.5", "1-2", "a=b", "", -1, -0.5, None, "a;b", "-1;+2", "a | b"]
+)
 def test_numbers_and_other_texts_stay(cell):
     assert csv_cell(cell) == cell
 

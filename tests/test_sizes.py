@@ -31,7 +31,7 @@ sizes = pytest.importorskip("tests.sizes", reason="limits of memory are those of
 AT_ONCE = 10.0
 # What a sentence about a size says: that it is too large, and what to do.
 SENTENCE = re.compile(
-    r"ValueError: [^\n]*(needs more memory than there is: |at most )[^\n]*[a-z_)]"
+    r"ValueError: [^\n]*(needs more memory than there is: |at most )[^\n]*[a-z_)']"
 )
 
 

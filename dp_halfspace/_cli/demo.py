@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 import dp_halfspace
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.files import NUMBERS, PICTURE, REPORT, write_out
+from dp_halfspace._cli.files import NUMBERS, PICTURE, REPORT, write_out, write_whole
 from dp_halfspace._html import align_columns
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import single_blas_thread
@@ -52,12 +53,9 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     rows = score_all(X, y, options, err)
     text = f"{title}\n\n{format_scores(rows)}\n\n{_LEGEND.format(options.repeats)}\n"
     content = {"version": dp_halfspace.__version__, "dataset": title, "results": rows}
-    try:
-        (folder / REPORT).write_text(text, encoding="utf-8")
-        (folder / NUMBERS).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        picture = _draw(folder / PICTURE, rows)
-    except OSError as error:
-        raise UserError(f"cannot write into {folder}: {error.strerror}") from error
+    for name, part in ((REPORT, text), (NUMBERS, json.dumps(content, indent=1) + "\n")):
+        write_whole(folder / name, partial(Path.write_text, data=part, encoding="utf-8"))
+    picture = _draw(folder / PICTURE, rows)
     write_out(out, f"{text}\nWritten into {folder}: {REPORT}, {NUMBERS}{picture}\n")
 
 
@@ -140,5 +138,5 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
         return f"; for {path.name} {install_hint('plot')}"
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     EpsilonAccuracyDisplay.from_results(rows).plot(figure=figure)
-    figure.savefig(path, dpi=150)
+    write_whole(path, lambda new: figure.savefig(new, dpi=150, format="png"))
     return f", {path.name}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, TextIO
 
 import joblib
 
+from dp_halfspace import _files
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._html import printable
 from dp_halfspace.exceptions import install_hint
@@ -137,22 +137,10 @@ def _check_target(path: Path, option: str) -> None:
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file completely or not at all."""
-    new = None
     try:
-        handle, name = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.absolute().parent)
-        os.close(handle)
-        new = Path(name)
-        write(new)
-        # The file gets the permissions of a new file; mkstemp restricts them to the owner.
-        mask = os.umask(0)
-        os.umask(mask)
-        new.chmod(0o666 & ~mask)
-        new.replace(path)
+        _files.write_whole(path, write)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        if new is not None:
-            new.unlink(missing_ok=True)
 
 
 def import_skops(path: Path) -> Any:

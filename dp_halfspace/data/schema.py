@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._params import plain
+from dp_halfspace._params import plain, storable
 from dp_halfspace.data.cells import DECIMALS, FALSE, TRUE, canonical, category_of, date_of
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import Frame, kind_of
@@ -271,7 +271,7 @@ def _to_list(values: Any, refusal: str) -> list[Any]:
     """Return values as a list of Python objects."""
     try:
         if not isinstance(values, str):
-            return [plain(value) for value in values]
+            return [plain(value) for value in storable(values)]
     except TypeError:
         pass
     raise ValueError(refusal)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -566,7 +566,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
                 "y holds one class only, and classification needs at least 2 classes. Pass the "
                 "public label set as classes=[...]: a class may then be absent from the data"
             )
-        return inverse.astype(np.intp), seen
+        return inverse.astype(np.intp), _as_numbers(seen)
     label_set = _check_classes(classes)
     if labels.dtype.kind == "f" and label_set.dtype.kind in "iu":
         _refuse_rounded(label_set)
@@ -575,6 +575,39 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
     if (table < 0).any():
         raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
     return table[inverse], label_set
+
+
+def _as_numbers(label_set: NDArray[Any]) -> NDArray[Any]:
+    """Return distinct numbers that are stored as objects as an array of numbers, if all remain."""
+    numbers = array_or_none(label_set.tolist()) if label_set.dtype.kind == "O" else None
+    if numbers is None or numbers.dtype.kind not in "biuf":
+        return label_set
+    return numbers if len(np.unique(numbers)) == len(label_set) else label_set
+
+
+def share_of_right(y: Any, predicted: Any, classes: NDArray[Any], sample_weight: Any) -> float:
+    """Return the share of the records whose label is the predicted one.
+
+    Labels may be of every type that a fit takes: a reader may store numbers as objects.
+    """
+    codes, found = (_label_codes(labels, classes) for labels in (y, predicted))
+    check_consistent_length(codes, found, sample_weight)
+    return float(np.average(codes == found, weights=sample_weight))
+
+
+def _label_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the position of each label among public ones, -1 for others of their type."""
+    labels = _check_labels(np.asarray(y) if is_chunked(y) else y)
+    found = _distinct_labels(labels)
+    if found is None:  # raised outside the handler, so that no other message is its context
+        raise ValueError(_MIXED)
+    seen, inverse = found
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([_look_up(label, position) for label in seen.tolist()], dtype=np.intp)
+    unlike = _unlike_types(labels, classes) if len(labels) and (codes < 0).all() else ""
+    if unlike:
+        raise ValueError(_OTHER_LABEL + unlike)
+    return codes[inverse]
 
 
 def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:

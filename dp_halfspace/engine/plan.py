@@ -151,9 +151,10 @@ class PublicFacts:
 
     def refuse_scores_of_all(self) -> None:
         """Refuse a minimiser that keeps the scores of all records, if they would not fit."""
-        n_outputs = 1 if self.n_classes == 2 else self.n_classes
+        if self.is_chunked or self.n_classes == 2:
+            return
         refuse_beyond_memory(
-            _COPIES_OF_SCORES * NUMBER_BYTES * self.n_privacy_units * n_outputs,
+            _COPIES_OF_SCORES * NUMBER_BYTES * self.n_privacy_units * self.n_classes,
             f"a minimiser for {self.n_classes} classes and all of these records",
             "use AdaptiveMarginClassifier, which reads some rows at a time, or fewer records",
         )

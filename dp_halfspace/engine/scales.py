@@ -356,11 +356,6 @@ def affordable_scales(
         share = _SHARE
     if strength < least:
         return None
-    refuse_beyond_memory(
-        _COLUMN_BYTES * n_features,
-        f"an estimate of the scales of {n_features} columns",
-        "state data_norm, or use fewer columns",
-    )
     part, rest = budget.split(share)
     return plan_column_scales(n_samples, n_features, part), rest
 
@@ -605,6 +600,11 @@ def _means_of_people(
 
 def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> ColumnScalesPlan:
     """Fix the public numbers of a release of column scales within a budget."""
+    refuse_beyond_memory(
+        _COLUMN_BYTES * n_features,
+        f"an estimate of the scales of {n_features} columns",
+        "state their public scales, or use fewer columns",
+    )
     octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
     first, narrow = _noise_of_counts(n_features, octaves), _noise_of_counts(1, cells)
     # docs/proofs/column_scales.md, Lemma 2.

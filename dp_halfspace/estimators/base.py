@@ -46,6 +46,7 @@ from dp_halfspace.data.validation import (
     check_features,
     check_training_data,
     is_chunked,
+    share_of_right,
 )
 from dp_halfspace.exceptions import warn_caller
 
@@ -357,6 +358,29 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows."""
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of the records whose label is predicted; not private.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows to label.
+        y : array-like of shape (n_samples,)
+            Their labels, of every type that `fit` takes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the records in the share.
+
+        Returns
+        -------
+        float
+
+        Notes
+        -----
+        **Privacy.** The share is a function of the records, and is not covered by any guarantee:
+        :func:`~dp_halfspace.metrics.private_score` releases it within a budget.
+        """
+        return share_of_right(y, self.predict(X), self.classes_, sample_weight)
+
     @abstractmethod
     def _checked_rows(self, X: Any) -> Any:
         """Validate rows to be scored, of which parts can be taken."""
@@ -511,7 +535,9 @@ class PrivateLinearClassifier(PrivateClassifier):
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
 
         facts = self._facts(data)
-        facts.refuse_beyond_memory(facts.n_features)
+        if facts.features is None:
+            # Public features may be reduced before anything is fitted to them.
+            facts.refuse_beyond_memory(facts.n_features)
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan

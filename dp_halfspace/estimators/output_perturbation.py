@@ -185,11 +185,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     preconditioner : bool or "auto", default="auto"
         Whether to release the second moment of the normalised rows first, whiten the rows with it
         and normalise them again. False is the published method, on clipped rows. ``"auto"`` is True
-        for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, no tilt, no adversary and at most
-        512 columns, unless noise would dominate the moment; a number for `alpha`, or an adversary,
-        refers to the units of the columns and therefore excludes it. True requires a
-        preconditioner, for every loss and `alpha`, but not with a tilt, an adversary or
-        ``delta=0``. Rows in chunks need False.
+        for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, no tilt, no adversary, at most 512
+        columns and rows that are not in chunks, unless noise would dominate the moment; a number
+        for `alpha`, or an adversary, refers to the units of the columns and therefore excludes it.
+        True requires a preconditioner, for every loss and `alpha`, but not with a tilt, an
+        adversary, ``delta=0`` or rows in chunks.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"``, without
         a tilt ``"sgd"`` or ``"katyusha"``, or a callable ``(F, start) -> w``, with `F` a
@@ -330,7 +330,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
         """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
         facts.refuse_scores_of_all()
-        mapped = self._plan_mapped(facts, budget) if self._is_mapped(budget) else None
+        mapped = self._plan_mapped(facts, budget) if self._is_mapped(facts, budget) else None
         plan = self._plan_clipped(facts, budget) if mapped is None else mapped
         parameters = {
             "loss": self.loss,
@@ -341,7 +341,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         }
         return replace(plan, parameters=parameters)
 
-    def _is_mapped(self, budget: Budget) -> bool:
+    def _is_mapped(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""
         is_robust = self.tilt != 0.0 or self.adversary_radius != 0.0
         if self.tilt and isinstance(self.optimizer, str) and self.optimizer in STOCHASTIC:
@@ -351,7 +351,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         if isinstance(self.preconditioner, str):
             # A number for alpha and an adversary are in the units of the columns.
             is_default = self.loss == "logistic" and isinstance(self.alpha, str)
-            return is_default and budget.delta > 0 and not is_robust
+            return is_default and budget.delta > 0 and not (is_robust or facts.is_chunked)
         if self.preconditioner and (is_robust or budget.delta == 0):
             raise ValueError(
                 "preconditioner=True needs delta > 0, tilt=0 and adversary_radius=0: use "
@@ -381,9 +381,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             return None
         if facts.is_chunked:
             raise ValueError(
-                "rows in chunks are not supported with a preconditioner: use "
-                "preconditioner=False for rows clipped to data_norm, or give the rows "
-                "as an array, from dask by X.compute()"
+                "rows in chunks are not supported with preconditioner=True: use 'auto' or False "
+                "for rows clipped to data_norm, or give the rows as an array, from dask by "
+                "X.compute()"
             )
         intercept = self._constant_column()
         constant = None if intercept is None else settings.constant_column * intercept

@@ -177,6 +177,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         return True
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        if facts.n_classes != 2:
+            raise ValueError(
+                "Only binary classification is supported: a halfspace has two sides. For more "
+                "classes with pure DP use ObjectivePerturbationClassifier(delta=0)"
+            )
         return plan_small_fit(facts, budget, self.random_state) if self._may_select else None
 
     @property
@@ -193,11 +198,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan:
         """Fix the public numbers of a fit."""
-        if facts.n_classes != 2:
-            raise ValueError(
-                "Only binary classification is supported: a halfspace has two sides. For more "
-                "classes with pure DP use ObjectivePerturbationClassifier(delta=0)"
-            )
         problem = Problem(
             n_samples=facts.n_privacy_units,
             n_features=facts.n_features,

@@ -504,6 +504,10 @@ class PrivateTableClassifier(PrivateClassifier):
         frame = _with_rows(X) if table is None else read_frame(table.sample)
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
+        if not frame.columns:
+            # In the words of scikit-learn; with groups the number of rows is private.
+            shape = f" (shape=({frame.n_rows}, 0))" if groups is None else ""
+            raise ValueError(f"X has 0 feature(s){shape} while a minimum of 1 is required.")
         if not encoding.widths:
             raise ValueError("every column of X is dropped by the schema: keep at least one")
         unstated = unstated_kinds(encoding.columns)

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dp_halfspace._files import write_text_whole
 from dp_halfspace._html import align_columns
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.advice import largest_epsilon
@@ -780,7 +781,7 @@ def write_text(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         if belongs_to_ledger(Path(path)):
             raise ValueError(f"{path} is a file of a privacy ledger: write to another one")
-        Path(path).write_text(text, encoding="utf-8")
+        write_text_whole(Path(path), text)
     return text
 
 

@@ -82,13 +82,15 @@ class HeldOut:
         return call_silently(lambda: self._outcomes(outcome, model), _FAILED)
 
     def _outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
+        nothing = None
         if isinstance(self.X, Chunks):
             model = without_ledger_and_seed(model)
             # Columns are checked before any chunk is sent to a worker.
             codes = np.zeros(len(self.X.sample), dtype=np.intp)
-            outcome(model, self.X.sample, codes, self.classes)
+            nothing = outcome(model, self.X.sample, codes, self.classes)[:0]
         if self.people is None:
-            return kept(apply_to_chunks(_by_rows, self.X, outcome, model, self.codes, self.classes))
+            about = (outcome, model, nothing, self.codes, self.classes)
+            return kept(apply_to_chunks(_by_rows, self.X, *about))
 
         def of(index: NDArray[np.intp]) -> NDArray[Any]:
             rows = rows_of(self.X, self.order[index])
@@ -97,9 +99,12 @@ class HeldOut:
         return self.people.row_by_row(of)
 
 
-def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, *labels: Any) -> Any:
-    """Call a function of a model with the rows as the first argument, as for chunks."""
-    return outcome(model, X, *labels)
+def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, nothing: Any, *labels: Any) -> Any:
+    """Call a function of a model with the rows as the first argument, as for chunks.
+
+    A chunk without rows has `nothing` as its result, because models refuse it.
+    """
+    return nothing if nothing is not None and not len(labels[0]) else outcome(model, X, *labels)
 
 
 def known_classes(model: Any) -> NDArray[Any]:

@@ -30,6 +30,7 @@ from dp_halfspace._budget import (
 )
 from dp_halfspace._params import fit_context
 from dp_halfspace.algorithms.crossing import rounded_up
+from dp_halfspace.data.validation import share_of_right
 from dp_halfspace.engine.plan import PublicPlan
 from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.privacy.events import Event
@@ -59,6 +60,21 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     def _inner(self) -> Any:
         """The wrapped model, or the best run of a fitted search."""
         return getattr(self, "best_estimator_", self.estimator)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of the records whose label is predicted; not private.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        float
+        """
+        return share_of_right(y, self.predict(X), self.classes_, sample_weight)
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

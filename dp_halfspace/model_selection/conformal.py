@@ -14,7 +14,12 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
-from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
+from dp_halfspace._memory import (
+    NUMBER_BYTES,
+    OutOfMemory,
+    refuse_beyond_memory,
+    shortages_dropped,
+)
 from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval
 from dp_halfspace.algorithms.crossing import (
@@ -292,9 +297,11 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         """
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
-        probabilities = probabilities_of_all(self.estimator, X, codes, self.classes_)
-        sets: NDArray[np.bool_] = (probabilities >= self.thresholds_) | (self.thresholds_ <= 0.0)
-        return sets
+        with shortages_dropped():
+            probabilities = probabilities_of_all(self.estimator, X, codes, self.classes_)
+            sets = (probabilities >= self.thresholds_) | (self.thresholds_ <= 0.0)
+            return np.asarray(sets, dtype=np.bool_)
+        raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels, as the model does.

@@ -18,6 +18,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
@@ -353,9 +354,7 @@ class PrivateSearchCV(WrappingClassifier):
     def _planner(self, X: Any, y: ArrayLike) -> tuple[list[dict[str, Any]], _PlanWith]:
         """Validate the data; return the grid, and its plan and record as a function of epsilon."""
         grid = self._grid()
-        if sparse.issparse(X):
-            # Steps before the model read the matrix first.
-            checked_csr(X)
+        self._check_size(X, len(grid))
         with IGNORED_WARNINGS:
             facts = dict(planned_record(self._candidate({}), X, y).public)
         if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
@@ -397,6 +396,20 @@ class PrivateSearchCV(WrappingClassifier):
             return plan, record
 
         return grid, plan_with
+
+    def _check_size(self, X: Any, n_candidates: int) -> None:
+        """Refuse invalid sparse rows, which steps may read first, and models that would not fit."""
+        if sparse.issparse(X):
+            checked_csr(X)
+        if self.selection == "random_stopping" or getattr(X, "ndim", 0) != 2:
+            return
+        classes = getattr(model_inside(self.estimator)[1], "classes", None)
+        n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+        refuse_beyond_memory(
+            NUMBER_BYTES * n_candidates * n_outputs * X.shape[1],
+            f"a search that keeps {n_candidates} models until one is chosen",
+            "use fewer candidates, or selection='random_stopping'",
+        )
 
     def _grid(self) -> list[dict[str, Any]]:
         """List the candidates; public."""

@@ -114,8 +114,10 @@ def solver_tolerance(change: float, error: float, linear_error: float, radius: f
     target = max(_RELATIVE * change, 10.0 * error)
     certified = target + error + linear_error
     if not 0.0 < 2.0 * certified <= change < math.inf:
+        # The linear term is noise, which a larger alpha does not reduce.
+        instead = "epsilon, or delta above 0" if linear_error else "alpha, or fewer records"
         raise CertificateError(
-            "floating-point error can be as large as the influence of a record; "
-            "use a larger regulariser, fewer records or a smaller row norm"
+            "floating-point error can be as large as the influence of a record: use a larger "
+            + instead
         )
     return Tolerance(target, certified, error, radius)

@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
-from dp_halfspace._params import fit_context, resolved_delta
+from dp_halfspace._params import fit_context, resolved_delta, storable
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.algorithms.search.directions import asinh_cells
 from dp_halfspace.data.chunked_data import by_chunks
@@ -235,6 +235,9 @@ class PublicScaler(ColumnScaler):
     """
 
     ranges: Any
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: storable(value) for name, value in super().__getstate__().items()}
 
     def _scales(self) -> tuple[ColumnScales, float]:
         ranges = self.ranges

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dp_halfspace
-from dp_halfspace._cli import demo, main
+from dp_halfspace._cli import commands, demo, main
 from dp_halfspace._cli.arguments import parse_options
 
 # The package of this checkout, installed or not.
@@ -128,6 +128,18 @@ def test_the_console_script_is_this_command():
     (target,) = re.findall(r'^\[project\.scripts\]\ndp-halfspace = "(.*)"$', text, re.M)
     module, name = target.split(":")
     assert getattr(importlib.import_module(module), name) is main
+
+
+def test_a_lack_of_memory_is_status_2_and_one_line_without_a_shape(capsys, monkeypatch):
+    def exhausted(*_):
+        raise MemoryError("Unable to allocate 9 GiB for an array with shape (7654321, 100)")
+
+    monkeypatch.setitem(commands.COMMANDS, "plan", exhausted)
+    assert main(["plan", "--rows", "9", "--columns", "2"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("dp_halfspace: error: there is not enough memory: ")
+    assert len(said.splitlines()) == 1
+    assert "7654321" not in said
 
 
 def test_wrong_use_is_status_2_and_one_line(capsys):

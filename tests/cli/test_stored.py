@@ -9,13 +9,17 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas
+import polars
+import pyarrow
 import pytest
 import skops.io
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli import main
 from dp_halfspace._cli.files import TRUSTED
+from dp_halfspace.preprocessing import PublicScaler
 
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4"]
 PREDICT = ["t.csv", "--out", "p.csv"]
@@ -86,6 +90,58 @@ def test_a_model_after_a_count_of_the_classes_goes_through_skops(folder, epsilon
     fit = [epsilon if word == FIT[FIT.index("--epsilon") + 1] else word for word in FIT]
     assert main([*fit, "--classes", "0,1", "--save", "m.skops"]) == 0
     assert main(["predict", "m.skops", *PREDICT]) == 0
+
+
+DAYS = ["2020-01-01", "2030-01-01"]
+COLUMNS = {
+    "index": pandas.Index,
+    "series": pandas.Series,
+    "categorical": pandas.Categorical,
+    "array of pandas": pandas.array,
+    "polars": polars.Series,
+    "Arrow": pyarrow.array,
+    "chunks of Arrow": lambda values: pyarrow.chunked_array([values]),
+    "numpy": np.array,
+    "tuple": tuple,
+    "ranges": lambda values: range(len(values)) if values == [0, 1] else values,
+}
+
+
+@pytest.mark.parametrize("made", COLUMNS.values(), ids=COLUMNS)
+def test_columns_of_any_library_are_stored_as_lists_of_public_facts(made, tmp_path):
+    """Without types of that library in the file; the model itself keeps what it was given."""
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame(
+        {"a": rng.uniform(0, 9, 500), "b": rng.choice(["x", "y", "z"], 500), "c": DAYS[0]}
+    )
+    labels = (table["a"] > 5).astype(int).to_numpy()
+    schema = {"a": made([0, 9]), "b": made(["x", "y", "z"])}
+    if made is not COLUMNS["ranges"]:
+        schema |= {"b": {"kind": "categories", "categories": schema["b"]}}
+    schema["c"] = {"kind": "date", "range": made(DAYS)}
+    classes = made([0, 1])
+    model = PrivateTableClassifier(classes=classes, schema=schema, epsilon=9.0).fit(table, labels)
+    assert model.classes is classes
+    skops.io.dump(model, tmp_path / "m.skops")
+    loaded = skops.io.load(tmp_path / "m.skops", trusted=list(TRUSTED))
+    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
+    again = clone(loaded).fit(table, labels)
+    assert again.encoding_ == model.encoding_
+    assert again.classes_.tolist() == [0, 1]
+
+
+def test_paths_and_ranges_of_scalers_are_stored(folder):
+    Path("s.json").write_text('{"0": [0, 1], "1": [0, 1]}')
+    X = np.random.default_rng(0).random((500, 2))
+    model = PrivateTableClassifier(classes=[0, 1], schema=Path("s.json"), epsilon=9.0)
+    held = skops.io.dumps(model.fit(X, (X[:, 0] > 0.5).astype(int)))
+    np.testing.assert_array_equal(
+        skops.io.loads(held, trusted=list(TRUSTED)).predict(X), model.predict(X)
+    )
+    scaler = PublicScaler(pandas.DataFrame({"low": [0, 0], "high": [1, 2]})).fit(X)
+    held = skops.io.dumps(scaler)
+    loaded = skops.io.loads(held, trusted=["dp_halfspace.preprocessing.scalers.PublicScaler"])
+    np.testing.assert_array_equal(loaded.transform(X), scaler.transform(X))
 
 
 def test_trusted_are_types_of_this_package_one_by_one():

@@ -50,7 +50,7 @@ def with_place(matrix, row, column):
     elif matrix.format == "lil":
         matrix.rows[0][0] = column
     elif matrix.format == "dok":
-        getattr(matrix, "_dict", matrix).update({(row, column): 1.0})
+        dict.__setitem__(getattr(matrix, "_dict", matrix), (row, column), 1.0)
     else:
         matrix.indices[0] = row if matrix.format == "csc" else column
     return matrix

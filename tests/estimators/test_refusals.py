@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 
 import dp_halfspace
-from dp_halfspace import PrivacyWarning
+from dp_halfspace import CertificateError, PrivacyWarning
 from tests.conftest import separated
-from tests.instances import ESTIMATORS
-from tests.support import one_of_each
+from tests.instances import ESTIMATORS, with_enough_records
+from tests.support import Book, one_of_each
 
 NAN, INF = float("nan"), float("inf")
 WEIGHTS = r"class_weight\[1\] must be .* between 1e-50 and 1e\+50"
@@ -117,6 +118,7 @@ OWN = {
         ({"cache_size": -1.0}, "cache_size"),
     ],
     "PureHalfspaceClassifier": [
+        (THREE, "Only binary"),
         *(({"delta": v}, "delta") for v in (1e-6, "auto")),
         *(({"n_directions": v}, "n_directions") for v in (10**6 + 1, 1)),
         ({"n_stages": 0}, "n_stages"),
@@ -186,6 +188,73 @@ def test_missing_probabilities_say_what_to_use(estimator):
         model.predict_proba(np.zeros((1, 2)))
     said = str(caught.value.__cause__ or caught.value)
     assert re.search("Use PrivateTableClassifier|needs|not available with mechanism='net'", said)
+
+
+@one_of_each
+@pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OneVsOneClassifier, OutputCodeClassifier])
+def test_pairs_of_labels_of_more_stated_ones_are_refused_before_the_charge(estimator, wrapper):
+    """They are replaced by two others, so that scores of three classes would be of no use."""
+    X, y = separated(90, 4, 3)
+    book = Book()
+    two = [-1, 1] if wrapper is OutputCodeClassifier else [0, 1]
+    stated = clone(estimator).set_params(classes=[*two, 2], ledger=book)
+    said = "Only binary|classes states 3 labels, and OneVsRestClassifier, .*: state classes=.0, 1."
+    with pytest.raises(ValueError, match=said):
+        wrapper(stated).fit(X, y)
+    assert not book.records
+    if type(estimator) is dp_halfspace.AdaptiveMarginClassifier:
+        # In another process, too.
+        with pytest.raises(ValueError, match=said):
+            wrapper(stated.set_params(ledger=None), n_jobs=2).fit(X, y)
+        pairs = wrapper(clone(estimator).set_params(classes=two, epsilon=50.0))
+        assert pairs.fit(X, y).predict(X).shape == (90,)
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize(
+    ("labels", "stated"),
+    [
+        *(([0, 1], stated) for stated in (True, False)),
+        *(([False, True], stated) for stated in (True, False)),
+        *(([1.0, 2.0], stated) for stated in (True, False)),
+        ([0.5, 2.5], True),
+    ],
+)
+@one_of_each
+def test_numbers_stored_as_objects_are_labels_everywhere(estimator, labels, stated):
+    """What a fit takes is scored: the dtype of a column says nothing of its cells."""
+    X, y = with_enough_records(estimator, *separated(60, 2))
+    plain = np.array(labels)[y]
+    model = clone(estimator).set_params(epsilon=9.0)
+    model.set_params(classes=labels if stated else None)
+    for objects in (plain.astype(object), pd.Series(plain, dtype=object)):
+        fitted = clone(model).fit(X, objects)
+        assert fitted.classes_.dtype == plain.dtype
+        assert fitted.score(X, objects) == fitted.score(X, plain) == fitted.score(X, [*plain])
+        search = dp_halfspace.PrivateThresholdClassifier
+        if hasattr(fitted, "decision_function") and hasattr(fitted, "predict_proba"):
+            outer = search(fitted, epsilon=9.0).fit(X, objects)
+            assert outer.score(X, objects) == outer.score(X, plain)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        dp_halfspace.AdaptiveMarginClassifier(solver="objective_perturbation"),
+        dp_halfspace.ObjectivePerturbationClassifier(),
+        dp_halfspace.PrivateAUCClassifier(),
+        dp_halfspace.PrivateKernelClassifier("rbf"),
+        dp_halfspace.PrivateTableClassifier(features="linear", schema={"0": [-1, 1], "1": [-1, 1]}),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_a_refusal_of_a_tiny_epsilon_names_what_helps(estimator):
+    """Nothing but the noise of the linear term is too large; alpha is none of their parameters."""
+    X, y = separated(60, 2)
+    with pytest.raises(CertificateError, match=r"use a larger epsilon, or delta above 0$"):
+        clone(estimator).set_params(classes=[0, 1], epsilon=1e-9, delta=0.0).plan(X, y)
+    for others in ({"epsilon": 1e-5, "delta": 0.0}, {"epsilon": 1e-9}):
+        clone(estimator).set_params(classes=[0, 1], **others).plan(X, y)
 
 
 SCHEMA = {"age": "number", "ill": "boolean"}

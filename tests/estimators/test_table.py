@@ -14,6 +14,7 @@ import pytest
 import skops.io
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.utils.estimator_checks import check_estimators_empty_data_messages
 
 from dp_halfspace import (
     BudgetError,
@@ -364,6 +365,14 @@ def test_other_dtypes_and_orders_at_prediction():
 @pytest.mark.parametrize(("estimator", "check"), checks([PrivateTableClassifier(epsilon=50.0)]))
 def test_sklearn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+def test_a_table_without_columns_is_refused_in_the_words_of_scikit_learn():
+    check_estimators_empty_data_messages("table", PrivateTableClassifier())
+    with pytest.raises(ValueError, match=r"X has 0 feature.s. while a minimum of 1") as caught:
+        PrivateTableClassifier().fit(FRAME[[]], LABELS, groups=np.arange(len(LABELS)))
+    assert str(len(LABELS)) not in str(caught.value)
 
 
 def test_clones_pickles_and_stored_models_are_the_model():

@@ -781,8 +781,10 @@ def threshold_losses(
     base = float(weights[1]) * weight_of(positive, people)
     each = None if people is None else people.weights
     # One sum has no more terms than there are people: docs/proofs/persons.md, section 3.
-    size = min(_BLOCK_ROWS, len(scores) if people is None else len(people))
-    parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
+    n_scores = len(scores)
+    size = max(min(_BLOCK_ROWS, n_scores if people is None else len(people)), 1)
+    # A chunk without rows has one part, which counts nothing.
+    parts = [slice(lo, lo + size) for lo in range(0, max(n_scores, 1), size)]
     losses = []
     for part in parts:
         signed = np.where(positive[part], -weights[1], weights[0])

@@ -1,0 +1,162 @@
+"""Files that a user keeps: whole, or as they were; what fails in between leaves nothing behind."""
+
+import contextlib
+import os
+import stat
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
+from dp_halfspace._cli import demo, main
+from dp_halfspace._files import write_text_whole, write_whole
+from dp_halfspace.inspection import model_card
+from tests.conftest import separated
+
+resource = pytest.importorskip("resource", reason="limits of files are those of Unix")
+OLD = "what was there before"
+# Bytes that a file may have while the disk is full; nothing that is written is shorter.
+LEFT = 40
+
+
+@contextlib.contextmanager
+def full_disk():
+    """Let no file grow beyond a few bytes, as on a disk without space."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LEFT, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A table and a model, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.uniform(0, 9, 300), "b": rng.choice(["x", "y"], 300)})
+    table.assign(y=(table["a"] > 5).astype(int)).to_csv("t.csv", index=False)
+    assert main(["fit", "t.csv", "--target", "y", "--epsilon", "9", "--save", "m.joblib"]) == 0
+    return tmp_path
+
+
+def report(kind):
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-3)
+    X, y = separated(100, 3)
+    model = AdaptiveMarginClassifier(classes=[0, 1], ledger=ledger).fit(X, y)
+    if kind == "card":
+        return lambda path: model_card(model, path=path)
+    return getattr(ledger, kind)
+
+
+@pytest.mark.parametrize("kind", ["to_html", "to_csv", "card"])
+def test_a_full_disk_leaves_an_earlier_report(tmp_path, kind):
+    path, write = tmp_path / "report", report(kind)
+    path.write_text(OLD)
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        write(path)
+    assert path.read_text() == OLD
+    assert os.listdir(tmp_path) == ["report"]
+    assert write(path) == path.read_text(encoding="utf-8") != OLD
+    assert os.listdir(tmp_path) == ["report"]
+
+
+COMMANDS = {
+    "model": ["fit", "t.csv", "--target", "y", "--epsilon", "9", "--save", "kept"],
+    "model of skops": ["fit", "t.csv", "--target", "y", "--epsilon", "9", "--save", "kept.skops"],
+    "card": ["card", "m.joblib", "--out", "kept"],
+    "predictions": ["predict", "m.joblib", "t.csv", "--out", "kept"],
+    "schema": ["schema", "t.csv", "--target", "y", "--out", "kept"],
+    "picture": [
+        *("plan", "--rows", "300", "--columns", "2", "--epsilon", "1", "--repeats", "2"),
+        *("--out", "kept.png"),
+    ],
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_a_full_disk_leaves_what_an_earlier_command_has_written(folder, capsys, words):
+    path = next(folder / word for word in words if word.startswith("kept"))
+    if path.suffix == ".skops":
+        pytest.importorskip("skops")
+    path.write_text(OLD)
+    before = sorted(os.listdir())
+    with full_disk():
+        assert main(words) == 2
+    assert "cannot write kept" in capsys.readouterr().err
+    assert path.read_text() == OLD
+    assert sorted(os.listdir()) == before
+    assert main(words) == 0
+    assert path.read_bytes() != OLD.encode()
+    assert sorted(os.listdir()) == before
+
+
+def test_a_full_disk_leaves_the_files_of_an_earlier_demonstration(tmp_path, capsys, monkeypatch):
+    facts = {"dataset": "D", "estimator": "A", "adjacency": "replace-one", "delta": 0.0}
+    rows = [{**facts, "epsilon": epsilon, "auc": 0.9, "accuracy": 0.8} for epsilon in (1.0, 3.0)]
+    monkeypatch.setattr(demo, "score_all", lambda *_: rows)
+    with full_disk():
+        assert main(["--out", str(tmp_path)]) == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert not os.listdir(tmp_path)
+    assert main(["--out", str(tmp_path)]) == 0
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(written) == ["accuracy.png", "report.txt", "results.json"]
+    rows[0]["accuracy"] = 0.7
+    with full_disk():
+        assert main(["--out", str(tmp_path)]) == 2
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == written
+
+
+def interrupted(path):
+    path.write_text("half of")
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_leaves_the_file_and_nothing_else(tmp_path):
+    path = tmp_path / "kept"
+    path.write_text(OLD)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(path, interrupted)
+    assert path.read_text() == OLD
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_a_file_keeps_its_permissions_and_a_link_stays_one(tmp_path):
+    """A report that only its owner may read is not opened to others by a new one."""
+    path, link, elsewhere = tmp_path / "kept", tmp_path / "link", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    path = elsewhere / "kept"
+    link.symlink_to(path)
+    write_text_whole(link, "new")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+    path.chmod(0o600)
+    seen = []
+    write_whole(link, lambda new: (seen.append(stat.S_IMODE(new.stat().st_mode)), new.touch()))
+    assert seen == [0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert link.is_symlink()
+    assert os.listdir(elsewhere) == ["kept"]
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    write_text_whole(pipe, "through")
+    reader.join(timeout=10)
+    assert read == ["through"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_folder_that_is_not_there_is_the_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        write_text_whole(tmp_path / "nowhere" / "kept", "text")
+    assert not Path(tmp_path / "nowhere").exists()
