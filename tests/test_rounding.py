@@ -16,8 +16,6 @@ from scipy.special import lambertw
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
-from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
@@ -259,13 +257,9 @@ def test_a_bound_is_raised_by_its_factor():
 def lowered_budgets():
     """Name what is spent, the budget that it is a part of, and the factor."""
     mu, epsilon = 0.7, 0.7
-    sizes = {"n_samples": 3000, "n_columns": 6, "block_rows": 512}
-    defaults = engine_defaults(3000, 6, 2, mu)
-    steps = plan_descent(defaults, **sizes, n_outputs=1, mu=mu)
-    yield "steps", mpmath.sqrt(defaults.n_steps) * steps.mechanism.mu, mu, DOWN
-    alone = plan_gradient(replace(defaults, preconditioner_share=0.0), **sizes, n_classes=2, mu=mu)
-    spent = mpmath.sqrt(defaults.n_steps) * alone.descent.mechanism.mu
-    yield "steps alone", spent, mpmath.mpf(mu) * DOWN, DOWN
+    sizes = {"n_samples": 3000, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
+    steps = known_margin.plan_margin_descent(**sizes, margin=0.1, mu=mu)
+    yield "steps", mpmath.sqrt(steps.steps.n_steps) * steps.mechanism.mu, mu, DOWN
     whole = Budget.of(1.0, 1e-6)
     margins = plan_margin_choice(PROBLEM, "noisy_gd", whole)
     beside = mu_beside(margins.choice.epsilon, 1.0, 1e-6)

@@ -1,4 +1,4 @@
-"""The choice among the training algorithms of AdaptiveMarginClassifier, by public numbers."""
+"""The choice among the published algorithms and those of pure DP, by public numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY
 from dp_halfspace.algorithms.engine.training import (
     LinearPlan,
     Problem,
-    gradient_training,
     linear_plan,
 )
 from dp_halfspace.engine.linear import WIDEST
@@ -52,20 +51,14 @@ def plan_training(
         if margin is None:
             return _centred_objective(problem, budget)
         return plan_objective_of_rows(problem, margin, budget)
-    mu = budget.mu
+    from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
+        plan_known_margin,
+        plan_single_record_steps,
+    )
+
     if solver == "noisy_sgd":
-        from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
-            plan_single_record_steps,
-        )
-
         return plan_single_record_steps(problem, margin, budget)
-    if solver == "phased_prox" or margin is not None:
-        from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
-            plan_known_margin,
-        )
-
-        return plan_known_margin(problem, solver, margin, mu)
-    return gradient_training(problem, mu, problem.draw_map(None), counts_classes=True)
+    return plan_known_margin(problem, solver, margin, budget.mu)
 
 
 def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:

@@ -155,16 +155,13 @@ def plan_balanced(
 ) -> FitPlan:
     """Divide a budget between counts of the classes and a fit with weights that follow from them.
 
-    `plan` plans the fit, a function of public facts and of its part of the budget. A plan that
-    counts the classes itself gets the whole budget.
+    `plan` plans the fit, a function of public facts and of its part of the budget.
     """
     if budget.is_pure:
         raise ValueError(
             "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
         )
     found: FitPlan = plan(facts, budget)
-    if getattr(found, "balances_classes", False):
-        return found
     if not hasattr(found, "with_class_weights"):
         raise ValueError(
             "class_weight='balanced' is not supported together with a selection among "

@@ -161,9 +161,8 @@ class Fitted:
     `coefficients` are for rows as they were handed in, or in the column `scales` if these were
     estimated, clipped at `clip`. `data_norm` is the norm to which rows are scaled down at
     prediction, infinite if they are not. `attributes` are further fitted attributes by name.
-    `error_share` is the released share of errors of a selection for a small table. `rarity`
-    describes the released sizes of the classes, if they were counted; `population` are the class
-    weights that scores are for.
+    `error_share` is the released share of errors of a selection for a small table. `population` are
+    the class weights that scores are for.
     """
 
     coefficients: FloatArray
@@ -173,7 +172,6 @@ class Fitted:
     scales: ColumnScales | None = None
     clip: float = math.inf
     error_share: float | None = None
-    rarity: Any = None
     population: tuple[float, ...] | None = None
 
 

@@ -368,12 +368,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
-            is_single=facts.is_single,
             class_weights=facts.class_weights,
             data_norm=facts.data_norm,
             clips=facts.is_scale_stated,
-            is_scale_stated=facts.is_scale_stated,
-            balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
         )
         plan: LinearPlan | CentredFit | SelectionPlan

@@ -325,7 +325,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             self._constant_column(),
             seed=self.random_state,
             class_weights=facts.class_weights,
-            is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
         )

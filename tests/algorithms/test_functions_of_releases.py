@@ -6,20 +6,20 @@ can hide an exact number in the place of a released one.
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
-from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import plan_gradient
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
 )
-from dp_halfspace.algorithms.engine.training import Problem, gradient_training
+from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.kernel_training import KernelPlan
+from dp_halfspace.algorithms.published.known_margin import plan_known_margin
 from dp_halfspace.algorithms.search.halfspace_search import (
     plan_directions,
     plan_search,
@@ -29,7 +29,6 @@ from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import Fitted
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
@@ -113,32 +112,12 @@ def test_a_preconditioner():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_noisy_steps(n_classes):
-    plan = plan_gradient(
-        replace(engine_defaults(N, 4, n_classes, 5.0), n_steps=5),
-        n_samples=N, n_columns=4, n_classes=n_classes, block_rows=N, mu=5.0,
-    )  # fmt: skip
+    problem = Problem(N, 3, n_classes, False, 1.0)
+    plan = plan_known_margin(problem, "noisy_gd", 0.9, 5.0).algorithm
     ones = np.ones(n_classes)
 
     def run(X, codes):
         return plan.run(unit_rows(X), codes, ones, permit_for(*plan.events))
-
-    assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("balances", [False, True])
-def test_a_fit_that_counts_classes(n_classes, balances):
-    problem = Problem(
-        N, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes, balances_classes=balances
-    )
-    training = gradient_training(problem, 5.0, counts_classes=True)
-    assert training.counts is not None
-
-    def run(X, codes):
-        data = TrainingData(X, codes, np.arange(n_classes), None)
-        fitted = training.run(data, permit_for(*training.events))
-        assert isinstance(fitted, Fitted)
-        return fitted.coefficients, fitted.intercepts, fitted.rarity
 
     assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
 
@@ -200,7 +179,7 @@ def parts_with_people():
         counts, _ = plan_class_counts(n, n_classes, 2.0)
         yield lambda X, y, people, plan=counts: plan.run(y, permit_for(plan.noise.event), people)
         problem = Problem(n, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes)
-        training = gradient_training(problem, 5.0, counts_classes=True)
+        training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
         yield lambda X, y, people, plan=training, k=n_classes: plan.run(
             TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
         )
@@ -209,8 +188,9 @@ def parts_with_people():
 
 
 def worst_person(run):
-    """Fifty rows in one corner for one row in another, of the other class."""
-    return max(largest_move(run, persons(1, k), persons(50, 1 - k)) for k in (0, 1))
+    """Fifty rows in one corner for one row in another, of the same or of the other class."""
+    labels = product((0, 1), repeat=2)
+    return max(largest_move(run, persons(1, k), persons(50, m)) for k, m in labels)
 
 
 def test_a_person_moves_a_release_by_its_sensitivity_at_most():
@@ -233,7 +213,7 @@ CURVED = AdditiveMap(3, 2, draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.rando
 def test_rows_of_features_weigh_people(features):
     """A second moment of unit rows moves by the root of two, if a person counts once."""
     problem = Problem(20, features.n_components, 2, False, 1.0)
-    training = gradient_training(problem, 5.0)
+    training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
     plan = KernelPlan(training, features, 1.0, 1.0, memory=10**6, parameters={})
     moments = []
     for X, y, people in (persons(1, 0), persons(50, 1)):

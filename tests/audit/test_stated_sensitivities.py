@@ -15,14 +15,9 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms import label_training
-from dp_halfspace.algorithms.engine.defaults import Steps, engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import (
-    LARGEST_SCORE_OFFSET,
-    plan_descent,
-    plan_gradient,
-)
+from dp_halfspace.algorithms.engine.noisy_gd import Steps, plan_descent
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
-from dp_halfspace.algorithms.engine.training import Problem, gradient_training
+from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.published.known_margin import plan_single_records
@@ -129,8 +124,9 @@ def test_the_steps_cost_no_more_than_the_run_as_real_numbers(mu):
     sizes = {"n_samples": 3000, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
     for n_steps in range(2, 60):
         steps = Steps(
-            margin_offset=2.0, clip=0.5, n_steps=n_steps, path_length=3.0, tail_fraction=0.5
-        )
+            margin_offset=2.0, clip=0.5, n_steps=n_steps, path_length=3.0, tail_fraction=0.5,
+            max_stride=8.0, smoothness=1.0,
+        )  # fmt: skip
         plan = plan_descent(steps, **sizes, mu=mu)
         assert n_steps * Fraction(plan.mechanism.mu) ** 2 <= Fraction(mu) ** 2
 
@@ -199,37 +195,3 @@ def test_compensated_sums_count_no_more_than_the_blocks_that_are_added_plainly()
         )
         fewer = 1.01 * 2.0**-53 * n * (n_blocks - counted)
         assert plain - kahan == pytest.approx(fewer, rel=1e-9, abs=1e-12 * plain)
-
-
-def test_steps_pay_for_the_roundings_of_a_map_and_of_a_favoured_score():
-    """``noisy_gradient.md``: what a plan of all steps is told reaches the noise of one."""
-    sizes = {"n_samples": 3000, "n_columns": 6, "block_rows": 512}
-    defaults = engine_defaults(3000, 6, 2, 1.0)
-    for offset in (0.0, LARGEST_SCORE_OFFSET):
-        whole = plan_gradient(defaults, **sizes, n_classes=2, mu=1.0, largest_score_offset=offset)
-        map_, steps = whole.preconditioner, whole.descent
-        alone = plan_descent(
-            defaults, **sizes, n_outputs=1, mu=1.0, amplification=map_.amplification,
-            compression=map_.compression, largest_score_offset=offset,
-        )  # fmt: skip
-        assert steps.mechanism.sensitivity == alone.mechanism.sensitivity
-        for less in ("amplification", "compression"):
-            short = {
-                "amplification": map_.amplification,
-                "compression": map_.compression,
-                less: 1.0,
-            }
-            plan = plan_descent(
-                defaults, **sizes, n_outputs=1, mu=1.0, largest_score_offset=offset, **short
-            )
-            assert plan.mechanism.sensitivity < steps.mechanism.sensitivity
-    problem = Problem(3000, 5, 2, False, 1.0)
-    counted = gradient_training(problem, 1.0, counts_classes=True)
-    assert counted.counts is not None
-    again = plan_gradient(
-        defaults, **problem.sizes(), n_classes=2, mu=1.0, largest_score_offset=LARGEST_SCORE_OFFSET
-    )
-    found = counted.algorithm.descent.mechanism.sensitivity
-    assert found == again.descent.mechanism.sensitivity
-    plain = plan_gradient(defaults, **problem.sizes(), n_classes=2, mu=1.0)
-    assert found > plain.descent.mechanism.sensitivity
