@@ -10,8 +10,6 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.ranking.auc_training import threshold_losses
@@ -242,39 +240,6 @@ def test_what_is_copied_is_decided_by_the_layout(form):
         rows = single_normalised_rows(form(table), 1.0, 0.2)
         seen.append([(A.shape, A.strides) for _, A, _, _ in rows._blocks()])
     assert seen[0] == seen[1]
-
-
-def largest_change(rng):
-    """Longest distance of two steps on a group in which a record is replaced by its mirror."""
-    plan = plan_descent(
-        engine_defaults(128, 4, 2, 1.0), n_samples=128, n_columns=4, n_outputs=1,
-        block_rows=128, mu=1.0, is_single=True,
-    )  # fmt: skip
-    slopes = clipped_slopes(plan, np.ones(128, dtype=np.intp), np.ones(128, dtype=np.float32))
-    worst = 0.0
-    for _ in range(300):
-        X = np.tile(rng.standard_normal(3), (128, 1)).astype(np.float32)
-        other = X.copy()
-        other[int(rng.integers(128))] *= -1
-        ends = [
-            single_normalised_rows(table, 1.0, 2.0**-20, clips=True).fused_adjoint(
-                np.zeros(4), slopes
-            )
-            for table in (X, other)
-        ]
-        worst = max(worst, float(np.linalg.norm(ends[0] - ends[1])))
-    return worst
-
-
-def test_a_step_moves_by_more_than_float64_would_allow_and_by_less_than_is_paid():
-    allowed = [
-        plan_descent(
-            engine_defaults(128, 4, 2, 1.0), n_samples=128, n_columns=4, n_outputs=1,
-            block_rows=128, mu=1.0, is_single=is_single,
-        ).mechanism.sensitivity
-        for is_single in (False, True)
-    ]  # fmt: skip
-    assert allowed[0] < largest_change(np.random.default_rng(0)) <= allowed[1]
 
 
 @estimators
