@@ -261,7 +261,6 @@ def _diffprivlib_on_unit_rows(
 _RANKER = partial(_ours, "PrivateAUCClassifier", score=area_under_curve)
 _MECHANISMS = {
     "noisy_gd": "noisy steps",
-    "mean_difference": "mean difference",
     "objective": "objective",
     "output": "output",
 }

@@ -66,8 +66,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"data_norm": None},
         {},
         {"delta": 0.0, "threshold_share": 0.1},
-        {"mechanism": "mean_difference"},
-        {"mechanism": "mean_difference", "delta": 0.0},
         {"mechanism": "objective"},
         {"mechanism": "objective", "loss": "huber", "delta": 0.0},
         {"mechanism": "output", "loss": "squared"},

@@ -93,10 +93,7 @@ MODELS = {
         WITH_MISSING,
     ),
     "ranking": (lambda: PrivateAUCClassifier(classes=[0, 1], random_state=0), WITH_MISSING),
-    "differences": (
-        lambda: PrivateAUCClassifier("mean_difference", classes=[0, 1], random_state=0),
-        WITH_MISSING,
-    ),
+    "differences": (WITH_MISSING,),
     "minimum": (lambda: OutputPerturbationClassifier(preconditioner=False, **PUBLIC), WITH_MISSING),
     "scaler": (lambda: PrivateScaler(random_state=0), WITH_MISSING),
     "pure scaler": (lambda: PrivateScaler(delta=0, random_state=0), WITH_MISSING),

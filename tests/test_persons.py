@@ -36,7 +36,7 @@ from dp_halfspace import (
     preprocessing,
 )
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.calibration import score_counts
+from dp_halfspace.algorithms.engine.operating_point import score_counts
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
@@ -122,7 +122,6 @@ CASES = {
     "additive": PrivateKernelClassifier(epsilon=50.0, n_components=30, cache_size=0.0),
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
     "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
-    "difference": PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0),
     "table": PrivateTableClassifier(epsilon=50.0),
     "scaler": PrivateScaler(epsilon=50.0),
     **{metric: partial(scored, metric) for metric in METRICS},
@@ -133,7 +132,7 @@ CASES = {
 def released(model):
     """All fitted numbers, to the last bit."""
     if isinstance(model, PrivateTableClassifier):
-        curve = pickle.dumps(model.calibration_)
+        curve = pickle.dumps(model.certainty_)
         return [*released(model.model_), model.column_scales_.scale.tobytes(), curve]
     names = ("coef_", "intercept_", "margin_", "center_", "scale_", "data_norm_")
     return [np.asarray(getattr(model, n)).tobytes() for n in names if hasattr(model, n)]
@@ -233,7 +232,7 @@ STATISTICS = {
     "moments": lambda X, people: clipped_moments(X, UNITS, people),
 }
 BOUNDS = {
-    "scores": (2, math.sqrt(2)),
+    "scores": (3, math.sqrt(3)),
     "octaves": (6, math.sqrt(6)),
     "cells": (6, math.sqrt(6)),
     "moments": (9, 2 * math.sqrt(3)),

@@ -15,10 +15,8 @@ from scipy.special import lambertw
 
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
-from dp_halfspace.algorithms.engine.calibration import affordable_calibration
 from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
-from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
+from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
@@ -31,7 +29,6 @@ from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.algorithms.published import known_margin, margin_selection
 from dp_halfspace.algorithms.published.margin_selection import plan_margin_choice
 from dp_halfspace.algorithms.published.network import NetworkShape, network_sensitivity
-from dp_halfspace.algorithms.ranking.auc_training import MOMENT_SENSITIVITY
 from dp_halfspace.algorithms.search import small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
@@ -140,8 +137,8 @@ def raised_bounds():
     for n_classes, are_weighed, exact in ((2, False, 1), (2, True, SQRT(2)), (3, False, SQRT(2))):
         plan, _ = plan_class_counts(FEW, n_classes, 0.7, are_weighed=are_weighed)
         yield "counts of classes", plan.noise.sensitivity, exact, UP
-    plan, _ = affordable_calibration(10**6, gaussian)
-    yield "counts of scores", plan.noise.sensitivity, SQRT(2), UP
+    plan, _ = plan_threshold(("recall", 0.9), 10**6, Budget.of(1.0, 1e-9))
+    yield "counts of scores", plan.noise.sensitivity, SQRT(3), UP
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP
@@ -153,7 +150,6 @@ def raised_bounds():
     net = plan_labels("net", rows, 2, pure, ridge=None, n_candidates=100, seed=0)
     yield "losses of labels", net.sensitivity, 1, FAR_UP
     yield "losses of networks", network_sensitivity(0, NetworkShape(3, (2,), 1.0)), 1, FAR_UP
-    yield "moments of a ranking", MOMENT_SENSITIVITY, SQRT(4.5), UP
     yield "scores of margins", margin_selection._score_bound(PROBLEM, population=False), 1, UP
     yield "scores of a search", score_sensitivity(FEW), 1, UP
     each = score_sensitivity(FEW)
@@ -261,13 +257,9 @@ def test_a_bound_is_raised_by_its_factor():
 def lowered_budgets():
     """Name what is spent, the budget that it is a part of, and the factor."""
     mu, epsilon = 0.7, 0.7
-    sizes = {"n_samples": 3000, "n_columns": 6, "block_rows": 512}
-    defaults = engine_defaults(3000, 6, 2, mu)
-    steps = plan_descent(defaults, **sizes, n_outputs=1, mu=mu)
-    yield "steps", mpmath.sqrt(defaults.n_steps) * steps.mechanism.mu, mu, DOWN
-    alone = plan_gradient(replace(defaults, preconditioner_share=0.0), **sizes, n_classes=2, mu=mu)
-    spent = mpmath.sqrt(defaults.n_steps) * alone.descent.mechanism.mu
-    yield "steps alone", spent, mpmath.mpf(mu) * DOWN, DOWN
+    sizes = {"n_samples": 3000, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
+    steps = known_margin.plan_margin_descent(**sizes, margin=0.1, mu=mu)
+    yield "steps", mpmath.sqrt(steps.steps.n_steps) * steps.mechanism.mu, mu, DOWN
     whole = Budget.of(1.0, 1e-6)
     margins = plan_margin_choice(PROBLEM, "noisy_gd", whole)
     beside = mu_beside(margins.choice.epsilon, 1.0, 1e-6)

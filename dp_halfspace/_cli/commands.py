@@ -457,16 +457,15 @@ def _train(
     is_plain = threshold is None and model.class_weight is None and len(model.classes_) == 2
     if is_plain and share is not None and share < _RARE:
         people = model.privacy_.adjacency == "replace-one-person"
-        # Only what this fit would not refuse: a threshold needs counts of scores, weights a delta.
-        has_counts = model.calibration_.counts is not None
-        ways = ["--threshold recall 0.9"] if has_counts else []
+        # Only what this fit would not refuse: a threshold needs steps, weights a delta.
+        ways = [] if model._is_selected else ["--threshold recall 0.9"]
         ways += ["--class-weight balanced"] if model.privacy_.delta > 0.0 else []
         use = f"use {' or '.join(ways)}" if ways else ""
         # A ranking that may be no better than chance is not recommended.
         if not model._rarity_warning:
             use = ", or ".join(filter(None, ["rank rows by their probabilities", use]))
         advice = f". {use[0].upper()}{use[1:]}" if use else ""
-        text = _PERHAPS_HARDLY_PREDICTED if model._is_listed else _HARDLY_PREDICTED
+        text = _PERHAPS_HARDLY_PREDICTED if model._is_selected else _HARDLY_PREDICTED
         _note(err, text.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")

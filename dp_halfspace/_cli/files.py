@@ -39,8 +39,6 @@ _WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
 TRUSTED = tuple(
     f"dp_halfspace.{name}"
     for name in (
-        "algorithms.engine.calibration.CalibrationCurve",
-        "algorithms.engine.calibration.NoisyCounts",
         "engine.scales.ColumnScales",
         "algorithms.engine.operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",

@@ -19,7 +19,6 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
-    CLIP,
     ColumnScalesPlan,
     affordable_scales,
     in_column_scales,
@@ -63,8 +62,9 @@ class ScaledPlan(FitPlan):
             return self.inner.run(replace(data, X=_without_missing(data.X)), permit)
         scales = self.scales.run(data.X, permit, data.people)
         kind = np.float32 if self.inner.is_single else np.float64
-        rows = replace(data, X=in_column_scales(data.X, scales, kind=kind))
-        return replace(self.inner.run(rows, permit), scales=scales, clip=CLIP)
+        clip = self.inner.column_clip
+        rows = replace(data, X=in_column_scales(data.X, scales, clip, kind))
+        return replace(self.inner.run(rows, permit), scales=scales, clip=clip)
 
 
 def _without_missing(X: Any) -> Any:
@@ -138,6 +138,11 @@ class BalancedPlan(FitPlan):
     takes: frozenset[str]
     is_single: bool
 
+    @property
+    def column_clip(self) -> float:
+        """That of the inner plan."""
+        return self.inner.column_clip
+
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count the classes, weigh them and run the inner plan."""
         counts, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
@@ -150,16 +155,13 @@ def plan_balanced(
 ) -> FitPlan:
     """Divide a budget between counts of the classes and a fit with weights that follow from them.
 
-    `plan` plans the fit, a function of public facts and of its part of the budget. A plan that
-    counts the classes itself gets the whole budget.
+    `plan` plans the fit, a function of public facts and of its part of the budget.
     """
     if budget.is_pure:
         raise ValueError(
             "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
         )
     found: FitPlan = plan(facts, budget)
-    if getattr(found, "balances_classes", False):
-        return found
     if not hasattr(found, "with_class_weights"):
         raise ValueError(
             "class_weight='balanced' is not supported together with a selection among "

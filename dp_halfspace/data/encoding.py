@@ -64,6 +64,11 @@ class Encoding:
         return tuple(column for column in self.columns if column.is_number)
 
     @property
+    def indicated(self) -> NDArray[np.intp]:
+        """Positions of the numbers that have an indicator of what is missing."""
+        return np.flatnonzero([column.indicates_missing for column in self.numbers])
+
+    @property
     def n_hashes(self) -> int:
         """Number of encoded columns of a column of strings, by the number of such columns."""
         n_texts = sum(column.kind == "text" for column in self.columns)

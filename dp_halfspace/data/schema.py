@@ -23,7 +23,9 @@ from dp_halfspace.data.validation import array_or_none, is_chunked
 # Kinds of columns that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
 # Keys of a mapping that states facts about a column.
-_FACTS = ("kind", "range", "categories", "decimal", "format", "columns", "stated")
+_FACTS = ("kind", "range", "categories", "decimal", "format", "columns", "missing", "stated")
+# What a missing number or date becomes: zero, with or without an indicator beside it.
+_MISSING = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
 # Default number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
@@ -47,7 +49,10 @@ _AS_FOUND = "as found in the file"
 
 @dataclass(frozen=True)
 class Column:
-    """Public facts about one column; `source` is their origin if the user did not state them."""
+    """Public facts about one column; `source` is their origin if the user did not state them.
+
+    A column of numbers or dates that `indicates_missing` has an indicator of its missing entries.
+    """
 
     name: str
     kind: str
@@ -58,6 +63,7 @@ class Column:
     date_format: str | None = None
     source: str = ""
     n_columns: int = 0
+    indicates_missing: bool = True
 
     @property
     def is_stated(self) -> bool:
@@ -76,9 +82,10 @@ class Column:
 
     def describe(self) -> str:
         """Return the public facts of the column for the record."""
+        ignored = "" if self.indicates_missing else ", missing ignored"
         if self.has_range:
-            return f"{self.kind} in [{self.low:g}, {self.high:g}]"
-        known = f"{len(self.categories)} categories" if self.categories else self.kind
+            return f"{self.kind} in [{self.low:g}, {self.high:g}]{ignored}"
+        known = f"{len(self.categories)} categories" if self.categories else self.kind + ignored
         if self.categories == BOOLEAN:
             known = "boolean"
         if self.kind == "words":
@@ -256,6 +263,11 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         raise ValueError(
             f"{refusal}; columns is for the kind words, a whole number up to {MOST_COLUMNS}"
         )
+    missing = facts.get("missing")
+    if missing is not None and (missing not in _MISSING or kind not in ("number", "date")):
+        raise ValueError(
+            f"{refusal}; missing is for numbers and dates, one of {', '.join(_MISSING)}"
+        )
     if ends is not None:
         column = _range_column(name, kind, _to_list(ends, refusal), refusal)
     elif categories is not None:
@@ -263,7 +275,13 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
     else:
         column = _column(name, kind)
     source = "" if facts.get("stated", True) else _AS_FOUND
-    column = replace(column, decimal=decimal, date_format=form, source=source)
+    column = replace(
+        column,
+        decimal=decimal,
+        date_format=form,
+        source=source,
+        indicates_missing=missing != "ignore",
+    )
     return column if size is None else replace(column, n_columns=size)
 
 

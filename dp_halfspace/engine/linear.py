@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
@@ -25,8 +26,10 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
+from dp_halfspace.engine.features import Features, estimated_numbers
 from dp_halfspace.engine.moment import (
     CONSTANT,
+    DIRECTIONS,
     LARGEST_STRETCH,
     Centring,
     centring_of,
@@ -36,10 +39,13 @@ from dp_halfspace.engine.moment import (
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.engine.release import Release, events_of, run
 from dp_halfspace.engine.scales import (
+    CLIP,
+    SHARE,
     ColumnScalesPlan,
     KnownScales,
     affordable_scales,
     in_column_scales,
+    plan_column_scales,
 )
 from dp_halfspace.engine.standard_errors import standard_errors
 from dp_halfspace.engine.steps import (
@@ -122,6 +128,12 @@ class Shape:
     class_weights: tuple[float, ...] = (1.0, 1.0)
     balances: bool = False
     n_averaged: int = N_AVERAGED
+    features: Features | None = None
+
+    @property
+    def n_directions(self) -> float:
+        """Number of directions that whitening distinguishes."""
+        return DIRECTIONS if self.features is None else self.features.n_directions
 
     @property
     def kind(self) -> type:
@@ -178,7 +190,10 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
         counts, budget = budget.split(COUNTS_SHARE)
         releases.append(count_release(shape, counts))
     if shape.scales is not None:
-        releases += shape.scales.releases()
+        found = shape.scales.releases()
+        if shape.features is not None:
+            found = [_of_numbers(release, shape.features.estimated) for release in found]
+        releases += found
     if releases:
         # The releases so far read the rows as they were handed in.
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
@@ -186,6 +201,15 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
     if shape.has_moment:
         releases.append(moment_release(shape, moment, steps.mu))
     return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
+
+
+def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[Known]:
+    """Return the release that asks about some columns of numbers."""
+
+    def ask(rows: Any, known: Known) -> Any:
+        return release.ask(estimated_numbers(rows, columns), known)
+
+    return replace(release, ask=ask)
 
 
 def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
@@ -196,8 +220,11 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
     constant = shape.first_constant
     lengthened = math.hypot(1.0, constant)
     constants = (constant / lengthened,) if constant else ()
-    X, unit = data.X, shape.unit * lengthened
-    if known.scales is not None:
+    unit = shape.unit * lengthened
+    if shape.features is not None:
+        data = shape.features.with_released(known.scales).of(data)
+    X = data.X
+    if shape.features is None and known.scales is not None:
         X = in_column_scales(X, known.scales, COLUMN_CLIP, shape.kind)
     if shape.is_single:
         rows = rows_over(clipped_float32_rows, X, unit, 1.0 / lengthened, constants)
@@ -272,7 +299,8 @@ def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Kno
 
     def use(known: Known, answer: FloatArray) -> Known:
         total = math.nan if shape.has_weights else shape.n_samples
-        centring, total = centring_of(answer, total, noise, constant=shape.constant)
+        how = {"constant": shape.constant, "n_directions": shape.n_directions}
+        centring, total = centring_of(answer, total, noise, **how)
         walk = shape.walk(total, steps_mu, centring.length)
         return replace(known, centring=centring, walk=walk, total=total)
 
@@ -417,6 +445,47 @@ def without_missing(data: TrainingData) -> TrainingData:
     return replace(data, X=apply_to_chunks(np.nan_to_num, data.X))
 
 
+def plan_features(
+    facts: PublicFacts,
+    budget: Budget,
+    features: Features,
+    *,
+    constant: float = 1.0,
+    public: Mapping[str, Any],
+) -> LinearFit:
+    """Plan a linear fit of features of rows within a Gaussian budget; it states `public`, too.
+
+    `constant` is the factor of the constant column, 0 without an intercept.
+    """
+    scales, rest = None, budget
+    if len(features.estimated):
+        part, rest = budget.split(SHARE)
+        scales = plan_column_scales(facts.n_privacy_units, len(features.estimated), part)
+    shape = Shape(
+        n_samples=facts.n_privacy_units,
+        n_columns=features.n_columns,
+        n_classes=facts.n_classes,
+        unit=1.0,
+        scales=scales,
+        constant=constant,
+        has_weights=facts.has_weights,
+        # The sums over the rows of people are in float64.
+        is_single=not facts.has_people,
+        class_weights=facts.class_weights,
+        balances=facts.balances_classes,
+        features=features,
+    )
+    releases, steps_mu = linear_releases(shape, rest)
+    stated = {
+        "solver": "noisy_gd",
+        "private_second_moment": shape.has_moment,
+        **({"private_class_counts": True} if shape.balances else {}),
+        **({"precision": "float32"} if shape.is_single else {}),
+        **public,
+    }
+    return LinearFit(shape, steps_mu, releases, events_of(releases), stated)
+
+
 def model_of(plan: LinearFit, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
     shape, linear_map = plan.shape, plan.linear_map
@@ -426,13 +495,23 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         mapped = average[:, :size] @ known.centring.to_final
         if shape.constant:
             intercepts += average[:, size] * known.centring.constants[0]
-    lengthened = math.hypot(1.0, shape.first_constant)
+    lengthened, offsets = math.hypot(1.0, shape.first_constant), np.zeros(len(average))
     if shape.constant:
-        intercepts += mapped[:, size] * (shape.first_constant / lengthened)
+        offsets = mapped[:, size] * (shape.first_constant / lengthened)
+        intercepts += offsets
     coefficients = mapped[:, :size] / (lengthened * shape.unit)
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
     length = max(float(np.linalg.norm(average)), 1.0)
+    if shape.features is not None:
+        return _model_of_features(
+            shape.features,
+            known,
+            coefficients,
+            intercepts=intercepts,
+            offsets=offsets,
+            margin=1.0 / length,
+        )
     errors, intercept_errors = errors_of(shape, known, linear_map)
     return Fitted(
         coefficients,
@@ -446,6 +525,33 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         },
         scales=known.scales,
         clip=COLUMN_CLIP,
+    )
+
+
+def _model_of_features(
+    features: Features,
+    known: Known,
+    coefficients: FloatArray,
+    *,
+    intercepts: FloatArray,
+    offsets: FloatArray,
+    margin: float,
+) -> Fitted:
+    """Return the model with its features, and the limit for long rows."""
+    clips = features.clips_rows and known.centring is not None
+    return Fitted(
+        coefficients,
+        intercepts,
+        features.unit,
+        attributes={
+            "margin_": margin,
+            "feature_map_": features.feature_map,
+            "n_components_": features.n_columns,
+            "row_clip_": known.released_centring.row_clip(offsets) if clips else None,
+        },
+        scales=features.with_released(known.scales).scales,
+        clip=CLIP,
+        population=known.class_weights,
     )
 
 

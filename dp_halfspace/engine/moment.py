@@ -25,7 +25,7 @@ from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS
 CONSTANT = 0.5
 LENGTHENED = math.hypot(1.0, CONSTANT)
 # Number of directions that whitening distinguishes: more would be those of the noise.
-_DIRECTIONS = 10.0
+DIRECTIONS = 10.0
 # A mean is shrunk as if its square had this many times the variance of its noise as prior doubt.
 _DOUBT = 3.0
 # Least amount that is added to eigenvalues: as a share of the edge of the noise, and of the mean
@@ -38,6 +38,8 @@ _LEAST_SQUARE = 0.05
 _CEILING = 16.0
 # No direction is stretched by more than this factor, so that rounding errors are bounded.
 _MOST_STRETCH = 1024.0
+# Length to which `RowClip` shortens rows, relative to that to which a fit clips them.
+_WIDER = 1.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,10 +83,37 @@ class Centring:
         """Norm to which final rows are clipped, before the constant."""
         return self.radius / self.length
 
+    def row_clip(self, offsets: FloatArray) -> RowClip:
+        """Return the limit for rows to be scored."""
+        return RowClip(self.mean, self.whitening, _WIDER * self.radius, offsets)
+
     @property
     def constants(self) -> tuple[float, ...]:
         """The constant of all final rows, if there is one."""
         return (self.constant / self.length,) if self.constant else ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowClip:
+    """A released limit of the length of centred and whitened rows, for predictions.
+
+    Coefficients were fitted to rows that were clipped so. A longer row gets a score as if it were
+    shortened towards the mean: otherwise a few columns far from their centre would outweigh all
+    others. The limit is wider than that of the fit, so that hardly any effect of a column turns
+    round in the rows that it shortens. `offsets`, of shape (n_outputs,), are the parts of the
+    intercepts that shrink with a row.
+    """
+
+    mean: FloatArray
+    whitening: FloatArray
+    longest: float
+    offsets: FloatArray
+
+    def shortened(self, rows: FloatArray, products: FloatArray) -> FloatArray:
+        """Return products of rows with coefficients as if long rows were shortened."""
+        lengths = np.sqrt(np.square((rows - self.mean) @ self.whitening).sum(axis=1))
+        missing = 1.0 - self.longest / np.maximum(lengths, self.longest)
+        return np.asarray(products - missing[:, None] * (products + self.offsets))
 
 
 def moment_noise(
@@ -132,6 +161,7 @@ def centring_of(
     noise: GaussianNoise | L2LaplaceNoise | NoNoise,
     *,
     constant: float,
+    n_directions: float = DIRECTIONS,
 ) -> tuple[Centring, float]:
     """Estimate mean and covariance from a noisy second moment; return the map, and the total.
 
@@ -163,7 +193,7 @@ def centring_of(
     resolved = values
     values = values + max((trace - values.sum()) / n_columns, 0.0)
     floor = max(_EDGE_FLOOR * edge, _TRACE_FLOOR * trace / n_columns)
-    while (values / (values + floor)).sum() > _DIRECTIONS:
+    while (values / (values + floor)).sum() > n_directions:
         floor *= 1.1
     factors = np.sqrt(total / np.minimum(values + floor, _CEILING * total))
     factors = np.minimum(factors, _MOST_STRETCH)

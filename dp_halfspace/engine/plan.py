@@ -21,6 +21,7 @@ from scipy import sparse
 
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.scales import CLIP
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -186,9 +187,8 @@ class Fitted:
     `coefficients` are for rows as they were handed in, or in the column `scales` if these were
     estimated, clipped at `clip`. `data_norm` is the norm to which rows are scaled down at
     prediction, infinite if they are not. `attributes` are further fitted attributes by name.
-    `error_share` is the released share of errors of a selection for a small table. `rarity`
-    describes the released sizes of the classes, if they were counted; `population` are the class
-    weights that scores are for.
+    `error_share` is the released share of errors of a selection for a small table. `population` are
+    the class weights that scores are for.
     """
 
     coefficients: FloatArray
@@ -198,7 +198,6 @@ class Fitted:
     scales: ColumnScales | None = None
     clip: float = math.inf
     error_share: float | None = None
-    rarity: Any = None
     population: tuple[float, ...] | None = None
 
 
@@ -234,6 +233,11 @@ class FitPlan(PublicPlan, Protocol):
     def is_single(self) -> bool:
         """Whether a run reads rows in estimated column scales in float32."""
         return False
+
+    @property
+    def column_clip(self) -> float:
+        """Largest absolute value that a run is given of a column in its estimated scale."""
+        return CLIP
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Fit within the budget; `permit` was charged with `events`."""

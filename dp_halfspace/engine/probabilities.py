@@ -8,10 +8,27 @@ Derivation: ``docs/proofs/engine.md``, section 6.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_expit, log_softmax
 
 from dp_halfspace.engine.steps import CLIP
 from dp_halfspace.rows.blocks import FloatArray
+
+# Multiples to which scores are rounded before they become log odds, and the size from which on
+# they are not. The log odds of two multiples differ by at least half of this number, which is more
+# than the rounding errors of log odds, so that these never fall where scores rise.
+_GRID = 2.0**-36
+_FAR = 256.0
+
+
+def log_odds_of(scores: FloatArray) -> FloatArray:
+    """Return the log odds of the second of two classes, of shape (n,), for scores of this shape.
+
+    They are non-decreasing functions of the scores, in floating point too.
+    """
+    sizes = np.abs(scores)
+    sizes = np.where(sizes < _FAR, np.round(sizes / _GRID) * _GRID, sizes)
+    odds = np.maximum(sizes + np.log1p(np.exp(-sizes)) - np.log(2.0), 0.0)
+    return np.asarray(np.copysign(odds, scores))
 
 
 def log_probabilities_of(scores: FloatArray) -> FloatArray:
@@ -20,8 +37,10 @@ def log_probabilities_of(scores: FloatArray) -> FloatArray:
     `scores` are the log odds of the second of two classes, of shape (n,), or one score for each
     class, of shape (n, n_classes). The result is finite for finite scores.
     """
-    columns = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
-    logarithms = np.asarray(log_softmax(columns, axis=1))
+    if scores.ndim == 1:
+        odds = log_odds_of(scores)
+        return np.column_stack([log_expit(-odds), log_expit(odds)])
+    logarithms = np.asarray(log_softmax(scores, axis=1))
     found = np.exp(logarithms)
     # The norm of e_y - p, the vector of slopes of a record of class y before it is clipped.
     squares = np.einsum("ij,ij->i", found, found)[:, None] + 1.0 - 2.0 * found

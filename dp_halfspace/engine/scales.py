@@ -271,7 +271,7 @@ _SQUARE_VARIANCE = 0.4
 _SMALLEST_SQUARE = 0.03
 _LARGEST_SQUARE = 16.0
 # Share of mu^2 for scales.
-_SHARE = 0.08
+SHARE = 0.08
 # Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
 _LEAST_STRENGTH = 8.0
 # The same for pure DP: the share of epsilon is this number times the number of columns over
@@ -353,7 +353,7 @@ def affordable_scales(
         share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
     else:
         strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
-        share = _SHARE
+        share = SHARE
     if strength < least:
         return None
     part, rest = budget.split(share)

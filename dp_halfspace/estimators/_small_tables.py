@@ -20,13 +20,11 @@ from sklearn.preprocessing import StandardScaler
 from dp_halfspace._params import NUMBER_RANGE
 from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
-from dp_halfspace.algorithms.search.column_rankings import ColumnRankingPlan
 from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, class_factors
 from dp_halfspace.algorithms.search.small_tables import (
     BIAS,
     SmallTablePlan,
     plan_small_table,
-    share_of,
 )
 from dp_halfspace.algorithms.search.small_trees import (
     SmallTreePlan,
@@ -52,7 +50,6 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,36 +95,6 @@ class SmallTableFit(WrappedPlan):
             data_norm=self.norm_of_rows,
             attributes={**own, **self.attributes},
             error_share=model.error_share,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRankingFit(WrappedPlan):
-    """A choice of a column to rank the rarer of two classes, after a count of the classes.
-
-    `noisy` is the released number of records of the second class.
-    """
-
-    plan: ColumnRankingPlan
-    count: DiscreteLaplaceNoise
-    noisy: float = 0.0
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Choose a column; the share of the rarer class is the probability of an error."""
-        n_samples = len(data.X)
-        is_second_common = self.noisy > 0.5 * n_samples
-        X = np.asarray(data.X, dtype=np.float64)
-        model = self.plan.run(X, data.class_indices, int(is_second_common), permit)
-        assert model.exponent is not None
-        scaler = CellScaler(model.exponent).fit(np.zeros((1, X.shape[1])))
-        rarer = n_samples - self.noisy if is_second_common else self.noisy
-        rate = self.count.epsilon
-        return Fitted(
-            np.atleast_2d(model.coefficients),
-            np.atleast_1d(model.intercept),
-            data_norm=math.inf,
-            attributes={"scaler_": scaler, "projection_": None, "margin_": 0.0},
-            error_share=share_of(rarer, n_samples, (rate, rate)),
         )
 
 

@@ -21,6 +21,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
+    from dp_halfspace.algorithms.perturbation.centred import CentredFit
     from dp_halfspace.engine.linear import LinearFit
     from dp_halfspace.engine.plan import FitPlan, PublicFacts
     from dp_halfspace.privacy.budget import Budget
@@ -350,7 +351,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             )
         return plan_with_prior(lambda part: self._default_plan(facts, part), facts, budget)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | SelectionPlan:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | CentredFit | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""
         is_pure, is_single = budget.is_pure, self.selection == "none"
         if not is_single and (is_pure or self.solver in {"objective_perturbation", "noisy_sgd"}):
@@ -371,21 +372,19 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
-            is_single=facts.is_single,
             class_weights=facts.class_weights,
             data_norm=facts.data_norm,
             clips=facts.is_scale_stated,
-            is_scale_stated=facts.is_scale_stated,
-            balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
         )
-        plan: LinearPlan | SelectionPlan
+        plan: LinearPlan | CentredFit | SelectionPlan
+        candidates: Sequence[LinearPlan | CentredFit]
         if is_single:
             margin = margins[0] if margins else None
-            plan = algorithms.plan_training(problem, solver, margin, budget)
-            candidates: Sequence[LinearPlan] = [plan]
+            single = algorithms.plan_training(problem, solver, margin, budget)
+            plan, candidates = single, [single]
         else:
-            plan = algorithms.plan_selection(
+            chosen = algorithms.plan_selection(
                 problem,
                 solver,
                 self.selection,
@@ -393,7 +392,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 budget,
                 population=self.selection_score == "population",
             )
-            candidates = plan.candidates
+            plan, candidates = chosen, chosen.candidates
         if self.projection not in {"auto", None}:
             # The smallest margin needs most components.
             worst = min(candidates, key=lambda plan: plan.margin or 1.0)

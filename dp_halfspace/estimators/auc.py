@@ -36,15 +36,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     mechanism : str, default="auto"
-        ``"noisy_gd"``: a private preconditioner and noisy gradient steps, as in
-        `AdaptiveMarginClassifier`, with the majority class weighted down. Where a noisy count says
-        that the smaller class is dominated by noise, steps are shorter and the preconditioner is
-        weaker. With pure DP it is objective perturbation on the same rows. ``"mean_difference"``:
-        the difference of the class means of privately standardised rows. ``"objective"`` and
-        ``"output"``: the exact minimiser of a loss over all pairs, with a random linear term or
-        with noise. ``"auto"`` is ``"noisy_gd"``, except for a class of less than 3 % of the records
-        (by the noisy or public count) with more than 40 columns and ``delta > 0``: there it is the
-        mean difference, with the same events.
+        ``"auto"`` and ``"noisy_gd"``: the default steps of `AdaptiveMarginClassifier`, on rows that
+        are centred and whitened by a released second moment; for pure DP objective perturbation on
+        such rows. ``"objective"`` and ``"output"``: the exact minimiser of a loss over all pairs,
+        with a random linear term or with noise, as published.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of the difference of scores of a pair, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.
@@ -58,12 +53,13 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         n^2 / 4 otherwise. The minimiser depends on alpha times Z only. ``"auto"`` is a function of
         n, d and the budget. ``"objective"`` raises `alpha` to a public minimum.
     class_counts : "private" or (float, float), default="private"
-        PUBLIC numbers of positive and negative records, of which only the ratio is used.
-        ``"private"`` spends a part of the budget on a noisy count where one is needed.
+        PUBLIC numbers of positive and negative records, of which only the ratio is used, by
+        ``"objective"`` and ``"output"``. No other mechanism needs them: centred rows are ranked
+        alike whatever the sizes of the classes.
     threshold : "private" or float, default="private"
         ``"private"`` chooses the threshold with the fewest errors by the exponential mechanism. A
-        float is a PUBLIC threshold on ``X @ coef_.T``. Without an intercept the threshold is zero,
-        and no budget is spent on it.
+        float is a PUBLIC threshold on the score without intercept. With ``fit_intercept=False`` the
+        threshold is zero, and no budget is spent on it.
     threshold_share : float, default=0.02
         Share of the budget (of mu^2, or of epsilon for pure DP) for a private threshold.
     epsilon : float, default=1.0
@@ -71,15 +67,14 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
-        the columns keep their original units and may have missing values (NaN): a part of the
-        budget then estimates a centre and a scale for each column (see `scaler_`), and rows are
-        normalised without being scaled down first. Where estimated scales do not help (sparse rows,
+        PUBLIC bound on the Euclidean norm of a row, for sparse rows, pure DP, ``"objective"`` and
+        ``"output"``: longer rows are scaled down to it. The default estimates a centre and a scale
+        for each dense column within the budget (see `scaler_`) even where a bound is stated; with
+        None columns may have missing values (NaN). Where estimated scales do not help (sparse rows,
         few records) the bound is 1. ``"objective"`` and ``"output"`` need one within [2^-100,
         2^100].
     fit_intercept : bool, default=True
         Whether there is an intercept, which is minus the threshold. It never changes the ranking.
-        ``"noisy_gd"`` then also appends a constant column to the rows.
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to its default.
     classes : array-like of two labels or None, default=None
@@ -106,7 +101,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
+        Norm to which rows are scaled down at prediction; infinite unless the mechanism is
+        ``"objective"`` or ``"output"``.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -134,8 +130,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     ----------
     P. Wang, Z. Yang, Y. Lei, Y. Ying and H. Zhang, "Differentially private empirical risk
     minimization for AUC maximization", 2021, Algorithms 1 and 2, with exact noise. Proofs:
-    ``docs/proofs/auc.md``, ``pairwise.md``, ``preconditioner.md``, ``noisy_gradient.md``,
-    ``objective_perturbation.md``. Measurements: ``docs/evidence/auc.md``.
+    ``docs/proofs/auc.md``, ``pairwise.md``, ``engine.md``, ``objective_perturbation.md``.
+    Measurements: ``docs/evidence/auc.md``.
 
     Examples
     --------
@@ -169,6 +165,13 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
 
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan | None:
+        if self.mechanism not in {"auto", "noisy_gd"} or budget.is_pure:
+            return None
+        # The engine estimates the scales of dense columns itself. A bound on the norm of rows is no
+        # substitute: rows can be far shorter, and far from zero.
+        return self._plan(replace(facts, is_scale_stated=facts.is_sparse), budget)
+
     def _plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan:
         """Fix the public numbers of a fit."""
         if facts.n_classes != 2:
@@ -178,28 +181,22 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             raise ValueError("a threshold other than 0 needs fit_intercept=True")
         threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
         problem = RankingProblem(
-            n_samples=facts.n_privacy_units,
-            n_features=facts.n_features,
-            is_sparse=facts.is_sparse,
-            is_single=facts.is_single,
-            class_weights=facts.class_weights,
-            data_norm=facts.data_norm,
-            clips=facts.is_scale_stated,
-            intercept=self._constant_column(),
+            facts=replace(facts, class_weights=(1.0, 1.0)),
             loss=self.loss,
+            constant=float(self.intercept_scaling),
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
             positive_share=self._positive_share(facts.n_privacy_units),
             threshold_share=self.threshold_share if is_private and self.fit_intercept else 0.0,
             threshold=threshold,
-            budget=budget,
+            error_weights=facts.class_weights,
         )
-        plan = plan_ranking(problem, self.mechanism)
+        plan = plan_ranking(problem, self.mechanism, budget)
         counts = self.class_counts
         parameters = {
             "class_counts": counts if isinstance(counts, str) else [float(c) for c in counts],
             "threshold": None if is_private else threshold,
         }
-        return replace(plan, parameters={**plan.parameters, **parameters})
+        return replace(plan, public={**plan.public, **parameters})
 
     def _outlook_facts(
         self, n_samples: int, data: TrainingData | None = None

@@ -291,16 +291,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         """Return the share of the rarer of two classes, if it was counted, and a warning.
 
         Both depend on public and released numbers only; the text is empty if the class can be
-        ranked. The released number is the size of the class or the number of misclassified records:
-        a model that is no better than the majority class misclassifies as many as the other class
-        has. If nothing was counted, the warning is about a class of 5 %.
+        ranked. The released number is that of misclassified records: a model that is no better than
+        the majority class misclassifies as many as the other class has. If nothing was counted, the
+        warning is about a class of 5 %.
         """
         unit = "records" if data.people is None else "persons"
         share, found = None, f"if one class has 5% of the {unit}"
-        if fitted.rarity is not None:
-            share = _share_of_rarer(fitted.rarity.second)
-            found = f"by noisy counts, with {share:.2g} of the {unit} in the rarer class"
-        elif fitted.error_share is not None and dict(record.public).get("calibrated"):
+        if fitted.error_share is not None and dict(record.public).get("calibrated"):
             share = _share_of_rarer(fitted.error_share)
             found = (
                 f"by a noisy count {share:.2g} of the {unit} are misclassified; if no more are in "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
@@ -10,40 +10,36 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import refuse_beyond_memory
-from dp_halfspace._params import explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, affordable_calibration
-from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE, scales_pay, threshold_pays
 from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
-    WhiteningPlan,
     choose_n_features,
-    draw_additive_features,
     draw_features,
-    draw_whitened_features,
-    plan_whitening,
+    n_terms,
     project_features,
     relative_scale,
 )
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.kernel_training import (
-    KernelPlan,
-    features_of,
-    is_linear,
-    makes_single,
-    plan_kernel_training,
-)
+from dp_halfspace.algorithms.kernel_training import KernelPlan, plan_kernel_training
 from dp_halfspace.algorithms.published.margin_selection import (
     SEARCH_MEMORY,
     MarginPlan,
     plan_margin_choice,
 )
-from dp_halfspace.engine.plan import FitPlan, PublicFacts
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.engine.features import Features, joint_features
+from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.probabilities import probabilities_of
+from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,
@@ -56,11 +52,11 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.mapped_rows import FeatureRows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.privacy.record import PrivacyRecord
 
 _MEGABYTE = 2**20
@@ -79,17 +75,21 @@ def _refuse_features(n_components: int, facts: PublicFacts) -> None:
     )
 
 
+# Number of rows that are scored at a time.
+_ROWS = 1024
+# Features of a column: more cosines follow the noise.
+_TERMS = 3
+
+
 @explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
-    By default the features are the columns themselves and, as far as the table size and the budget
-    allow, cosines of each column with decaying weights and random Fourier features of all columns.
-    Each row is mapped by itself, with public randomness, and scaled to norm one. If column scales
-    are estimated, a small noisy release whitens the columns for the Fourier features. A fifth of
-    the budget is spent on a private preconditioner, and the rest on accelerated noisy gradient
-    steps.
+    By default the features are the columns themselves, two cosines of each column and, with many
+    records, random Fourier features of all columns. Each row is mapped by itself, with public
+    randomness. A noisy second moment centres and whitens the features, and noisy steps of logistic
+    regression follow. Probabilities follow from the scores and cost nothing.
 
     Parameters
     ----------
@@ -97,10 +97,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
         (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of all
-        columns if they help, and uses the columns alone if no features help. The other kernels use
-        random features alone: ``"rbf"``, ``"laplacian"``, ``"matern"`` (see
-        :class:`~dp_halfspace.projection.Spectrum`) or ``"polynomial"``, ``(<x, z> / length_scale^2
-        + coef0)^degree``.
+        columns with ``n mu`` of at least 1000 for each column, and shortens rows far from the mean
+        when it scores them. The other kernels use random features alone: ``"rbf"``,
+        ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
+        ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
         PUBLIC length scale of the kernel, in the units of the data; only for random features alone.
         ``"auto"`` is a mixture of ``.7 data_norm`` and of .04 to .35 `data_norm`, the latter with a
@@ -108,10 +108,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         `data_norm`).
     n_components : int or "auto", default="auto"
         For ``"auto"`` and ``"additive"`` the largest number of features, at least the number of
-        columns; ``"auto"`` is 511. With ``"additive"`` each column gets as many cosines as fit. For
-        random features alone the number of features; an odd number is raised to the next even one,
-        since Fourier features come in pairs, and ``"auto"`` is about the number of records times
-        mu, within [64, 600]. With more than 2048 features no preconditioner is used.
+        columns; ``"auto"`` is 512, of which each column has three at most. With a number and
+        ``"additive"`` each column gets as many cosines as fit. For random features alone the number
+        of features; an odd number is raised to the next even one, since Fourier features come in
+        pairs, and ``"auto"`` is about the number of records times mu, within [64, 600]. More than
+        512 features are neither centred nor whitened.
     degree : int, default=3
         Degree of the ``"polynomial"`` kernel.
     coef0 : float, default=1.0
@@ -141,10 +142,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     data_norm : float or None, default=None
         PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
         the columns keep their original units and may have missing values (NaN): a part of the
-        budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
-        scales do not help (sparse rows, few records) the bound is 1. With many records (``n mu`` at
-        least 900) and ``kernel="auto"``, scales are estimated also if a bound is given, because
-        they then cost little; the bound has no effect in this case.
+        budget then estimates a centre and a scale for each column (see `scaler_`). Scales are
+        estimated with ``kernel="auto"`` or ``"additive"`` also if a bound is given, which then has
+        no effect, unless rows are sparse, the margin is known or selected, or ``delta=0``.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
     intercept_scaling : float, default=1.0
@@ -153,7 +153,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weights classes inversely to
-        their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
+        their sizes, which noisy counts within the budget (2 % of mu^2) estimate; it needs
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
     random_state : int or None, default=None
@@ -174,8 +174,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     feature_map_ : FeatureMap
-        The feature map, public or released; ``feature_map_.apply(X / data_norm_)`` computes the
-        features.
+        The public feature map; ``feature_map_.apply(X / data_norm_)`` computes the features of rows
+        in column scales.
+    row_clip_ : RowClip or None
+        Only after the default steps: the released limit to which long rows are shortened when they
+        are scored; None with ``kernel="additive"``.
     n_components_ : int
         Number of features.
     margin_ : float
@@ -208,9 +211,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     adjacency; with the default margin it is exactly mu-GDP, or epsilon-DP where a selection fits a
     small table of three to seven classes (``docs/proofs/small_tables.md``). Public: the number of
     rows, the columns, the label set, every parameter and the feature map, which is drawn without
-    the data, or, if the record says ``private_whitening``, depends on a noisy second moment within
-    the budget. If it says ``private_threshold``, noisy counts of scores within the budget set the
-    threshold between two classes. Private: everything else. No branch depends on the data, except
+    the data. Private: everything else. No branch depends on the data, except
     that the running time of ``margin="select"`` does so. With `groups` the unit of privacy is a
     person with all rows, and the number of people is public instead of the number of rows
     (``docs/proofs/persons.md``).
@@ -219,8 +220,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ----------
     R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin Guarantees",
     2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a selection that
-    can be computed. Proofs: ``docs/proofs/kernel.md``, ``preconditioner.md``,
-    ``noisy_gradient.md``, ``phased_prox.md``. Constants: ``docs/defaults/features.md``.
+    can be computed. Proofs: ``docs/proofs/engine.md``, ``kernel.md``, ``phased_prox.md``.
+    Constants: ``docs/defaults/features.md``.
 
     Examples
     --------
@@ -228,7 +229,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     >>> from dp_halfspace import PrivateKernelClassifier
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(10000, 2))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    >>> model = PrivateKernelClassifier(data_norm=2**0.5, classes=[0, 1]).fit(X, y)
+    >>> model = PrivateKernelClassifier(epsilon=3.0, classes=[0, 1]).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """
@@ -264,10 +265,79 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> KernelPlan:
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        """Plan the default steps, or the selection for a small table of three to seven classes."""
+        if not self._takes_default_steps(budget):
+            return None
+        return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
+
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelPlan:
         """Draw the public features and fix the public numbers of a fit."""
-        seed = int(public_generator(self.random_state, "features").integers(2**63))
-        problem = Problem(
+        if self._takes_default_steps(budget):
+            return self._plan_steps(facts, budget)
+        seed = self._feature_seed()
+        problem = self._problem(facts)
+        feature_map = self._drawn_map(problem, facts, budget, seed)
+        _refuse_features(feature_map.n_components, facts)
+        problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        least = SEARCH_MEMORY if self.margin == "select" else 0
+        return KernelPlan(
+            self._plan_training(problem, feature_map, budget),
+            feature_map,
+            facts.data_norm,
+            problem.intercept,
+            memory=max(self._memory(), least),
+            parameters=self._feature_facts(feature_map, seed),
+        )
+
+    def _plan_steps(self, facts: PublicFacts, budget: Budget) -> LinearFit:
+        """Plan the default steps on features; a sparse matrix is its own features."""
+        constant = self._constant_column() or 0.0
+        if self.kernel in ADDITIVE and facts.is_sparse:
+            return plan_linear(facts, budget, constant=constant)
+        # Cosines need a scale of every column, which a norm of rows does not state.
+        needs_scales = self.kernel in ADDITIVE or not facts.is_scale_stated
+        in_scales = needs_scales and not facts.is_sparse
+        if in_scales:
+            facts = replace(facts, data_norm=facts.n_features**0.5, is_scale_stated=False)
+        seed = self._feature_seed()
+        drawn = self._drawn_map(self._problem(facts), facts, budget, seed)
+        _refuse_features(drawn.n_components, facts)
+        none = np.zeros(facts.n_features)
+        features = Features(
+            drawn,
+            unit=facts.data_norm,
+            scales=ColumnScales(none, none + 1.0) if in_scales else None,
+            estimated=np.arange(facts.n_features if in_scales else 0),
+            indicated=np.arange(0),
+            longest=np.inf if isinstance(drawn, AdditiveMap) else 1.0,
+            memory=self._memory(),
+            clips_rows=self.kernel != "additive",
+        )
+        public = {
+            **self._feature_facts(drawn, seed),
+            "data_norm": None if in_scales else facts.data_norm,
+            "private_column_scales": in_scales,
+        }
+        return plan_features(facts, budget, features, constant=constant, public=public)
+
+    def _feature_seed(self) -> int:
+        return int(public_generator(self.random_state, "features").integers(2**63))
+
+    def _memory(self) -> int:
+        return int(self.cache_size * _MEGABYTE)
+
+    def _feature_facts(self, feature_map: FeatureMap, seed: int) -> dict[str, Any]:
+        """Return the public facts of the features for the record."""
+        return {
+            "kernel": self.kernel,
+            "length_scale": self.length_scale,
+            "n_components": feature_map.n_components,
+            "feature_seed": seed,
+        }
+
+    def _problem(self, facts: PublicFacts) -> Problem:
+        return Problem(
             facts.n_privacy_units,
             facts.n_features,
             facts.n_classes,
@@ -275,41 +345,28 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             self._constant_column(),
             seed=self.random_state,
             class_weights=facts.class_weights,
-            is_scale_stated=facts.is_scale_stated,
             balances_classes=facts.balances_classes,
             has_weights=facts.has_weights,
-            count=facts.count,
-            is_table=facts.is_table,
         )
-        threshold, budget = self._plan_threshold(problem, facts, budget)
-        whitened = self._plan_whitened(problem, facts, budget, seed)
-        if whitened is None:
-            whitening, left = None, budget
-            feature_map = self._drawn_map(problem, facts, budget, seed)
-        else:
-            feature_map, whitening, left = whitened
-        _refuse_features(feature_map.n_components, facts)
-        if not is_linear(feature_map):
-            problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
-        parameters = {
-            "kernel": self.kernel,
-            "length_scale": self.length_scale,
-            "n_components": feature_map.n_components,
-            "feature_seed": seed,
-        }
-        least = SEARCH_MEMORY if self.margin == "select" else 0
-        memory = max(int(self.cache_size * _MEGABYTE), least)
-        in_single = makes_single(facts, feature_map)
-        return KernelPlan(
-            self._plan_training(problem, feature_map, left, in_single),
-            feature_map,
-            facts.data_norm,
-            problem.intercept,
-            memory=memory,
-            parameters=parameters,
-            whitening=whitening,
-            threshold=threshold,
-        )
+
+    def _releases_rarity(self, record: PrivacyRecord) -> bool:
+        """Return true for the default steps, which rank a rare class, too."""
+        del record
+        return self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
+
+    def _describe_rarer(
+        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
+    ) -> tuple[float | None, str]:
+        """Say nothing: no class was counted."""
+        del fitted, data, record
+        return None, ""
+
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        super()._set_fitted(fitted, data, record)
+        if "feature_map_" not in fitted.attributes:
+            # The columns themselves, of a sparse matrix.
+            self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
+            self.n_components_, self.data_norm_ = self.n_features_in_, 1.0
 
     def with_monotone(self, monotone: Mapping[str, str]) -> Self:
         """Return a copy whose score rises, or falls, with single columns; it costs nothing.
@@ -359,21 +416,59 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if not hasattr(self, "monotone_"):
             return self._released_margins(X)
         rows, effects = split_rows(X, self.monotone_)
-        features, (coefficients,) = self._features_and_coefficients(rows)
-        return (sums_of_terms(features, coefficients) + effects)[:, None]
+        # A product of matrices may round a row by its place; equal rows need equal sums.
+        rest = self._sums(rows, lambda features: sums_of_terms(features, self.coef_[0])[:, None])
+        return rest + effects[:, None]
 
     def _released_margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply features of rows by the released coefficients."""
-        features, coefficients = self._features_and_coefficients(X)
-        if is_linear(self.feature_map_):
-            return np.asarray(features @ coefficients.T)
-        return FeatureRows(features).margins(coefficients.T)
+        return self._sums(X, lambda features: features @ self.coef_.T)
 
-    def _features_and_coefficients(self, X: Any) -> tuple[Any, NDArray[np.float64]]:
-        """Return the features of rows, and the released coefficients for them."""
-        if is_linear(self.feature_map_):
-            return X, self.coef_ / self.data_norm_
-        return features_of(X, self.data_norm_, self.feature_map_, 0), self.coef_
+    def _sums(
+        self, X: Any, sums: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return sums of the features of rows times the released coefficients, in blocks."""
+        row_clip = getattr(self, "row_clip_", None)
+        if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
+            return np.asarray(X @ (self.coef_.T / self.data_norm_))
+        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
+        none, unit = np.arange(0), self.data_norm_
+        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        out = np.empty((X.shape[0], len(self.coef_)))
+        for lo in range(0, len(out), _ROWS):
+            rows = features.write(X[lo : lo + _ROWS]).astype(np.float64)
+            found = sums(rows)
+            out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
+        return out
+
+    @available_if(
+        explains_absence(
+            lambda self: self._has_probabilities,
+            "predict_proba needs the default margin and solver, delta > 0, and steps: use "
+            "decision_function for the scores of other fits",
+        )
+    )
+    @by_chunks
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of every label, from the scores and at no further budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        return self._predicted(X, probabilities_of)
+
+    @property
+    def _has_probabilities(self) -> bool:
+        """Whether the fit, or the next one, takes the default steps, whose loss has a link."""
+        takes_steps = self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
+        return takes_steps and (not hasattr(self, "classes_") or hasattr(self, "row_clip_"))
 
     @property
     def _is_binary(self) -> bool:
@@ -384,12 +479,16 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ) -> FeatureMap:
         """Draw the public features."""
         size = None if isinstance(self.n_components, str) else int(self.n_components)
+        d = problem.n_features
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
-            drawn = draw_additive_features(
-                self.kernel, problem, size, budget, seed, is_stated=facts.is_scale_stated
-            )
+            most = size if size and self.kernel == "additive" else _TERMS
+            terms = n_terms(d, size or WIDEST, most)
+            drawn = AdditiveMap(d, terms)
+            if self.kernel == "auto" and not budget.is_pure:
+                limits = size or WIDEST, self._memory()
+                drawn = joint_features(drawn, problem.n_samples, budget.mu, limits, seed)
         else:
             size = size or choose_n_features(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
@@ -408,28 +507,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
         return behind
 
-    def _plan_whitened(
-        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
-    ) -> tuple[AdditiveMap, WhiteningPlan, Budget] | None:
-        """Plan Fourier features in whitened columns, and return the remaining budget.
-
-        The result is None if they do not help, or the fit does not use the default steps.
-        """
-        if not self._is_default(budget):
-            return None
-        drawn = self._draw_whitened(problem, facts, budget.mu, seed)
-        if drawn is None:
-            return None
-        part, rest = budget.split(WHITENING_SHARE)
-        whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
-        return None if whitening is None else (drawn, whitening, rest)
-
-    def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        return bool(dict(record.public).get("private_class_counts"))
-
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""
-        is_default = self._is_default(budget) and self.n_components == "auto"
+        is_default = self.kernel == "auto" and self.n_components == "auto"
         is_default &= bool(self.fit_intercept) and self.intercept_scaling == 1.0
         is_plain = not (facts.is_scale_stated or facts.balances_classes)
         if facts.n_classes == 2 or not is_default or not is_plain:
@@ -437,65 +517,26 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
         # The features are the columns themselves.
-        columns = AdditiveMap(facts.n_features, 1)
+        columns = AdditiveMap(facts.n_features, 1, clip=np.inf)
         own = {"margin_": 0.0, "feature_map_": columns, "n_components_": facts.n_features}
         plan = plan_small_fit(facts, budget, self.random_state, own)
         return None if plan is None else replace(plan, norm_of_rows=1.0)
 
-    def _plan_threshold(
-        self, problem: Problem, facts: PublicFacts, budget: Budget
-    ) -> tuple[CalibrationPlan | None, Budget]:
-        """Plan counts of scores for the threshold between two classes, and return the other budget.
-
-        The plan is None if they do not help. Tables calibrate their scores themselves, and weighted
-        classes are to be divided elsewhere.
-        """
-        found, left = affordable_calibration(problem.n_samples, budget)
-        sizes = problem.n_samples, problem.n_features, problem.n_classes, left.mu
-        is_weighted = problem.balances_classes or len(set(problem.class_weights)) > 1
-        pays = self.kernel in ADDITIVE and self._takes_default_steps(budget)
-        pays = pays and facts.in_column_scales and threshold_pays(*sizes)
-        if not pays or facts.is_table or is_weighted or problem.intercept is None:
-            return None, budget
-        return found, left
-
-    def _is_default(self, budget: Budget) -> bool:
-        """Return whether a fit is that of the default kernel, by the default steps."""
-        return self.kernel == "auto" and self._takes_default_steps(budget)
-
     def _takes_default_steps(self, budget: Budget) -> bool:
-        """Return whether a fit takes the default steps on the features themselves."""
-        is_plain = self.margin == "auto" and self.projection is None
-        return is_plain and self.solver == "noisy_gd" and not budget.is_pure
-
-    def _estimates_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Return whether column scales are estimated: of many records, also with `data_norm`."""
-        pays = self._is_default(budget) and not facts.is_sparse
-        pays = pays and scales_pay(facts.n_privacy_units, budget.mu)
-        return pays or super()._estimates_scales_of(facts, budget)
-
-    def _draw_whitened(
-        self, problem: Problem, facts: PublicFacts, mu: float, seed: int
-    ) -> AdditiveMap | None:
-        """Draw features with frequencies that depend on a release, None if they do not help."""
-        if not facts.in_column_scales:
-            return None
-        size = None if isinstance(self.n_components, str) else int(self.n_components)
-        return draw_whitened_features(problem, size, mu, seed)
+        """Return whether a fit takes the default steps."""
+        return self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
 
     def _margin(self) -> float | None:
         """Return the known margin, if there is one."""
         return None if isinstance(self.margin, str) else float(self.margin)
 
     def _plan_training(
-        self, problem: Problem, feature_map: FeatureMap, budget: Budget, in_single: bool
+        self, problem: Problem, feature_map: FeatureMap, budget: Budget
     ) -> LinearPlan | MarginPlan:
         """Fix the public numbers of a fit on features."""
         if self.margin != "select":
             asked = (self.solver, self._margin(), budget)
-            return plan_kernel_training(
-                problem, *asked, feature_map=feature_map, in_single=in_single
-            )
+            return plan_kernel_training(problem, *asked, feature_map=feature_map)
         if problem.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
         is_perturbed = self.solver == "objective_perturbation"

@@ -15,79 +15,70 @@ from sklearn.utils.metaestimators import available_if
 from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms.engine.defaults import COMPONENTS, objective_defaults
-from dp_halfspace.algorithms.engine.training import refuse_projected_rows
-from dp_halfspace.algorithms.perturbation.output import objective_ridge
-from dp_halfspace.algorithms.perturbation.preconditioned import (
-    PreconditionedObjectivePlan,
-    plan_preconditioned_objective,
+from dp_halfspace.algorithms.perturbation.centred import (
+    COMPONENTS,
+    CentredFit,
+    RowsRead,
+    plan_centred_objective,
 )
+from dp_halfspace.algorithms.perturbation.objective import ObjectivePlan, plan_objective
+from dp_halfspace.algorithms.perturbation.output import objective_ridge
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.optim.losses import get_loss
-from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
+from dp_halfspace.optim.losses import Loss, get_loss
+from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.rows import clipped_rows, normalised_rows
+from dp_halfspace.rows.rows import clipped_rows
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
 # size of the intercept.
 _SCORE_GUESS = 1.5
+# Fitted attributes beside those of every linear classifier.
+_ATTRIBUTES = ("alpha_", "preconditioner_")
 
 
 @dataclass(frozen=True, slots=True)
-class _ObjectiveFit(WrappedPlan):
-    """A perturbed objective of rows with norm one or, if `is_clipped`, with a bounded norm.
+class _ClippedFit(WrappedPlan):
+    """A perturbed objective of rows that are scaled down to a public norm, as published."""
 
-    `constant_column` is the value of the constant column for these rows.
-    """
-
-    plan: PreconditionedObjectivePlan
-    intercept: float | None
-    linear_map: LinearMap | None
-    constant_column: float | None
-    is_clipped: bool
+    plan: ObjectivePlan
+    constant: float | None
     parameters: Mapping[str, Any]
 
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        projection = None if self.linear_map is None else type(self.linear_map).__name__
-        more = {"relative_constant_column": self.constant_column, "projection": projection}
-        return {**self.plan.public, **more, **self.parameters}
+        return {**self.plan.public, **self.parameters}
 
     @property
     def takes(self) -> frozenset[str]:
         """Weights of records, which do not change the cost."""
         return frozenset({"sample_weight"})
 
-    def with_class_weights(self, weights: NDArray[np.float64]) -> _ObjectiveFit:
+    def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
         return replace(self, facts=self.facts.with_class_weights(weights))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Minimise the perturbed risk of the rows."""
-        facts, norm, constant = self.facts, self.facts.data_norm, self.constant_column
-        clips = facts.is_scale_stated or self.is_clipped
-        if self.is_clipped:
-            rows = clipped_rows(data.X, norm, constant)
-        else:
-            rows = normalised_rows(data.X, norm, constant, self.linear_map, clips=clips)
-        weights = weights_of(np.array(facts.class_weights), data)
+        norm, constant = self.facts.data_norm, self.constant
+        weights = weights_of(np.array(self.facts.class_weights), data)
+        rows = clipped_rows(data.X, norm, constant)
         released = self.plan.run(rows, data.class_indices, weights, permit)
-        scale = 1.0 if self.is_clipped else norm
         return Fitted(
-            *for_rows_as_given(released, constant, self.intercept, scale, self.linear_map),
-            data_norm=norm if clips else math.inf,
-            attributes={"alpha_": self.plan.objective.ridge},
+            *for_rows_as_given(released, constant, constant, 1.0),
+            data_norm=norm,
+            attributes={"alpha_": self.plan.ridge, "preconditioner_": None},
         )
 
 
@@ -102,15 +93,16 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
               + \frac{\alpha}{2} \lVert w \rVert^2 + \frac1n \langle b, w \rangle
 
     where the random ``b`` is Gaussian (``delta > 0``) or has the density
-    ``exp(-||b|| / scale)`` (``delta = 0``). The ``z_i`` are the rows scaled to norm one, by
-    default after a private preconditioner, which takes a fifth of the budget. The minimum is found
+    ``exp(-||b|| / scale)`` (``delta = 0``). By default the ``z_i`` are the rows, centred, whitened
+    and clipped to norm one by a private second moment, which takes .18 of the budget. Rows of mean
+    zero give each column the right sign, however unequal the classes are. The minimum is found
     to a tolerance that is fixed in advance and certified on every data set; a second, far smaller
     noise covers the remaining error.
 
     Parameters
     ----------
-    loss : str, default="shifted_logistic"
-        ``"shifted_logistic"``, ``"logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
+    loss : str, default="logistic"
+        ``"logistic"``, ``"shifted_logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
         more, the logistic ones are multinomial; any other is one class against the rest.
     alpha : float or "auto", default="auto"
@@ -119,7 +111,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         preconditioner ``max(c) beta r^2 / (n (exp(epsilon / 2) - 1))``, where c are the class
         weights, r bounds the norms of rows and beta the second derivative of the loss (1/4 for the
         logistic losses, else 1), and at least ``1e-8 r^2``.
-    margin_offset : float or "auto", default="auto"
+    margin_offset : float, default=2.0
         Margin at which ``log(1 + exp(margin_offset - t))``, the ``"shifted_logistic"`` loss, has
         half of its largest slope; from 0 to 100. Ignored by the other losses. With a positive
         margin offset, correctly classified records near the separating hyperplane still have a
@@ -131,19 +123,18 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     data_norm : float or None, default=None
         PUBLIC bound on the Euclidean norm of a row; longer rows are scaled down to it. With None
         the columns keep their original units and may have missing values (NaN): a part of the
-        budget then estimates a centre and a scale for each column (see `scaler_`), and rows are
-        normalised without being scaled down first. Where estimated scales do not help (sparse rows,
-        few records) the bound is 1.
-    rows : {"normalised", "clipped"}, default="normalised"
-        ``"normalised"`` scales every clipped row, together with the constant column, to norm one,
-        which changes no halfspace. ``"clipped"`` leaves shorter rows as they are: then
-        ``loss="logistic"`` is the usual logistic model and has probabilities.
+        budget then estimates a centre and a scale for each column (see `scaler_`). Where estimated
+        scales do not help (sparse rows, few records) the bound is 1.
+    rows : {"centred", "clipped"}, default="centred"
+        ``"centred"`` subtracts a released mean, whitens and clips the rows, and appends the same
+        constant to all. ``"clipped"``, as published, leaves rows up to `data_norm` as they are.
     preconditioner : bool or "auto", default="auto"
-        Whether to release a private preconditioner of the normalised rows first. ``"auto"`` does so
-        for at most 512 columns, unless noise would dominate it; True requires one.
+        Whether to release the second moment that centres and whitens rows. ``"auto"`` does so for
+        at most 512 columns, unless noise would dominate it; True requires one. Without it the rows
+        are clipped to norm one.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
-        Public random projection of normalised rows to fewer columns. ``"auto"`` uses random signs
-        for pure DP with more than 512 columns, and otherwise no projection.
+        Public random projection of rows to fewer columns, before they are centred. ``"auto"`` uses
+        random signs for pure DP with more than 512 columns, and otherwise no projection.
     n_components : int or "auto", default="auto"
         Number of columns after the projection; ``"auto"`` is 150. No projection is made to as many
         columns as there are, or more.
@@ -151,8 +142,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Whether to append a constant column. It is part of the norm of a row, and its coefficient is
         regularised.
     intercept_scaling : float, default=1.0
-        Size of the constant column: its value with ``rows="clipped"``; otherwise a multiple of a
-        quarter of `data_norm` (of another fraction for more than 512 columns).
+        Size of the constant column: its value with ``rows="clipped"``; otherwise relative to that
+        of whitened rows.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
@@ -183,7 +174,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
+        Norm to which rows are scaled down at prediction; infinite unless ``rows="clipped"``.
+    preconditioner_ : ndarray of shape (n_columns, n_columns + 1) or None
+        Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
+        intercept) to centred and whitened rows, before they are clipped; None without it.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -215,7 +209,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional Regression", COLT
     2012; R. Iyengar, J. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards Practical
     Differentially Private Convex Optimization", 2019. Proofs for the code:
-    ``docs/proofs/objective_perturbation.md``, ``preconditioner.md``, ``certificate.md``,
+    ``docs/proofs/objective_perturbation.md``, ``engine.md``, ``certificate.md``,
     ``noise.md``, ``accounting.md``.
 
     Examples
@@ -230,11 +224,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     0.3
     """
 
-    loss: str = "shifted_logistic"
+    loss: str = "logistic"
     alpha: float | str = "auto"
     _: KW_ONLY
-    margin_offset: float | str = "auto"
-    rows: str = "normalised"
+    margin_offset: float = 2.0
+    rows: str = "centred"
     preconditioner: bool | str = "auto"
     projection: str | None = "auto"
     n_components: int | str = "auto"
@@ -247,97 +241,78 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
-        "margin_offset": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
-        "rows": [StrOptions({"normalised", "clipped"})],
+        "margin_offset": [Interval(Real, 0, 100, closed="both")],
+        "rows": [StrOptions({"centred", "clipped"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> _ObjectiveFit:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | _ClippedFit:
         """Fix the public numbers of a fit."""
-        n_samples, n_features = facts.n_privacy_units, facts.n_features
-        intercept = self._constant_column()
-        # The rules use the number of columns of the data, because they account for the effect of a
-        # projection.
-        columns = n_features + (intercept is not None)
-        defaults = objective_defaults(
-            n_samples, columns, facts.n_classes, budget.epsilon, budget.delta
-        )
-        linear_map = self._drawn_map(n_features, defaults.n_components, budget)
-        n_kept = n_features
-        if linear_map is not None:
-            n_kept = linear_map.n_components
-            refuse_projected_rows(n_samples, n_kept)
         facts.refuse_scores_of_all()
-        is_clipped = self.rows == "clipped"
-        constant, row_norm = intercept, math.hypot(facts.data_norm, intercept or 0.0) * UP
-        if not is_clipped:
-            row_norm = 1.0
-            constant = None if intercept is None else defaults.constant_column * intercept
-        offset = self.margin_offset
-        if isinstance(offset, str):
-            offset = defaults.margin_offset
-        options = {"margin_offset": float(offset)} if self.loss == "shifted_logistic" else {}
-        loss = get_loss(self.loss, **options)
-        is_sparse = facts.is_sparse and linear_map is None
+        is_shifted = self.loss == "shifted_logistic"
+        loss = get_loss(self.loss, **({"margin_offset": self.margin_offset} if is_shifted else {}))
+        ridge = None if isinstance(self.alpha, str) else float(self.alpha)
+        parameters = {"loss": self.loss, "margin_offset": loss.margin_offset, "rows": self.rows}
+        constant = self._constant_column()
+        if self.rows == "clipped":
+            if self.projection in PROJECTIONS or self.preconditioner is True:
+                raise ValueError('a projection and preconditioner=True need rows="centred"')
+            return self._plan_clipped(facts, budget, loss, ridge, parameters)
+        read = RowsRead(facts, constant or 0.0, self._drawn_map(facts.n_features, budget))
+        is_wanted = self.preconditioner is not False
+        how: dict[str, Any] = {"ridge": ridge, "optimizer": self.optimizer}
+        plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
+        if self.preconditioner is True and plan.moment is None:
+            raise ValueError(
+                "preconditioner=True needs at most 512 columns and enough budget and rows: use "
+                "preconditioner='auto' or False"
+            )
+        return replace(plan, public={**plan.public, **parameters}, attributes=_ATTRIBUTES)
+
+    def _plan_clipped(
+        self,
+        facts: PublicFacts,
+        budget: Budget,
+        loss: Loss,
+        ridge: float | None,
+        parameters: Mapping[str, Any],
+    ) -> _ClippedFit:
+        """Plan a fit of clipped rows, as published."""
+        constant, norm, sizes = self._constant_column(), facts.data_norm, facts.n_privacy_units
         risk = empirical_risk(
             loss,
-            n_samples,
-            n_kept + (intercept is not None),
+            sizes,
+            facts.n_features + (constant is not None),
             facts.n_classes,
-            row_norm=row_norm,
-            block_rows=block_size(n_samples, n_kept, is_sparse=is_sparse),
+            row_norm=math.hypot(norm, constant or 0.0) * UP,
+            block_rows=block_size(sizes, facts.n_features, is_sparse=facts.is_sparse),
             max_weight=max(facts.class_weights),
         )
-        plan = plan_preconditioned_objective(
-            risk,
-            budget,
-            ridge=self._ridge(risk, facts, budget),
-            preconditioner=self.preconditioner is not False and not is_clipped,
-            optimizer=self.optimizer,
-        )
-        if self.preconditioner is True and plan.preconditioner is None:
-            raise ValueError(
-                'preconditioner=True needs rows="normalised", at most 512 columns and enough '
-                "budget and rows: use preconditioner='auto' or False"
-            )
-        parameters = {"loss": self.loss, "margin_offset": loss.margin_offset, "rows": self.rows}
-        return _ObjectiveFit(facts, plan, intercept, linear_map, constant, is_clipped, parameters)
+        epsilon, delta = budget.epsilon, budget.delta
+        if ridge is None:
+            guess = _SCORE_GUESS * math.hypot(1.0 / norm, 1.0 / constant if constant else 0.0)
+            ridge = objective_ridge(risk, epsilon, delta, norm_guess=guess)
+        plan = plan_objective(risk, ridge, epsilon, delta, optimizer=self.optimizer)
+        return _ClippedFit(facts, plan, constant, parameters)
 
-    def _ridge(
-        self, risk: MarginRisk | SoftmaxRisk, facts: PublicFacts, budget: Budget
-    ) -> float | None:
-        """Return the requested regulariser; with None, the rule for normalised rows decides."""
-        if not isinstance(self.alpha, str):
-            return float(self.alpha)
-        if self.rows == "normalised":
-            return None
-        constant = self._constant_column()
-        inverse = 1.0 / constant if constant else 0.0
-        guess = _SCORE_GUESS * math.hypot(1.0 / facts.data_norm, inverse)
-        return objective_ridge(risk, budget.epsilon, budget.delta, norm_guess=guess)
-
-    def _drawn_map(self, n_features: int, wanted: int | None, budget: Budget) -> LinearMap | None:
+    def _drawn_map(self, n_features: int, budget: Budget) -> LinearMap | None:
         """Draw the public projection, if there is one."""
-        kind, components = self.projection, self.n_components
-        if kind in PROJECTIONS and self.rows == "clipped":
-            raise ValueError('a projection needs rows="normalised"')
+        kind = self.projection
         if kind == "auto":
-            is_wanted = wanted is not None and not budget.is_infinite and self.rows == "normalised"
+            is_wanted = budget.is_pure and not budget.is_infinite and n_features > WIDEST
             kind = "rademacher" if is_wanted else None
         if kind is None:
             return None
-        size = COMPONENTS if isinstance(components, str) else int(components)
+        size = COMPONENTS if isinstance(self.n_components, str) else int(self.n_components)
         rng = public_generator(self.random_state, "projection")
         return draw_projection(kind, n_features, size, rng)
 
     @available_if(
         explains_absence(
-            # Scores are log odds for the rows of the logistic model alone.
-            lambda self: self.loss == "logistic" and self.rows == "clipped",
-            "predict_proba needs loss='logistic' and rows='clipped'",
+            lambda self: self.loss == "logistic", "predict_proba needs loss='logistic'"
         )
     )
     @by_chunks
@@ -352,6 +327,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"`` and ``rows="clipped"``.
+            Only with ``loss="logistic"``, whose scores are log odds.
         """
         return self._predicted(X, self._probabilities)

@@ -16,117 +16,74 @@ from sklearn.utils.metaestimators import available_if
 from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.engine.defaults import OUTPUT_MARGIN_OFFSET, output_defaults
-from dp_halfspace.algorithms.engine.plan import rows_over
-from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
-from dp_halfspace.algorithms.perturbation.preconditioned import (
-    PreconditionedOutputPlan,
-    mean_squares,
-    plan_preconditioned_output,
+from dp_halfspace.algorithms.perturbation.centred import (
+    CentredFit,
+    RowsRead,
+    plan_centred_output,
 )
+from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic
+from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS, STOCHASTIC
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.rows import clipped_rows, normalised_rows
+from dp_halfspace.rows.chunked_rows import rows_over
+from dp_halfspace.rows.rows import clipped_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
-# Largest norm of typical rows, in units of the public scale.
-_LONGEST = 4.0
+# Fitted attributes beside those of every linear classifier.
+_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
 
 
 @dataclass(frozen=True, slots=True)
-class _OutputFit(WrappedPlan):
-    """One noisy minimiser of the risk of rows that are scaled down to a public norm.
+class _ClippedFit(WrappedPlan):
+    """One noisy minimiser of the risk of rows that are scaled down to a public norm."""
 
-    Alternatively, the fit releases a preconditioner and one noisy minimiser for preconditioned rows
-    of norm one. In this case `constant_column` is the value of the constant column next to rows
-    divided by their public scale.
-    """
-
-    plan: OutputPlan | PreconditionedOutputPlan
-    intercept: float | None
-    constant_column: float | None = None
+    plan: OutputPlan
+    constant: float | None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        is_mapped = isinstance(self.plan, PreconditionedOutputPlan)
-        more = {
-            "private_preconditioner": is_mapped,
-            "relative_constant_column": self.constant_column,
-        }
-        return {**self.plan.public, **more, **self.parameters}
+        return {**self.plan.public, **self.parameters}
 
     @property
     def takes(self) -> frozenset[str]:
         """Weights of records, and chunks unless the risk is tilted, which is no sum over rows."""
-        if isinstance(self.plan, PreconditionedOutputPlan):
-            return frozenset({"sample_weight"})
         risk = self.plan.risk
         is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
         return frozenset({"sample_weight"} if is_tilted else {"sample_weight", "chunks"})
 
-    def with_class_weights(self, weights: NDArray[np.float64]) -> _OutputFit:
+    def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
         return replace(self, facts=self.facts.with_class_weights(weights))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the certified minimiser, and the map, both for unscaled rows."""
-        norm, classes, constant = self.facts.data_norm, data.class_indices, self.constant_column
+        """Release the certified minimiser for rows as they were handed in."""
+        norm, constant = self.facts.data_norm, self.constant
         weights = weights_of(np.array(self.facts.class_weights), data)
-        if isinstance(self.plan, OutputPlan):
-            rows = rows_over(clipped_rows, data.X, norm, self.intercept)
-            released = self.plan.run(rows, classes, weights, permit)
-            back, clips = (self.intercept, self.intercept, 1.0), True
-            output, kept, scale = self.plan, None, 1.0
-        else:
-            # In longer rows, the constant column would be negligible.
-            clips = self.facts.is_scale_stated
-            rows = normalised_rows(data.X, norm, constant, clips=clips)
-            released, transform = self.plan.run(rows, classes, weights, permit)
-            back = (constant, self.intercept, norm)
-            columns, ones = for_rows_as_given(transform, *back)
-            scale = _usual_scale(transform, self.plan.preconditioner.power, constant)
-            kept = columns if constant is None else np.hstack([columns, ones[:, None]])
-            output = self.plan.output
+        rows = rows_over(clipped_rows, data.X, norm, constant)
+        released = self.plan.run(rows, data.class_indices, weights, permit)
         return Fitted(
-            *for_rows_as_given(released, *back),
-            data_norm=norm if clips else math.inf,
+            *for_rows_as_given(released, constant, constant, 1.0),
+            data_norm=norm,
             attributes={
-                "alpha_": output.ridge,
-                "one_vs_rest_": output.risk.n_stacked > 1,
-                # The matrix applies to rows with a one appended.
-                "preconditioner_": kept,
-                "probability_scale_": scale,
+                "alpha_": self.plan.ridge,
+                "one_vs_rest_": self.plan.risk.n_stacked > 1,
+                "preconditioner_": None,
             },
         )
-
-
-def _usual_scale(
-    transform: NDArray[np.float64], power: float, constant_column: float | None
-) -> float:
-    """Return one over the usual norm of the image of a row, by released numbers."""
-    image, constant = mean_squares(transform, power)
-    length = 1.0
-    if constant_column is not None:
-        # The constant is this fraction of a normalised row; much shorter and longer rows are noise.
-        longest = _LONGEST * (1.0 + constant_column)
-        length = max(constant_column / math.sqrt(max(constant, 1e-9)), constant_column)
-        length = min(length, longest)
-    return 1.0 / (length * math.sqrt(max(image, 1e-9)))
 
 
 @explains_foreign_parameters
@@ -141,8 +98,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     to a tolerance that is fixed in advance and certified on every data set, and releases the
     minimiser with Gaussian noise (``delta > 0``) or noise of density ``exp(-||z|| / scale)``
-    (``delta = 0``). By default the rows are mapped by a private preconditioner, which takes a fifth
-    of the budget, and have norm one before and after it; see `preconditioner`. Without one they are
+    (``delta = 0``). By default the rows are centred, whitened and clipped to norm one by a private
+    second moment, which takes .18 of the budget; see `preconditioner`. Without one they are
     clipped to `data_norm`, as published. With `tilt` the mean of the losses becomes
     ``log(mean(exp(tilt * loss))) / tilt``, which lies between the mean and the largest loss. With
     `adversary_radius` each loss is the worst-case loss over rows within this distance.
@@ -154,7 +111,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three classes or more,
         ``"logistic"`` is multinomial, any other is one class against the rest. ``"hinge"`` is the
         Huber hinge of half-width .001: at most .00025 above the hinge loss, with the noise of the
-        hinge loss. With a preconditioner and two classes ``"logistic"`` is ``log(1 + exp(2 - t))``.
+        hinge loss.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` balances bias and noise as a function of n, d, the
         number of classes, the budget and `data_norm` alone. A float below ``1e-8 (data_norm^2 +
@@ -173,8 +130,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Whether to append a constant column. It is part of the norm of a row, and its coefficient is
         regularised.
     intercept_scaling : float, default=1.0
-        Size of the constant column: its value without a preconditioner; with one, a multiple of .15
-        `data_norm`, or of the length of four columns on estimated column scales.
+        Size of the constant column: its value without a preconditioner, otherwise relative to that
+        of whitened rows.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
@@ -183,8 +140,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
     preconditioner : bool or "auto", default="auto"
-        Whether to release the second moment of the normalised rows first, whiten the rows with it
-        and normalise them again. False is the published method, on clipped rows. ``"auto"`` is True
+        Whether to release the second moment of the rows first, with which they are centred,
+        whitened and clipped. False is the published method, on clipped rows. ``"auto"`` is True
         for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, no tilt, no adversary, at most 512
         columns and rows that are not in chunks, unless noise would dominate the moment; a number
         for `alpha`, or an adversary, refers to the units of the columns and therefore excludes it.
@@ -237,13 +194,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
-    preconditioner_ : ndarray of shape (k, k) or None
+        Norm to which rows are scaled down at prediction; infinite with a preconditioner.
+    preconditioner_ : ndarray of shape (n_features, n_features + 1) or None
         Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
-        intercept) to preconditioned rows, which are then normalised; None without a preconditioner.
-    probability_scale_ : float
-        Factor of the scores in `predict_proba`: one over the typical length of a preconditioned
-        row, a function of `preconditioner_`; 1 without one.
+        intercept) to centred and whitened rows, before they are clipped; None without it.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -276,7 +230,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     A. Lowy and M. Razaviyayn, "Output Perturbation for Differentially Private Convex Optimization:
     Faster and More General", 2021 (section 5: tilt and adversary); K. Chaudhuri, C. Monteleoni and
     A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR 2011. Proofs for the
-    code: ``docs/proofs/stability.md``, ``preconditioner.md``, ``robust.md``, ``certificate.md``,
+    code: ``docs/proofs/stability.md``, ``engine.md``, ``robust.md``, ``certificate.md``,
     ``noise.md``, ``accounting.md``.
 
     Examples
@@ -327,11 +281,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | _ClippedFit:
         """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
         facts.refuse_scores_of_all()
-        mapped = self._plan_mapped(facts, budget) if self._is_mapped(facts, budget) else None
-        plan = self._plan_clipped(facts, budget) if mapped is None else mapped
+        is_centred = self._is_centred(facts, budget)
+        centred = self._plan_centred(facts, budget) if is_centred else None
         parameters = {
             "loss": self.loss,
             "tilt": float(self.tilt),
@@ -339,9 +293,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
             "adversary_smoothing": float(self.adversary_smoothing),
         }
-        return replace(plan, parameters=parameters)
+        if centred is not None:
+            return replace(centred, public={**centred.public, **parameters})
+        return replace(self._plan_clipped(facts, budget), parameters=parameters)
 
-    def _is_mapped(self, facts: PublicFacts, budget: Budget) -> bool:
+    def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""
         is_robust = self.tilt != 0.0 or self.adversary_radius != 0.0
         if self.tilt and isinstance(self.optimizer, str) and self.optimizer in STOCHASTIC:
@@ -359,24 +315,21 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             )
         return bool(self.preconditioner)
 
-    def _plan_mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
-        """Plan a fit of mapped rows of norm one, or return None if it is not worth its cost."""
-        is_shifted = self.loss == "logistic" and facts.n_classes == 2
-        loss = shifted_logistic(OUTPUT_MARGIN_OFFSET) if is_shifted else get_loss(self.loss)
-        settings = output_defaults(facts.n_features, in_column_scales=facts.in_column_scales)
-        plan = plan_preconditioned_output(
-            self._risk(facts, loss, row_norm=1.0),
+    def _plan_centred(self, facts: PublicFacts, budget: Budget) -> CentredFit | None:
+        """Plan a fit of centred rows, or return None if the moment is not worth its cost."""
+        plan = plan_centred_output(
+            RowsRead(facts, self._constant_column() or 0.0),
+            get_loss(self.loss),
             budget,
             ridge=None if isinstance(self.alpha, str) else float(self.alpha),
-            power=settings.power,
             optimizer=self.optimizer,
             projects=self.project is True,
         )
         if plan is None:
             if self.preconditioner is True:
                 raise ValueError(
-                    "preconditioner=True needs at most 512 columns, the constant one included, and "
-                    "enough budget and rows: use preconditioner='auto' or False"
+                    "preconditioner=True needs at most 512 columns and enough budget and rows: use "
+                    "preconditioner='auto' or False"
                 )
             return None
         if facts.is_chunked:
@@ -385,11 +338,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
                 "for rows clipped to data_norm, or give the rows as an array, from dask by "
                 "X.compute()"
             )
-        intercept = self._constant_column()
-        constant = None if intercept is None else settings.constant_column * intercept
-        return _OutputFit(facts, plan, intercept, constant)
+        return replace(plan, attributes=_ATTRIBUTES)
 
-    def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
+    def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> _ClippedFit:
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
@@ -415,7 +366,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         plan = plan_output(risk, ridge, budget.noise, optimizer=self.optimizer, projects=projects)
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
-        return _OutputFit(facts, plan, constant)
+        return _ClippedFit(facts, plan, constant)
 
     def _risk(
         self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any
@@ -455,21 +406,12 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"``. Those of each class against the rest, divided by their
-            sum, if `one_vs_rest_`. Behind a preconditioner, of scores times `probability_scale_`:
-            as if the image of every row had the usual length, so longer rows are surer.
+            sum, if `one_vs_rest_`.
         """
         return self._predicted(X, self._probabilities_of)
 
     def _probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert scores of the logistic loss to probabilities."""
-        if self.preconditioner_ is not None:
-            scores = scores * self.probability_scale_
-            if scores.ndim == 1:
-                # The shifted loss has its minimum at these log odds of the second class.
-                scores = log_expit(OUTPUT_MARGIN_OFFSET + scores) - log_expit(
-                    OUTPUT_MARGIN_OFFSET - scores
-                )
-            return self._probabilities(scores)
         # The softmax of logarithms divides by the sum without dividing by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_
         return self._probabilities(log_expit(scores) if is_stacked else scores)

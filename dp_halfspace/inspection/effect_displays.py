@@ -66,7 +66,7 @@ def noise_deviations(
                 other.fit(X, y)
             except BudgetError:
                 return None
-            other.column_scales_, other.calibration_ = model.column_scales_, model.calibration_
+            other.column_scales_, other.certainty_ = model.column_scales_, model.certainty_
             found.append(curves(other))
     size, sizes = _size(curves(model)), map(_size, found)
     # The steepness of a model as a whole is not an effect of single columns.

@@ -21,7 +21,6 @@ from scipy.special import gammaln, kve
 
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import checked_size
-from dp_halfspace.data.encoding import numbers_of, write_scaled
 from dp_halfspace.projection.linear import (
     FloatArray,
     LinearMap,
@@ -115,7 +114,7 @@ _LARGEST = 2.0**40
 
 @runtime_checkable
 class FeatureMap(RowMap, Protocol):
-    """A map to rows of norm at most one up to rounding, or 2.3 if the columns are included."""
+    """A map to rows of norm at most one up to rounding, or 2.4 if the columns are included."""
 
     def apply(self, X: Any) -> SingleArray:
         """Map every row; see `RowMap.apply`."""
@@ -250,9 +249,9 @@ def draw_fourier(
 # Amplitude of a cosine before division by its frequency, for a mean square of one.
 _AMPLITUDE = math.sqrt(2.0)
 # Norm of all Fourier features of a row, in units of the norm of its columns.
-_FOURIER = math.sqrt(1.0 / 3.0)
-# Length scales, in units of the half range of a column times the root of the number of columns.
-_SCALES = (2 / 3, 1 / 3, 1 / 15)
+_JOINT = 1.0
+# Length scales of Fourier features, in column scales times the root of the number of columns.
+_SCALES = (0.5,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,30 +262,25 @@ class AdditiveMap:
     ----------
     n_features_in : int
     n_terms : int
-        Features of each column: itself, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2, ...,
-        n_terms``, of ``v = (1 + x sqrt(n_features_in) / half_range) / 2``, clipped to [0, 1].
+        Features of each column: itself, clipped, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2,
+        ..., n_terms``, of its place ``v`` in [0, 1] between `half_range` scales on either side of
+        zero.
     fourier : FourierMap or None
-        Fourier features of all columns together.
+        Fourier features of all columns together, without `n_plain`.
     n_plain : int
         Number of columns at the end, with values 0 and 1, that have no further features.
     length : float or None
-        Number by which the entries of a row were divided; None for the root of the number of
-        columns.
-    half_range : float, default=1.5
-        Half the range of the cosines, relative to the root mean square of the entries of a row of
-        norm one; outside, they are constant.
-    joint_length : float, default=3**-0.5
-        Norm of all Fourier features of a row, in units of the norm of its columns.
-    has_powers : bool, default=False
-        Whether features of even k are ``2^.5 T_k(2 v - 1) / k``, Chebyshev polynomials, which also
-        vary near the ends of the range, where cosines are flat.
+        Number by which the entries of a row in column scales were divided; None for the root of the
+        number of columns.
+    half_range : float, default=3.0
+        Number of scales on either side of zero outside of which cosines are constant.
+    clip : float, default=1.5
+        Number of scales on either side of zero to which the column itself is clipped.
 
     Notes
     -----
-    Entries of a row are divided by the root of the number of columns. Entries far outside their
-    scale have finite features. The norm of a row of features is at most the norm of the original
-    row plus 1.3 (1.7 if `joint_length` is one). Code whose sensitivity depends on the norm
-    normalises the rows.
+    Entries far outside their scale have finite features. Code whose sensitivity depends on the norm
+    of a row of features scales the rows down itself.
 
     Examples
     --------
@@ -301,29 +295,13 @@ class AdditiveMap:
     fourier: FourierMap | None = None
     n_plain: int = 0
     length: float | None = None
-    half_range: float = 1.5
-    joint_length: float = _FOURIER
-    has_powers: bool = False
-
-    @property
-    def _share(self) -> float:
-        """Length of the columns that have features, relative to that of a row."""
-        if self.length is None:
-            return 1.0
-        return math.sqrt(self.n_features_in - self.n_plain) / self.length
+    half_range: float = 3.0
+    clip: float = 1.5
 
     @property
     def entry_scale(self) -> float:
         """Number by which the entries of a row were divided."""
         return math.sqrt(self.n_features_in) if self.length is None else self.length
-
-    @property
-    def relative_length(self) -> float:
-        """Root mean square of all features except the columns, relative to that of the columns."""
-        cosines = sum(1.0 / k**2 for k in range(2, self.n_terms + 1))
-        return self._share * math.sqrt(
-            cosines + (0.0 if self.fourier is None else self.joint_length**2)
-        )
 
     @property
     def is_linear(self) -> bool:
@@ -339,63 +317,23 @@ class AdditiveMap:
     def apply(self, X: Any) -> SingleArray:
         """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
-        d, share = self.n_features_in, self._share
-        n_curved = d - self.n_plain
-        end = d + n_curved * (self.n_terms - 1)
-        scale = self.entry_scale
-        out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
-        for lo in range(0, X.shape[0], _ROWS):
-            rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
-            rows = rows.toarray() if sparse.issparse(rows) else rows
-            part[:, :d] = rows
-            if end > d:
-                curved = np.asarray(rows[:, :n_curved], dtype=np.float64)
-                values = np.clip(0.5 + curved * (scale / (2.0 * self.half_range)), 0.0, 1.0)
-                write_cosines(values, part[:, d:end], 1.0 / scale)
-                if self.has_powers:
-                    write_powers(values, part[:, d:end], 1.0 / scale)
-        if self.fourier is not None:
-            out[:, end:] = self.fourier.apply(X[:, :n_curved] / share)
-            out[:, end:] *= np.float32(self.joint_length * share)
-        return out
-
-    @property
-    def single_scale(self) -> float:
-        """Number by which the features that `write_single` writes are divided."""
-        if self.fourier is None:
-            return 1.0
-        return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
-
-    def write_single(self, rows: Any, data_norm: float, out: SingleArray) -> None:
-        """Write ``apply(rows / data_norm) / single_scale`` in float32.
-
-        Entries of the rows of float32, which may be coded, are at most four. Each row is mapped
-        independently.
-        """
         d, scale = self.n_features_in, self.entry_scale
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
-        write_scaled(rows, 1.0 / (data_norm * self.single_scale), out[:, :d])
-        curved = numbers_of(rows)[:, :n_curved]
-        if end > d:
-            values = curved * (scale / (2.0 * self.half_range * data_norm))
-            values += 0.5
-            np.clip(values, 0.0, 1.0, out=values)
-            write_cosines(values, out[:, d:end], 1.0 / (scale * self.single_scale))
-            if self.has_powers:
-                write_powers(values, out[:, d:end], 1.0 / (scale * self.single_scale))
-        if self.fourier is not None:
-            size = self.fourier.n_components // 2
-            turns = self.fourier.frequencies / np.float32(self._share * data_norm)
-            is_far = _FARTHEST * float(np.abs(turns).sum(axis=0).max()) > _FEW_TURNS
-            turns *= np.float32(2.0 * math.pi)
-            for lo in range(0, len(out), _ANGLE_ROWS):
-                rows_out = out[lo : lo + _ANGLE_ROWS, end:]
-                angles = curved[lo : lo + _ANGLE_ROWS] @ turns
-                if is_far:
-                    angles -= np.rint(angles / (2.0 * math.pi)) * (2.0 * math.pi)
-                np.cos(angles, out=rows_out[:, :size])
-                np.sin(angles, out=rows_out[:, size:])
+        out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
+        for lo in range(0, X.shape[0], _ROWS):
+            rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
+            rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+            part[:, n_curved:d] = rows[:, n_curved:]
+            numbers = np.asarray(rows[:, :n_curved], dtype=np.float64) * scale
+            np.divide(np.clip(numbers, -self.clip, self.clip), scale, out=part[:, :n_curved])
+            if end > d:
+                places = np.clip(0.5 + numbers / (2.0 * self.half_range), 0.0, 1.0)
+                write_cosines(places, part[:, d:end], 1.0 / scale)
+            if self.fourier is not None:
+                share = _JOINT * math.sqrt(n_curved) / scale
+                np.multiply(self.fourier.apply(numbers), share, out=part[:, end:])
+        return out
 
 
 def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
@@ -412,20 +350,6 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 
-def write_powers(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
-    """Write ``scale 2^.5 T_k(2 v - 1) / k`` for ``k = 2, 4, ...``, instead of these cosines.
-
-    T_k is the Chebyshev polynomial, at most one in size; the arguments are as in `write_cosines`.
-    """
-    d = values.shape[1]
-    # The recursion is T_k = 2 T_2 T_(k - 2) - T_(k - 4).
-    this = 2.0 * np.square(2.0 * values - 1.0) - 1.0
-    last, twice = np.ones_like(values), 2.0 * this
-    for k in range(2, out.shape[1] // d + 2, 2):
-        np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
-        last, this = this, twice * this - last
-
-
 def additive_norm(n_features: int, n_terms: int) -> float:
     """Return a bound on the norm of columns in [-1, 1] with their cosines."""
     cosines = sum(1.0 / k**2 for k in range(2, n_terms + 1))
@@ -433,12 +357,7 @@ def additive_norm(n_features: int, n_terms: int) -> float:
 
 
 def draw_additive(
-    n_features: int,
-    n_terms: int,
-    n_fourier: int,
-    rng: np.random.Generator,
-    *,
-    half_range: float = 1.5,
+    n_features: int, n_terms: int, n_fourier: int, rng: np.random.Generator
 ) -> AdditiveMap:
     """Return the map with `n_terms` features of each column and `n_fourier` of all.
 
@@ -451,9 +370,6 @@ def draw_additive(
         Number of Fourier features, even; zero for none.
     rng : numpy.random.Generator
         Public randomness, for the Fourier features.
-    half_range : float, default=1.5
-        Half the range of a column, see `AdditiveMap`; the length scales of Fourier features are
-        proportional to it.
 
     Returns
     -------
@@ -469,9 +385,9 @@ def draw_additive(
     n_features = checked_size("n_features", n_features)
     fourier = None
     if n_fourier:
-        scales = half_range * np.resize(_SCALES, n_fourier // 2)
+        scales = math.sqrt(n_features) * np.resize(_SCALES, n_fourier // 2)
         fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
-    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier, half_range=half_range)
+    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier)
 
 
 # Number of entries that are sketched at a time.

@@ -263,13 +263,12 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
             scaled = matrix[rows] * factor[rows, None]
             part[:d, :d] += scaled.T @ scaled
         if constant is not None:
-            weighted = root[rows] * (
-                constant[rows] if isinstance(constant, np.ndarray) else constant
-            )
+            each = constant[rows] if isinstance(constant, np.ndarray) else constant
+            weighted = np.transpose(root[rows] * np.transpose(each))
             cross = scaled.T @ weighted
-            part[d, :d] += cross
-            part[:d, d] += cross
-            part[d, d] += weighted @ weighted
+            part[d:, :d] += cross.T.reshape(-1, d)
+            part[:d, d:] += cross.reshape(d, -1)
+            part[d:, d:] += weighted.T @ weighted
     # The bound on rounding errors counts one addition for each block.
     out += part
 

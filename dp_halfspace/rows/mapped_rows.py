@@ -1,6 +1,6 @@
 """Images of rows under a released matrix, and features that are computed block by block.
 
-Images of rows are scaled to norm one. A pass can multiply the coefficients by the matrix and read
+Images of rows are clipped to a norm. A pass can multiply the coefficients by the matrix and read
 only the rows, or it can form the images block by block. The first way takes no more time than
 without a map, but the matrix amplifies its rounding errors. The second way has the rounding errors
 of ordinary rows.
@@ -13,7 +13,7 @@ float64.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.data.people import People, place_rows
 from dp_halfspace.rows.blocks import (
     Block,
@@ -53,8 +54,11 @@ def formed_block_rows(n_rows: int, n_columns: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Images:
-    """Rows of norm at most one: images under a released map of shape (K, D)."""
+class MappedRows:
+    """Images of rows, of norm at most about one, that are never formed.
+
+    The map has shape (K, D); the `rows` are scaled so that their images are.
+    """
 
     rows: Rows
     transform: FloatArray
@@ -67,13 +71,7 @@ class _Images:
     @property
     def row_bound(self) -> float:
         """Bound on the norm of a row."""
-        return 1.0
-
-
-class MappedRows(_Images):
-    """Images of rows, of norm at most one, that are never formed; see `preconditioned`."""
-
-    __slots__ = ()
+        return UP
 
     def margins(self, w: FloatArray) -> FloatArray:
         """Return ``Z w``; see `Rows`."""
@@ -96,18 +94,33 @@ class MappedRows(_Images):
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
         """Return the images with these indices, of which there are few, formed."""
-        return Rows(self.rows.dense(index) @ self.transform.T, row_bound=1.0)
+        return Rows(self.rows.dense(index) @ self.transform.T, row_bound=UP)
 
 
-class FormedRows(_Images):
-    """Images of rows, scaled to norm one, that are formed again at every pass.
+@dataclass(frozen=True, slots=True)
+class FormedRows:
+    """Images of rows, clipped to the norm `longest`, with constants; formed at every pass.
 
-    A row is the product of the floating-point image and the floating-point factor as real numbers;
-    its norm is at most one. Replacing a record changes no bit of other rows:
+    The map `transform` has shape (K, D). A row is a vector of floats, the computed image times the
+    computed factor, followed by the `constants`; with ``longest^2 + |constants|^2 <= 1`` its norm
+    is at most ``1 + 2^-40``. Replacing a record changes no bit of other rows:
     ``docs/proofs/certificate.md``, section 7.
     """
 
-    __slots__ = ()
+    rows: Rows
+    transform: FloatArray
+    longest: float
+    constants: tuple[float, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return self.rows.shape[0], len(self.transform) + len(self.constants)
+
+    @property
+    def row_bound(self) -> float:
+        """Bound on the norm of a row."""
+        return UP
 
     @property
     def block_rows(self) -> int:
@@ -117,15 +130,15 @@ class FormedRows(_Images):
     def margins(self, w: FloatArray) -> FloatArray:
         """Return ``Z w``; see `Rows`."""
         out = np.empty((self.shape[0], *w.shape[1:]))
-        for lo, hi, images, factors in self._blocks():
-            out[lo:hi] = _scale_rows(images @ w, factors)
+        for lo, hi, formed in self.blocks():
+            out[lo:hi] = formed @ w
         return out
 
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p``; see `Rows`."""
         out = np.zeros((self.shape[1], *p.shape[1:]))
-        for lo, hi, images, factors in self._blocks():
-            out += images.T @ _scale_rows(p[lo:hi], factors)
+        for lo, hi, formed in self.blocks():
+            out += formed.T @ p[lo:hi]
         return out
 
     def fused_adjoint(
@@ -133,34 +146,33 @@ class FormedRows(_Images):
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``; see `Rows`."""
         out = np.zeros(w.shape)
-        for lo, hi, images, factors in self._blocks():
-            p = coefficients(_scale_rows(images @ w, factors), lo, hi)
-            out += images.T @ _scale_rows(p, factors)
+        for lo, hi, formed in self.blocks():
+            out += formed.T @ coefficients(formed @ w, lo, hi)
         return out
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``; see `Rows`."""
         size = self.shape[1]
         out = np.zeros((size, size))
-        for lo, hi, images, factors in self._blocks():
-            scaled = _scale_rows(images, factors * np.sqrt(weights[lo:hi]))
+        for lo, hi, formed in self.blocks():
+            scaled = formed * np.sqrt(weights[lo:hi])[:, None]
             out += scaled.T @ scaled
         return out
 
     def subset(self, index: NDArray[np.intp]) -> FormedRows:
         """Return the rows with these numbers."""
-        return FormedRows(self.rows.subset(index), self.transform)
+        return replace(self, rows=self.rows.subset(index))
 
-    def _blocks(self) -> Iterator[tuple[int, int, FloatArray, FloatArray]]:
-        """Form the images block by block, with the factors that normalise them."""
+    def blocks(self) -> Iterator[tuple[int, int, FloatArray]]:
+        """Form the rows block by block."""
         for lo, hi, images in self.rows.images(self.transform, self.block_rows):
-            lengths = np.sqrt(sums_of_squares(images))
-            yield lo, hi, images, inverse_lengths(lengths, images.shape[1])
-
-
-def _scale_rows(rows: FloatArray, factors: FloatArray) -> FloatArray:
-    """Multiply rows, or one number for each row, by factors."""
-    return rows * (factors if rows.ndim == 1 else factors[:, None])
+            # An upper bound on the length, so that no row counts as longer than `longest`.
+            lengths = np.sqrt(sums_of_squares(images)) * (1.0 + (images.shape[1] + 8) * 2.0**-52)
+            factor = self.longest / np.maximum(lengths, self.longest)
+            formed = np.empty((hi - lo, self.shape[1]))
+            np.multiply(images, factor[:, None], out=formed[:, : images.shape[1]])
+            formed[:, images.shape[1] :] = self.constants
+            yield lo, hi, formed
 
 
 # Types of rows for which objectives are implemented.

@@ -3,20 +3,17 @@
 Computed lengths are upper bounds, so rows keep a norm of at most one. Sums of short groups are
 taken in float32 and added in float64. Replacing a record changes the sum of its own group only, so
 only the rounding errors of one group count. Proofs: ``docs/proofs/certificate.md``, section 9.
-
-Features of rows in estimated column scales need too much memory if there are many rows, so they are
-computed in float32 again at every pass. Proofs: section 10 there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import ssyrk, strmm
+from scipy.linalg.blas import strmm
 
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
@@ -31,7 +28,7 @@ from dp_halfspace.rows.blocks import (
 from dp_halfspace.rows.rows import add_part
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import AdditiveMap
+    pass
 
 
 SingleArray: TypeAlias = NDArray[np.float32]
@@ -300,135 +297,6 @@ def single_normalised_rows(
     return SingleRows(X, column, factors_of(bounds), 1.0, group_size(1.0))
 
 
-@dataclass(slots=True, eq=False)
-class SingleFeatureRows(SingleRows):
-    """The rows ``scale[i] * (features of X[i] / data_norm, constant)``; see `SingleRows`.
-
-    Entries of the array `X` of float32 are at most four. Without a scale, rows are scaled to norm
-    one whenever they are read. As many blocks of features as fit into `memory` bytes are kept
-    between passes; the others are computed again. The rows are made by `single_feature_rows`.
-    """
-
-    feature_map: AdditiveMap = field(kw_only=True)
-    data_norm: float = field(kw_only=True)
-    constant: float | None = field(kw_only=True)
-    memory: int = field(default=0, kw_only=True)
-    _kept: dict[int, SingleArray] = field(default_factory=dict, kw_only=True)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the logical matrix, constant column included."""
-        return len(self._matrix), self.feature_map.n_components + (self.constant is not None)
-
-    @property
-    def block_rows(self) -> int:
-        """Number of rows in a block."""
-        return feature_block_size(len(self._matrix), self.feature_map.n_components)
-
-    def normalise_images(
-        self, transform: Any, *, row_bound: float, condition: float
-    ) -> SingleFeatureRows:
-        """Return the rows divided by the norm of their image; see `SingleRows.normalise_images`."""
-        squares = np.empty(len(self._matrix), dtype=np.float32)
-        bound_squares = transform.single_squares()
-        for lo, rows in self._features():
-            squares[lo : lo + len(rows)] = bound_squares(rows, self._squares(rows))
-        factors = factors_of(np.sqrt(squares, out=squares))
-        return replace(self, _scale=factors, row_bound=row_bound, group=group_size(condition))
-
-    def scores(self, w: FloatArray) -> FloatArray:
-        """Return products of features, and the constant if there is one, and a matrix."""
-        single = np.ascontiguousarray(w * self.feature_map.single_scale, dtype=np.float32)
-        out = np.empty((len(self._matrix), w.shape[1]))
-        for lo, rows in self._features():
-            out[lo : lo + len(rows)] = rows @ single
-        return out
-
-    def margins_over_constant(self, w: FloatArray) -> SingleArray:
-        """Return margins of the features over the constant column; see `Rows`."""
-        assert self.constant is not None
-        found = self.scores(np.append(w / self.constant, 0.0)[:, None])
-        return found[:, 0].astype(np.float32)
-
-    def take_groups(self, stride: int) -> SingleFeatureRows:
-        """Return the rows of every `stride`-th group, a choice by row numbers alone."""
-        return replace(self, _matrix=sample_groups(self._matrix, stride), memory=0, _kept={})
-
-    def gram(self) -> FloatArray:
-        """Return the upper triangle of ``Z^T Z``, groups summed in float32."""
-        total = np.zeros((self.shape[1], self.shape[1]))
-        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
-        missing = None if is_plain else np.zeros_like(total)
-        work = np.empty((self.block_rows, self.shape[1]), dtype=np.float32)
-        for _, rows, scale, _ in self._blocks():
-            scaled = np.multiply(rows, scale[:, None], out=work[: len(rows)])
-            for first in range(0, len(rows), GRAM_GROUP):
-                # The lower triangle in the order of BLAS is the upper one here.
-                part = ssyrk(1.0, scaled[first : first + GRAM_GROUP].T, lower=True).T
-                add_part(part, total, missing)
-        return total
-
-    def _squares(self, rows: SingleArray) -> SingleArray:
-        """Return upper bounds on the squared norms of rows; zero for rows of zeros."""
-        squares = np.asarray(np.einsum("ij,ij->i", rows, rows), dtype=np.float32)
-        squares[squares < SAFE_SQUARES[0]] = 0.0
-        squares *= (1.0 + (self.shape[1] + 12) * SINGLE_EPS) ** 2
-        return squares
-
-    def _features(self, part: tuple[int, int] = (0, 1)) -> Iterator[tuple[int, SingleArray]]:
-        """Yield the features block by block; a block is valid until the next one is computed."""
-        n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
-        work = np.empty((step, self.shape[1]), dtype=np.float32)
-        last = (self.constant or 0.0) / self.feature_map.single_scale
-        end = self.memory // work.nbytes * step
-        for lo in range(part[0] * step, n, part[1] * step):
-            if lo in self._kept:
-                yield lo, self._kept[lo]
-                continue
-            X = self._matrix[lo : lo + step]
-            rows = work[: len(X)]
-            if lo < end:
-                rows = self._kept[lo] = np.empty_like(rows)
-            self.feature_map.write_single(X, self.data_norm, rows[:, :size])
-            rows[:, size:] = last
-            yield lo, rows
-
-    def _blocks(self, part: tuple[int, int] = (0, 1)) -> Iterator[SingleBlock]:
-        for lo, rows in self._features(part):
-            if self._scale is None:
-                scale = factors_of(np.sqrt(self._squares(rows)))
-            else:
-                scale = self._scale[lo : lo + len(rows)]
-            yield lo, rows, scale, None
-
-
 def sample_groups(X: Any, stride: int) -> Any:
     """Return the rows of every `stride`-th group."""
     return X[np.arange(len(X)) // GRAM_GROUP % stride == 0]
-
-
-def single_feature_rows(
-    X: SingleArray,
-    data_norm: float,
-    feature_map: AdditiveMap,
-    constant: float | None,
-    *,
-    memory: int = 0,
-) -> SingleFeatureRows:
-    """Return the rows ``[features of x / data_norm, constant]``, divided by their norm.
-
-    Entries of `X` are in estimated column scales, and at most four. `constant` is public, and so is
-    the `memory` for features, in bytes.
-
-    Notes
-    -----
-    **Guarantee.**
-
-    - Adjacency: replace-one.
-    - Released: nothing; the rows are private.
-    - Sensitivity: a row has norm at most one, and sums differ in the group of the replaced record
-      alone.
-    - Proof: ``docs/proofs/certificate.md``, section 10.
-    """
-    how: dict[str, Any] = {"feature_map": feature_map, "data_norm": data_norm, "constant": constant}
-    return SingleFeatureRows(X, None, None, 1.0, group_size(1.0), **how, memory=memory)

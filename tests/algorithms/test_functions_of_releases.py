@@ -6,26 +6,20 @@ can hide an exact number in the place of a released one.
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine.calibration import CalibrationPlan, NoisyCounts, line
-from dp_halfspace.algorithms.engine.class_counts import plan_class_counts, rarity_of
-from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import plan_gradient
+from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
 )
-from dp_halfspace.algorithms.engine.training import Problem, gradient_training
+from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.kernel_training import KernelPlan
-from dp_halfspace.algorithms.ranking.auc_training import (
-    plan_standardisation,
-    release_count,
-    release_standardisation,
-)
+from dp_halfspace.algorithms.published.known_margin import plan_known_margin
 from dp_halfspace.algorithms.search.halfspace_search import (
     plan_directions,
     plan_search,
@@ -35,10 +29,8 @@ from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import Fitted
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import GaussianNoise
 from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
 from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
@@ -83,38 +75,19 @@ def test_counts_of_classes(n_classes, kind):
 SCORES = {2: (FIRST[:, 0], SECOND[:, 0]), 3: (FIRST, SECOND)}
 
 
-@pytest.mark.parametrize(("n_classes", "is_rare"), [(2, False), (2, True), (3, False), (3, True)])
-def test_curves_of_probabilities(n_classes, is_rare):
-    plan = CalibrationPlan(GaussianNoise(math.sqrt(2.0), 2.0))
-    ones, rarity = np.ones(n_classes), None
-    if is_rare:
-        counts = np.array([50.0, *[10.0 / (n_classes - 1)] * (n_classes - 1)])
-        rarity = replace(rarity_of(counts, ones, 1.0, N, 1.0), degree=0.5)
-
-    def run(scores, codes):
-        centre = -0.5 if is_rare and n_classes == 2 else 0.0
-        given = ones, permit_for(*plan.events)
-        return plan.run(scores, codes, *given, rarity=rarity, centre=centre)
-
-    assert_follows(run, *zip(SCORES[n_classes], CODES[n_classes], strict=True))
-
-
 @pytest.mark.parametrize(
     ("target", "wanted"), [("recall", 0.5), ("precision", 0.2), ("false_positive_rate", 0.5)]
 )
 def test_a_threshold_follows_from_the_choice(target, wanted):
     """Its words, estimate and interval, too."""
-    exact = np.array([[5.0, 20.0, 15.0], [1.0, 6.0, 13.0]])
-    counts = NoisyCounts(np.array([-9.0, -1.0, 1.0, 9.0]), exact, 2.0, np.ones(2))
-    curve = replace(line(1.0), counts=counts)
     plan, _ = plan_threshold((target, wanted), N, Budget.of(9.0, 1e-5))
 
     def run(scores, codes):
-        return plan.run(curve, scores, codes, permit_for(*plan.events))
+        return plan.run(scores, codes, np.ones(2), permit_for(*plan.events))
 
     first, second = zip(SCORES[2], CODES[2], strict=True)
     assert run(*second).warning == ""
-    assert assert_follows(run, second, first) == 1
+    assert assert_follows(run, second, first) == 2
 
 
 @pytest.mark.parametrize("owners", [(None, None), OWNERS], ids=["records", "people"])
@@ -131,43 +104,20 @@ def unit_rows(X):
     return normalised_rows(X, 1.0, 0.5, None, clips=False)
 
 
-def test_a_preconditioner_and_a_standardisation():
+def test_a_preconditioner():
     mapped = plan_preconditioner(N, 4, N, mu=5.0)
     run = lambda X: release_preconditioner(unit_rows(X), mapped, permit_for(mapped.mechanism.event))  # noqa: E731
-    assert_follows(run, [FIRST], [SECOND])
-    scale = plan_standardisation(N, 3, N, Budget.gaussian(5.0))
-    run = lambda X: release_standardisation(unit_rows(X), scale, permit_for(scale.mechanism.event))  # noqa: E731
     assert_follows(run, [FIRST], [SECOND])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_noisy_steps(n_classes):
-    plan = plan_gradient(
-        replace(engine_defaults(N, 4, n_classes, 5.0), n_steps=5),
-        n_samples=N, n_columns=4, n_classes=n_classes, block_rows=N, mu=5.0,
-    )  # fmt: skip
+    problem = Problem(N, 3, n_classes, False, 1.0)
+    plan = plan_known_margin(problem, "noisy_gd", 0.9, 5.0).algorithm
     ones = np.ones(n_classes)
 
     def run(X, codes):
         return plan.run(unit_rows(X), codes, ones, permit_for(*plan.events))
-
-    assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("balances", [False, True])
-def test_a_fit_that_counts_classes(n_classes, balances):
-    problem = Problem(
-        N, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes, balances_classes=balances
-    )
-    training = gradient_training(problem, 5.0, counts_classes=True)
-    assert training.counts is not None
-
-    def run(X, codes):
-        data = TrainingData(X, codes, np.arange(n_classes), None)
-        fitted = training.run(data, permit_for(*training.events))
-        assert isinstance(fitted, Fitted)
-        return fitted.coefficients, fitted.intercepts, fitted.rarity
 
     assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
 
@@ -203,9 +153,6 @@ def test_searches_and_a_count():
         return run_search(search, 3, losses, permit_for(*search.events), seed=0)
 
     assert_follows(chosen, [FIRST], [-SECOND])
-    noise = GaussianNoise(1.0, 2.0)
-    count = lambda positive: release_count(positive, noise, permit_for(noise.event))  # noqa: E731
-    assert_follows(count, [FEW], [MANY])
 
 
 def persons(n_rows, label):
@@ -231,30 +178,19 @@ def parts_with_people():
     for n_classes in (2, 3):
         counts, _ = plan_class_counts(n, n_classes, 2.0)
         yield lambda X, y, people, plan=counts: plan.run(y, permit_for(plan.noise.event), people)
-        curve = CalibrationPlan(GaussianNoise(math.sqrt(2.0), 2.0))
-        for degree in (None, 0.5):
-            scores = slice(0, 1) if n_classes == 2 else slice(0, 3)
-            rarity = degree and replace(
-                rarity_of(np.full(n_classes, 5.0), np.ones(n_classes), 1.0, n, 1.0), degree=degree
-            )
-            yield lambda X, y, people, plan=curve, k=n_classes, part=scores, known=rarity: plan.run(
-                X[:, 0] if k == 2 else X[:, part], y, np.ones(k), permit_for(*plan.events), people,
-                rarity=known,
-            )  # fmt: skip
         problem = Problem(n, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes)
-        training = gradient_training(problem, 5.0, counts_classes=True)
+        training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
         yield lambda X, y, people, plan=training, k=n_classes: plan.run(
             TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
         )
     scales = plan_column_scales(n, 3, Budget.gaussian(5.0))
     yield lambda X, y, people: scales.run(X, permit_for(*scales.events), people)
-    noise = GaussianNoise(1.0, 2.0)
-    yield lambda X, y, people: release_count(y == 1, noise, permit_for(noise.event), people)
 
 
 def worst_person(run):
-    """Fifty rows in one corner for one row in another, of the other class."""
-    return max(largest_move(run, persons(1, k), persons(50, 1 - k)) for k in (0, 1))
+    """Fifty rows in one corner for one row in another, of the same or of the other class."""
+    labels = product((0, 1), repeat=2)
+    return max(largest_move(run, persons(1, k), persons(50, m)) for k, m in labels)
 
 
 def test_a_person_moves_a_release_by_its_sensitivity_at_most():
@@ -273,17 +209,15 @@ LINEAR = AdditiveMap(3, 1)
 CURVED = AdditiveMap(3, 2, draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.random.default_rng(2)))
 
 
-@pytest.mark.parametrize("is_fit", [True, False], ids=["fit", "whitening"])
 @pytest.mark.parametrize("features", [LINEAR, CURVED], ids=["linear", "curved"])
-def test_rows_of_features_weigh_people(is_fit, features):
+def test_rows_of_features_weigh_people(features):
     """A second moment of unit rows moves by the root of two, if a person counts once."""
     problem = Problem(20, features.n_components, 2, False, 1.0)
-    training = gradient_training(problem, 5.0)
+    training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
     plan = KernelPlan(training, features, 1.0, 1.0, memory=10**6, parameters={})
     moments = []
     for X, y, people in (persons(1, 0), persons(50, 1)):
-        data = TrainingData(X, y, np.arange(2), None, people)
-        rows = plan._rows(data, features) if is_fit else plan._normalised_columns(data)
+        rows = plan._rows(TrainingData(X, y, np.arange(2), None, people))
         upper = np.triu(rows.gram())
         moments.append(upper + np.triu(upper, 1).T)
     assert 0.5 < np.linalg.norm(moments[0] - moments[1]) <= math.sqrt(2.0)

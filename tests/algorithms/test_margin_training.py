@@ -46,7 +46,7 @@ def test_projection_of_many_columns_keeps_what_is_proved():
 def test_pure_epsilon_takes_directions_where_they_pay(changed, solver, margin, chosen):
     problem = replace(PROBLEM, **{"n_samples": 14_999, **changed})
     training = plan_training(problem, solver, margin, Budget.of(0.1, 0.0))
-    assert training.solver == chosen
+    assert training.public["solver"] == chosen
     assert 0.1 * (1 - 1e-6) <= privacy.epsilon(training.events, 0.0) <= 0.1 * (1 + 1e-12)
 
 
@@ -101,7 +101,7 @@ def test_order_of_the_pass_is_public_and_seeded():
 
 
 def test_automatic_margin_is_the_shift_over_the_norm():
-    training = plan_training(PROBLEM, "noisy_gd", None, Budget.of(1.0, 1e-6))
+    training = replace(plan_training(PROBLEM, "noisy_gd", 0.1, ONE), margin=None)
     w = np.zeros((1, 7))
     assert asked_margin(training, w) == 1.0
     w[0, :2] = 3.0, 4.0

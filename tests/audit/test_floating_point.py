@@ -54,7 +54,7 @@ FAST = {
     "AdaptiveMarginClassifier-data_norm=None", "AdaptiveMarginClassifier-",
     "AdaptiveMarginClassifier-solver=phased_prox", "LabelPrivateClassifier-kernel=linear",
     "ObjectivePerturbationClassifier-", "OutputPerturbationClassifier-delta=0.0",
-    "PrivateAUCClassifier-mechanism=mean_difference", "PrivateKernelClassifier-kernel=polynomial",
+    "PrivateAUCClassifier-", "PrivateKernelClassifier-kernel=polynomial",
     "PureHalfspaceClassifier-n_stages=3", "PureNetworkClassifier-n_hidden=3-projection=rademacher",
     "scaler", "pure scaler", "search, pure", "roc_auc, 1e-06", "brier, 0.0", "table", "people",
     "small table", "small, stated", "small, three classes",
@@ -282,7 +282,7 @@ def plant_naive(patch):
 
 
 ADDITIVE = ["AdaptiveMarginClassifier-", "OutputPerturbationClassifier-delta=0.0",
-            "PrivateAUCClassifier-mechanism=mean_difference", "scaler", "brier, 1e-06", "table",
+            "PrivateAUCClassifier-", "scaler", "brier, 1e-06", "table",
             "people"]  # fmt: skip
 
 

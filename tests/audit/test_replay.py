@@ -154,7 +154,6 @@ def test_nothing_is_found(estimator, n_classes, request):
 
 
 GD = AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, solver="noisy_gd", classes=[0, 1])
-DIFFERENCE = PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0, classes=[0, 1])
 FEATURES = PrivateKernelClassifier(
     epsilon=50.0, delta=1e-3, n_components=16, margin=0.3, classes=[0, 1]
 )
@@ -182,7 +181,7 @@ NETWORK = PureNetworkClassifier(epsilon=20.0, n_candidates=50, data_norm=1.0, cl
     ("estimator", "near"),
     [
         (GD, 0.99),
-        (clone(DIFFERENCE).set_params(threshold_share=0.5), 0.9),
+        (clone(RANKING).set_params(threshold="private", threshold_share=0.5), 0.9),
         (RANKING, 0.99),
         (FEATURES, 0.9),
         (PHASES, 0.5),
@@ -267,7 +266,6 @@ TOO_LITTLE = [
     (GaussianNoise, FEATURES, 2),
     (GaussianNoise, PHASES, 8),
     (DiscreteLaplaceNoise, PrivateScaler(epsilon=5.0, delta=0.0), 2),
-    (GaussianNoise, DIFFERENCE, 30),
     (RandomizedResponse, RESPONSES, 60),
     pytest.param(GaussianLinearTerm, OBJECTIVE, 25, marks=pytest.mark.slow),
     (GaussianNoise, scored("confusion_matrix", 1e-6), 25),
@@ -351,7 +349,8 @@ def test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity(n
     X, y = np.tile([[0.6, 0.8]], (60, 1)), np.arange(60) % 2
     result = replay(HEAVY[name], X, y, X, np.r_[1, y[1:]], n_histories=1, random_state=0)
     assert not result.findings
-    assert max(release.ratio for release in result.releases) > 0.3
+    # Centred rows that are all equal are zero, but for their constant.
+    assert max(release.ratio for release in result.releases) > 0.15
 
 
 def halve_threshold(patch):
@@ -363,18 +362,6 @@ def halve_threshold(patch):
         return type(choice)(choice.sensitivity / 2, choice.epsilon)
 
     patch.setattr(module, "plan_threshold", halved)
-
-
-def heavy_rare_class(patch):
-    """The majority class weighs one, and the rarer one more."""
-    module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
-    honest = module.class_weights
-
-    def heavy(*args, **kwargs):
-        weights = honest(*args, **kwargs)
-        return weights / weights.min()
-
-    patch.setattr(module, "class_weights", heavy)
 
 
 def halve(kind):
@@ -443,9 +430,8 @@ def swayed(patch):
 @pytest.mark.parametrize(
     ("estimator", "planted"),
     [
-        (DIFFERENCE, halve_threshold),
-        (DIFFERENCE, halve(GaussianNoise)),
-        (RANKING, heavy_rare_class),
+        (clone(RANKING).set_params(threshold="private"), halve_threshold),
+        (RANKING, halve(GaussianNoise)),
         (GD, halve(GaussianNoise)),
         (FEATURES, halve(GaussianNoise)),
         (PHASES, halve(GaussianNoise)),
@@ -692,19 +678,6 @@ def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
 
     monkeypatch.setattr(Permit, "release", release)
     assert "depend on the data" in found(estimator)
-
-
-def test_steps_that_follow_the_exact_count_are_seen(monkeypatch):
-    """Planted: the count is charged and released, and not used."""
-    module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
-    honest = module.release_count
-
-    def exact(positive, plan, permit, people):
-        honest(positive, plan, permit, people)
-        return float(positive.sum())
-
-    monkeypatch.setattr(module, "release_count", exact)
-    assert seen(RANKING, 8)[1]
 
 
 # -- the replay itself -----------------------------------------------------------------

@@ -7,15 +7,17 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateAUCClassifier, privacy
-from dp_halfspace.algorithms.engine.preconditioner import release_preconditioner
 from dp_halfspace.algorithms.ranking import auc_training
+from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.privacy import Exponential
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
-from dp_halfspace.rows.rows import Rows
 from tests.algorithms.support import permit_for
 from tests.releases import record_releases
 
-MECHANISMS = ["noisy_gd", "mean_difference", "objective", "output"]
+MECHANISMS = ["noisy_gd", "objective", "output"]
 
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 every_delta = pytest.mark.parametrize("delta", ["auto", 0.0])
@@ -55,11 +57,13 @@ def test_an_empty_class_is_silent(mechanism, label, data):
     assert np.isfinite(fitted.intercept_).all()
 
 
-def test_public_counts_buy_no_count(data):
-    private = model().fit(*data).privacy_
-    stated = model(class_counts=(300, 2700)).fit(*data).privacy_
-    assert len(stated.events) == len(private.events) - 1
-    assert dict(stated.public)["class_counts"] is not None
+def test_public_counts_change_the_normaliser_of_pairs_alone(data):
+    private = model(mechanism="output").fit(*data).privacy_
+    stated = model(mechanism="output", class_counts=(300, 2700)).fit(*data).privacy_
+    assert len(stated.events) == len(private.events)
+    assert dict(stated.public)["pairs"] == pytest.approx(0.36 * dict(private.public)["pairs"])
+    steps = model().fit(*data).privacy_
+    assert model(class_counts=(300, 2700)).fit(*data).privacy_.events == steps.events
 
 
 @every_delta
@@ -71,7 +75,8 @@ def test_threshold_given_or_bought(delta, data):
     assert not any(isinstance(e, privacy.Exponential) for e in given.privacy_.events)
     assert given.intercept_[0] == pytest.approx(-0.25)
     assert bought.score(X, y) > max(y.mean(), 1 - y.mean()) - 0.005
-    np.testing.assert_array_equal(given.predict(X), (X @ given.coef_[0] > 0.25).astype(int))
+    scores = given.decision_function(X) - given.intercept_
+    np.testing.assert_array_equal(given.predict(X), (scores > 0.25).astype(int))
 
 
 def test_class_weight_moves_the_threshold(data):
@@ -83,159 +88,65 @@ def test_class_weight_moves_the_threshold(data):
     assert light.predict(X)[y == 0].mean() < 0.03
 
 
-@pytest.mark.parametrize("d", [5, 50])
-def test_auto_runs_the_mean_difference_for_a_rare_class_among_many_columns(d):
-    X, y = table(n=4000, d=d, share=0.01)
-    for share, counts in ((0.01, (1, 99)), (0.3, (3, 7))):
-        with record_releases() as releases:
-            fitted = model(class_counts=counts, threshold=0.0).fit(X, y)
-        values = [release.value for release in releases[1:]]
-        same = all(np.array_equal(values[0], value) for value in values)
-        assert same == (share < 0.03 and d > 40)
-        steps = fitted.privacy_.events[-1]
-        assert steps.count == len(values)
-
-
-@pytest.mark.parametrize("d", [5, 50])
-def test_auto_charges_the_same_events_whatever_the_count(d):
-    X, y = table(n=4000, d=d, share=0.01)
-    for params in ({}, {"delta": 0.0}):
-        events = [
-            model(**params).fit(X, labels).privacy_.events
-            for labels in (y, 1 - y, np.arange(4000) % 2)
-        ]
-        assert events[0] == events[1] == events[2]
-
-
-@pytest.mark.parametrize(
-    ("n", "epsilon", "pays"),
-    [(1000, 0.6, False), (1000, 0.9, True), (100, 0.9, False), (10**5, 0.2, True)],
-)
-def test_pure_epsilon_buys_a_preconditioner_if_large_or_if_the_noise_is_small(n, epsilon, pays):
-    plan = plan_of("auto", n, epsilon, 0.0)
-    assert plan.public["private_preconditioner"] == pays
-    assert privacy.epsilon(plan.events, 0.0) == pytest.approx(epsilon)
-
-
-def test_what_follows_the_count_moves_no_noise():
-    """The rarer the class, the shorter the steps and the weaker the map; weights stay below one."""
-    plan = plan_of("auto", 10**4, 0.05, 1e-9)
-    ranker = plan.ranker
-    paces, powers = [], []
-    for count in (-1e9, 0.0, 20.0, 100.0, 1000.0, 5000.0, 9980.0, 1e9):
-        adapted, weights = ranker.adapt_to_count(count, 10.0, plan.problem)
-        assert adapted.plan.events == ranker.plan.events
-        before, after = ranker.plan.descent, adapted.plan.descent
-        assert replace(after, step_size=before.step_size) == before
-        assert 0 < weights.min() <= weights.max() == 1.0
-        paces.append(after.step_size / before.step_size)
-        powers.append(adapted.plan.preconditioner.power)
-    for values in (paces, powers):
-        assert 0 < values[1] < values[2] < values[3] < values[4] < values[5] < 1.0
-        assert values[:2] == pytest.approx([values[-1]] * 2)
-        assert values[-2] == pytest.approx(values[2])
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 30.0, 1e6])
-def test_steps_are_longer_with_many_records_for_each_column(epsilon):
-    """The longer the path, the more iterates are averaged, and the longer is the constant column.
-
-    However much the records weigh, steps are not so long that they would oscillate.
-    """
-    plan = plan_of("auto", 10**4, epsilon, 1e-9)
-    ranker, n_columns = plan.ranker, 6
-    before = ranker.plan.descent
-    factors = []
-    for count in (10.0, 100.0, 200.0, 600.0, 5000.0):
-        adapted, weights = ranker.adapt_to_count(count, 0.0, plan.problem)
-        assert adapted.plan.events == ranker.plan.events
-        after = adapted.plan.descent
-        assert replace(after, step_size=before.step_size, steps=before.steps) == before
-        steps = replace(before.steps, tail_fraction=after.steps.tail_fraction)
-        assert after.steps == steps
-        # The steps without this rule, and their product with the weights of all records.
-        plain = before.step_size / (1.0 + (20.0 / (count * ranker.mu)) ** 2)
-        total = count * weights[1] + (10**4 - count) * weights[0]
-        steady = 6.0 * n_columns / (total * plain)
-        signal = count * min(ranker.mu, 4.0) / (3.6 * n_columns**1.5)
-        longer = min(max(signal, 1.0), 4.0)
-        factor = min(max(min(longer, steady), 1.0), 2.0 * steady)
-        assert after.step_size == pytest.approx(factor * plain, rel=1e-12)
-        assert after.steps.tail_fraction == pytest.approx(0.25 * min(longer, 2.0), rel=1e-12)
-        assert adapted.constant_column == pytest.approx(0.2 * longer, rel=1e-12)
-        factors.append(factor)
-    assert factors[0] == 1.0
-    assert (max(factors) == 4.0) == (epsilon > 1.0)
-    assert (min(factors) < 0.5) == (epsilon > 1.0)
-
-
-def test_without_a_preconditioner_steps_are_not_longer():
-    problem = replace(problem_of(10**6, 30.0, 1e-9), n_features=600)
-    ranker = auc_training.plan_ranking(problem, "noisy_gd").ranker
-    assert ranker.plan.preconditioner is None
-    adapted, _ = ranker.adapt_to_count(5e5, 0.0, problem)
-    assert adapted.constant_column == ranker.constant_column
-    assert adapted.plan.descent.step_size == pytest.approx(ranker.plan.descent.step_size)
+@every_delta
+def test_the_same_events_whatever_the_labels(delta):
+    X, y = table(n=4000, share=0.01)
+    fits = [model(delta=delta).fit(X, labels) for labels in (y, 1 - y, np.arange(4000) % 2)]
+    assert fits[0].privacy_.events == fits[1].privacy_.events == fits[2].privacy_.events
 
 
 @pytest.mark.filterwarnings("ignore:random_state")
-def test_the_averaged_iterates_are_those_of_the_longer_path():
-    """Repeat the steps from what was released, with the length, tail and constant they should have.
+def test_the_direction_is_that_of_the_linear_fit():
+    """With the same noise the coefficients are those of the engine; scores are for the threshold.
 
-    Planted: the length and the number of averaged iterates of the plan.
+    Planted: the scores of rows that were shortened, as the steps read them.
     """
-    X, y = table(share=0.03)
-    fitted = model(epsilon=30.0, random_state=0, threshold=0.0)
+    X, y = table(d=3, share=0.4)
+    X[:40] *= 1e6
     with record_releases() as releases:
-        fitted.fit(X, y)
-    count, moment, *gradients = releases
-    problem = problem_of(len(X), 30.0, fitted.privacy_.delta)
-    problem = replace(problem, threshold_share=0.0)
-    ranker = auc_training.plan_ranking(problem, "auto").ranker
-    deviation = count.mechanism.sigma
-    adapted, _ = ranker.adapt_to_count(float(count.released[0]), deviation, problem)
-    assert adapted.constant_column == pytest.approx(0.8)
-    n_columns = X.shape[1] + 1
-    preconditioner = released_preconditioner(moment, adapted.plan.preconditioner, n_columns)
-    step = adapted.plan.descent.step_size
-    assert step > 3.9 * ranker.plan.descent.step_size
-
-    def averaged(step_size, n_averaged):
-        point, velocity = np.zeros((2, n_columns))
-        points = []
-        for gradient in gradients:
-            velocity = 0.8 * velocity + step_size * gradient.released
-            point = point + velocity
-            points.append(point)
-        return (preconditioner.T @ np.mean(points[-n_averaged:], axis=0))[:-1]
-
-    assert fitted.coef_[0] == pytest.approx(averaged(step, 30), rel=1e-9)
-    assert fitted.coef_[0] != pytest.approx(averaged(step, 15), rel=1e-3)
-    plain = averaged(ranker.plan.descent.step_size, 30)
-    assert fitted.coef_[0] != pytest.approx(plain, rel=1e-3)
+        fitted = model(epsilon=30.0, random_state=0).fit(X, y)
+    choice = releases[-1]
+    clean = fitted.scaler_.transform(X) @ fitted.coef_[0]
+    largest = np.linalg.norm(fitted.coef_) * 1.5 * 3**0.5
+    grid = threshold_grid(largest, -_centre(releases, X, y, fitted))
+    errors = threshold_losses(clean, y == 1, np.ones(2), grid, largest=largest)
+    np.testing.assert_allclose(choice.value, -errors, atol=0.5)
+    assert np.abs(grid + fitted.intercept_[0]).min() < 1e-6 * largest
+    short = clean / np.maximum(1.0, np.linalg.norm(fitted.scaler_.transform(X), axis=1) / 3**0.5)
+    shortened = threshold_losses(short, y == 1, np.ones(2), grid, largest=largest)
+    assert np.abs(shortened - errors).max() > 1.0
 
 
-def released_preconditioner(moment, plan, n_columns):
-    """Return the map that follows from a released moment, whatever the rows are."""
-    rows = Rows(np.zeros((plan.n_samples, n_columns)))
-    with intercept_releases(lambda *_: moment.released):
-        return release_preconditioner(rows, plan, permit_for(plan.mechanism.event)).root()
+def _centre(releases, X, y, fitted):
+    """Return the intercept of the linear fit that makes the same releases."""
+    facts = PublicFacts(len(X), X.shape[1], 2, (1.0, 1.0), is_scale_stated=False)
+    facts = replace(facts, copies_are_single=True)
+    choice = Exponential(releases[-1].mechanism.epsilon)
+    problem = auc_training.RankingProblem(facts, "logistic", 1.0, None, None, 0.02)
+    plan = auc_training.plan_ranking(problem, "auto", Budget.of(30.0, fitted.privacy_.delta))
+    assert plan.events[-1] == choice
+    answers = iter([release.released for release in releases])
+    data = TrainingData(X, y, np.arange(2), None)
+    with intercept_releases(lambda *_: next(answers)):
+        found = plan.direction.run(data, permit_for(*plan.direction.events))
+    np.testing.assert_allclose(found.coefficients, fitted.coef_, rtol=1e-12)
+    return float(found.intercepts[0])
 
 
-@pytest.mark.filterwarnings("ignore:random_state")
-def test_a_class_of_few_records_is_ranked_better_by_small_steps(monkeypatch):
-    """Planted: the steps and the preconditioner of classes of equal size."""
+@every_delta
+def test_a_rare_flag_has_the_right_sign_at_every_share(delta):
+    """Where rows are not centred, the majority pulls against it. Exchanged labels exchange it."""
     rng = np.random.default_rng(0)
-    y = (rng.random(8000) < 0.025).astype(int)
-    X = np.exp(0.7 * (rng.standard_normal((8000, 6)) + y[:, None])) / 10.0 - 1.0
-
-    def area():
-        fits = [model(epsilon=0.1, random_state=seed).fit(X / 2.5, y) for seed in range(8)]
-        return np.mean([roc_auc_score(y, fitted.decision_function(X)) for fitted in fits])
-
-    adapted = area()
-    monkeypatch.setattr(auc_training.GradientPlan, "with_step_scale", lambda plan, *_: plan)
-    assert adapted > area() + 0.05
+    X = np.column_stack([rng.random(6000) < 0.05, rng.standard_normal((6000, 4))]).astype(float)
+    noise = rng.logistic(size=6000)
+    for share in (0.08, 0.3):
+        score = X[:, 1] + 1.5 * X[:, 0] + noise
+        y = (score > np.quantile(score, 1.0 - share)).astype(int)
+        fits = [
+            PrivateAUCClassifier(epsilon=5.0, delta=delta, classes=[0, 1]).fit(X, labels)
+            for labels in (y, 1 - y)
+        ]
+        assert fits[0].coef_[0, 0] > 0.0 > fits[1].coef_[0, 0]
 
 
 def test_parts_never_exceed_the_budget():
@@ -247,23 +158,10 @@ def test_parts_never_exceed_the_budget():
                 assert epsilon * (1 - 1e-5) <= spent <= epsilon * (1 + 1e-12)
 
 
-def problem_of(n, epsilon, delta):
-    return auc_training.RankingProblem(
-        n_samples=n,
-        n_features=5,
-        is_sparse=False,
-        data_norm=1.0,
-        intercept=1.0,
-        loss="logistic",
-        alpha=None,
-        positive_share=None,
-        threshold_share=0.02,
-        budget=Budget.of(epsilon, delta),
-    )
-
-
 def plan_of(mechanism, n, epsilon, delta):
-    return auc_training.plan_ranking(problem_of(n, epsilon, delta), mechanism)
+    facts = PublicFacts(n, 5, 2, (1.0, 1.0))
+    problem = auc_training.RankingProblem(facts, "logistic", 1.0, None, None, 0.02)
+    return auc_training.plan_ranking(problem, mechanism, Budget.of(epsilon, delta))
 
 
 COUNTS = [(1e17, 1), (1, 1e300), (5e-324, 1e308)]

@@ -47,7 +47,7 @@ def seeded(X, y, **params):
 @pytest.mark.parametrize(
     "params",
     [
-        {},
+        {"epsilon": 5.0},
         {"kernel": "rbf", "n_components": 700},
         {"kernel": "rbf"},
         {"kernel": "laplacian"},
@@ -55,9 +55,9 @@ def seeded(X, y, **params):
         {"kernel": "polynomial", "degree": 2, "length_scale": 0.5},
         {"delta": 0.0, "epsilon": 10.0},
         {"margin": 0.1},
-        {"margin": "select", "n_components": 64},
-        {"margin": "select", "solver": "phased_prox", "n_components": 64},
-        {"solver": "objective_perturbation", "n_components": 64},
+        {"margin": "select", "kernel": "rbf", "n_components": 64},
+        {"kernel": "rbf", "margin": "select", "solver": "phased_prox", "n_components": 64},
+        {"kernel": "rbf", "solver": "objective_perturbation", "n_components": 64},
         {"solver": "phased_prox", "margin": 0.03},
         {"margin": 0.3, "projection": "hadamard", "n_components": 9000},
         {"fit_intercept": False},
@@ -207,7 +207,8 @@ def test_cache_changes_nothing(params):
     X, y = crossed(3000)
     first, *others = (seeded(X, y, cache_size=size, **params).coef_ for size in (0.0, 1.0, 100.0))
     for other in others:
-        np.testing.assert_array_equal(other, first)
+        # Sums of chunks are added in another order than sums of blocks.
+        np.testing.assert_allclose(other, first, rtol=1e-4, atol=1e-5)
 
 
 def peak(action):

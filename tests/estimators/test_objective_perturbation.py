@@ -17,7 +17,7 @@ MODEL = ObjectivePerturbationClassifier(data_norm=1.0)
 
 def test_class_weights_are_charged(table):
     X, y = table
-    for rows in ("normalised", "clipped"):
+    for rows in ("centred", "clipped"):
         plain, heavy = (
             releases_of(MODEL, X, y, rows=rows, alpha=10.0, class_weight=weight)
             for weight in (None, {1: 3.0})
@@ -32,7 +32,7 @@ def test_class_weights_are_charged(table):
 
 def test_alpha_has_its_documented_floor(table):
     X, y = table
-    for rows, square in (("normalised", 1.0), ("clipped", 2.0)):
+    for rows, square in (("centred", 1.0), ("clipped", 2.0)):
         model = ObjectivePerturbationClassifier(
             alpha=1e-30, rows=rows, preconditioner=False, data_norm=1.0
         ).fit(X, y)
@@ -51,9 +51,7 @@ def test_pure_noise_on_many_columns_is_projected(form):
             form(X), y
         )
     assert releases[-1].value.shape == (1, 151)
-    # The rule for wide data holds: without its large constant column an imbalanced table
-    # would end below its majority class.
-    assert public(model)["relative_constant_column"] == 2.5
+    assert public(model)["projection"] == "RademacherMap"
     assert model.score(form(X), y) > 0.9
     releases = releases_of(MODEL, form(X), y, epsilon=8.0, delta=0.0, projection=None)
     assert releases[-1].value.shape == (1, 601)
@@ -64,3 +62,18 @@ def test_what_column_scales_leave_without_an_epsilon_is_refused():
     model = ObjectivePerturbationClassifier(epsilon=0.001, delta=0.4, classes=[0, 1])
     with pytest.raises(BudgetError, match=r"^epsilon is too small for a perturbed objective"):
         model.plan(np.ones((20, 2)), np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("delta", ["auto", 0.0])
+def test_probabilities_are_the_logistic_function_of_the_score(delta):
+    """The default loss is the logistic one, and no slope is clipped: nothing is to be undone."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8000, 4))
+    y = (X[:, 0] - 1.5 + rng.logistic(size=8000) > 0).astype(int)
+    model = ObjectivePerturbationClassifier(epsilon=30.0, delta=delta, classes=[0, 1]).fit(X, y)
+    p = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(np.log(p / (1 - p)), model.decision_function(X), rtol=1e-9)
+    for part in (p < np.median(p), p >= np.median(p)):
+        assert p[part].mean() == pytest.approx(y[part].mean(), abs=0.03)
+    shifted = ObjectivePerturbationClassifier(loss="shifted_logistic")
+    assert not hasattr(shifted, "predict_proba")

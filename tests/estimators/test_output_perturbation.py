@@ -8,9 +8,9 @@ from scipy.optimize import minimize, newton_krylov
 from scipy.special import log_softmax, softmax
 
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace.optim import shifted_logistic
+from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, packed
+from dp_halfspace.privacy.mechanisms import NoNoise
 from tests.conftest import separated
-from tests.estimators.test_perturbation import exact_preconditioner, minimiser, unit
 from tests.support import augmented, together
 from tests.support import exact as fit_exactly
 
@@ -50,63 +50,60 @@ def test_neighbours_look_alike_whatever_a_callable_does(table, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def mapped(X, y, **params):
-    """Fit without noise behind a preconditioner."""
-    return exact(X, y, **{"preconditioner": True, **params})
+def final_rows(X, intercept=True):
+    """Centred, whitened and clipped rows behind the exact moment, by other means."""
+    first = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+    if intercept:
+        first = augmented(first, CONSTANT) / LENGTHENED
+    moment = packed(first.T @ first)
+    centring = centring_of(moment, len(X), NoNoise(), constant=float(intercept))[0]
+    images = first @ centring.to_final.T
+    lengths = np.linalg.norm(images, axis=1, keepdims=True)
+    images *= centring.longest / np.maximum(lengths, centring.longest)
+    return np.column_stack([images, *(np.full(len(X), c) for c in centring.constants)])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_infinite_epsilon_is_the_minimiser_on_mapped_rows(table, n_classes):
+@pytest.mark.parametrize("intercept", [True, False])
+def test_infinite_epsilon_is_the_minimiser_on_centred_rows(table, n_classes, intercept):
     X, y = table if n_classes == 2 else separated(300, 4, 3, seed=4)
-    Z = unit(augmented(X, 0.15))
-    A = exact_preconditioner(Z)
-    rows, own = unit(Z @ A), np.eye(n_classes)[y]
-    model = mapped(X, y, alpha=0.01)
-    if n_classes == 2:
-        found = minimiser(rows, y, "shifted_logistic", 0.01, 2.0)[None]
-    else:
+    # No row is so long that it is clipped at a prediction and not here.
+    X = X / np.linalg.norm(X, axis=1).max()
+    Z, own = final_rows(X, intercept), np.eye(n_classes)[y]
+    model = exact(X, y, preconditioner=True, alpha=0.01, fit_intercept=intercept)
+    size = Z.shape[1]
 
-        def objective(w):
-            scores = rows @ w.reshape(3, 5).T
-            value = -(own * log_softmax(scores, axis=1)).sum(axis=1).mean()
-            slope = (softmax(scores, axis=1) - own).T @ rows / len(y)
-            return value + 0.005 * w @ w, slope.ravel() + 0.01 * w
+    def objective(w):
+        scores = Z @ w.reshape(n_classes, size).T
+        value = -(own * log_softmax(scores, axis=1)).sum(axis=1).mean()
+        slope = (softmax(scores, axis=1) - own).T @ Z / len(y)
+        # One vector for two classes has half the penalty of two opposite ones of half its size.
+        ridge = 0.01 * (2.0 if n_classes == 2 else 1.0)
+        return value + ridge / 2.0 * w @ w, slope.ravel() + ridge * w
 
-        found = minimize(objective, np.zeros(15), jac=True, options={"gtol": 1e-10}).x.reshape(3, 5)
-    np.testing.assert_allclose(together(model, 0.15), found @ A, atol=1e-5)
-    # The map is that of the rows up to a rotation: images have the same inner products.
-    pictures = augmented(X) @ model.preconditioner_.T
-    np.testing.assert_allclose(unit(pictures) @ unit(pictures).T, rows @ rows.T, atol=1e-8)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_probabilities_behind_a_preconditioner_undo_the_loss(table, fit_intercept):
-    X, y = table
-    model = mapped(X, y, fit_intercept=fit_intercept)
-    ones = augmented(X, 0.15) if fit_intercept else X
-    images = unit(ones) @ exact_preconditioner(unit(ones))
-    length = (images**2).sum(axis=1).mean() ** 0.5
-    if fit_intercept:
-        length *= (np.linalg.norm(ones, axis=1) ** -2).mean() ** -0.5
-    assert model.probability_scale_ == pytest.approx(1 / length, rel=1e-3)
-    length = 1 / model.probability_scale_
-    scores, (q, p) = model.decision_function(X) / length, model.predict_proba(X).T
-    # Where the expected loss of two classes is least.
-    loss = shifted_logistic(2.0)
-    np.testing.assert_allclose(p * loss.derivative(scores), q * loss.derivative(-scores), rtol=1e-9)
-    np.testing.assert_array_equal(p > 0.5, model.predict(X) == 1)
-    many = mapped(X, np.arange(len(y)) % 4)
-    expected = softmax(many.decision_function(X) * many.probability_scale_, axis=1)
-    np.testing.assert_allclose(many.predict_proba(X), expected)
+    start = np.zeros(n_classes * size)
+    found = minimize(objective, start, jac=True, options={"gtol": 1e-10}).x.reshape(-1, size)
+    scores = Z @ (found if n_classes > 2 else found[1:] - found[:1]).T
+    # The scores of rows that the second clip does not shorten.
+    inner = (
+        np.linalg.norm(Z[:, : X.shape[1]], axis=1)
+        < 0.999 * np.linalg.norm(Z[:, : X.shape[1]], axis=1).max()
+    )
+    assert inner.mean() > 0.2
+    predicted = model.decision_function(X).reshape(len(X), -1)
+    np.testing.assert_allclose(predicted[inner], scores[inner], atol=1e-5)
+    # The attribute maps rows to images, up to the clip.
+    pictures = (augmented(X) if intercept else X) @ model.preconditioner_.T
+    np.testing.assert_allclose(pictures[inner], Z[inner][:, : X.shape[1]], atol=1e-8)
 
 
 def test_probabilities_in_learnt_units_take_missing_entries():
     X, y = separated(3000, 4, norm=1.5)
     X[:50, 0] = np.nan
     model = OutputPerturbationClassifier(epsilon=8.0, classes=[0, 1]).fit(X, y)
-    assert model.preconditioner_.shape == (5, 5)
+    assert model.preconditioner_.shape == (4, 5)
     assert np.isinf(model.data_norm_)
-    assert dict(model.privacy_.public)["relative_constant_column"] == 2.0
+    assert model.scaler_.clip == 1.5
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert np.mean((p[:, 1] > 0.5) == (y == 1)) > 0.9
@@ -133,17 +130,17 @@ def test_automatic_preconditioner_follows_public_rules(params, wanted):
     X, y = separated(300, 4)
     model = OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]).set_params(**params)
     record = model.plan(X, y)
-    assert dict(record.public)["private_preconditioner"] == wanted
+    assert dict(record.public).get("private_second_moment", False) == wanted
     assert len(record.events) == 1 + wanted
     assert (model.fit(X, y).preconditioner_ is not None) == wanted
-    assert model.data_norm_ == 1.0
+    assert model.data_norm_ == (np.inf if wanted else 1.0)
 
 
 def test_wide_rows_have_no_preconditioner():
-    X, y = np.ones((600, 512)) / 40, np.arange(600) % 2
+    X, y = np.ones((600, 513)) / 40, np.arange(600) % 2
     model = OutputPerturbationClassifier(epsilon=1e3, data_norm=1.0, classes=[0, 1])
-    assert not dict(model.plan(X, y).public)["private_preconditioner"]
-    assert dict(model.plan(X[:, 1:], y).public)["private_preconditioner"]
+    assert not dict(model.plan(X, y).public).get("private_second_moment")
+    assert dict(model.plan(X[:, 1:], y).public)["private_second_moment"]
     with pytest.raises(ValueError, match="at most 512 columns"):
         model.set_params(preconditioner=True).fit(X, y)
 

@@ -26,7 +26,6 @@ LOSSES = {
     Output: ["logistic", "huber_hinge", "smoothed_hinge", "squared_hinge", "squared"],
     Objective: ["logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge"],
 }
-BIAS = 0.25  # the constant column of normalised rows
 OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
 
 both = pytest.mark.parametrize("kind", [Output, Objective], ids=lambda kind: kind.__name__)
@@ -40,8 +39,7 @@ def test_a_plan_counts_the_rows_that_are_summed_at_a_time(kind, form):
     options = {**CLIPPED[kind], "preconditioner": False, "data_norm": 1.0, "classes": [0, 1]}
     model = kind(**options)
     plan = model._plan(model._facts(model._validate(X, y, None)), Budget.of(1.0, 1e-6)).plan
-    risk = plan.objective.risk if kind is Objective else plan.risk
-    assert risk.block_rows == clipped_rows(X, 1.0).block_rows
+    assert plan.risk.block_rows == clipped_rows(X, 1.0).block_rows
 
 
 @pytest.fixture(scope="module")
@@ -66,22 +64,6 @@ def minimiser(Z, y, loss, alpha, margin_offset=2.0):
     return minimize(objective, start, jac=True, method="L-BFGS-B", options=OPTIONS).x
 
 
-def exact_preconditioner(Z):
-    """The preconditioner of an unlimited budget: inverse root of the moment, floored and capped."""
-    n, size = Z.shape
-    values, vectors = np.linalg.eigh(Z.T @ Z)
-    values = np.maximum(values - (values.sum() - n) / size, 0)
-    values += max((n - values.sum()) / size, 0)
-    floor = 1e-3 * n / size
-    while (values / (values + floor)).sum() > 20:
-        floor *= 1.1
-    return (vectors / np.sqrt((values + floor) / n)) @ vectors.T
-
-
-def unit(Z):
-    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
-
-
 @pytest.mark.parametrize(
     ("kind", "loss"), [(kind, loss) for kind in LOSSES for loss in LOSSES[kind]]
 )
@@ -94,16 +76,15 @@ def test_infinite_epsilon_is_the_minimiser_on_clipped_rows(table, kind, loss, al
 
 
 @pytest.mark.parametrize("loss", LOSSES[Objective])
-@pytest.mark.parametrize("preconditioner", [False, True])
-def test_infinite_epsilon_is_the_minimiser_on_unit_rows(table, loss, preconditioner):
+def test_infinite_epsilon_is_the_minimiser_on_rows_that_are_not_centred(table, loss):
+    """Without a moment; the constant is half the norm of the longest row."""
     X, y = table
-    Z = unit(augmented(X, BIAS))
-    A = exact_preconditioner(Z) if preconditioner else np.eye(5)
-    expected = A @ minimiser(unit(Z @ A), y, loss, 0.01, 3.0)
-    model = exact(
-        Objective, X, y, loss=loss, alpha=0.01, margin_offset=3.0, preconditioner=preconditioner
-    )
-    np.testing.assert_allclose(together(model, BIAS)[0], expected, atol=1e-6)
+    length = np.sqrt(1.25)
+    Z = augmented(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0), 0.5) / length
+    expected = minimiser(Z, y, loss, 0.01, 3.0)
+    model = exact(Objective, X, y, loss=loss, alpha=0.01, margin_offset=3.0, preconditioner=False)
+    found = np.append(model.coef_[0] * length, model.intercept_ * length / 0.5)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @both
@@ -135,20 +116,19 @@ def test_infinite_epsilon_hinge_is_near_the_support_vector_machine():
 
 def test_infinite_epsilon_with_several_classes_and_a_shift():
     X, y = separated(300, 4, 3, seed=4)
-    Z = unit(augmented(X, BIAS))
-    A = exact_preconditioner(Z)
-    rows = unit(Z @ A)
     own = np.eye(3)[y]
+    Z = augmented(X, 1.0)
 
     def objective(w):
-        scores = rows @ w.reshape(3, 5).T - 2.5 * own
-        gradient = (softmax(scores, axis=1) - own).T @ rows / 300
+        scores = Z @ w.reshape(3, 5).T - 2.5 * own
+        gradient = (softmax(scores, axis=1) - own).T @ Z / 300
         value = -log_softmax(scores, axis=1)[np.arange(300), y].mean()
         return value + 0.005 * w @ w, gradient.ravel() + 0.01 * w
 
     found = minimize(objective, np.zeros(15), jac=True, method="L-BFGS-B", options=OPTIONS).x
-    model = exact(Objective, X, y, alpha=0.01, margin_offset=2.5)
-    np.testing.assert_allclose(together(model, BIAS), found.reshape(3, 5) @ A, atol=1e-6)
+    options = {"loss": "shifted_logistic", "margin_offset": 2.5, "rows": "clipped"}
+    model = exact(Objective, X, y, alpha=0.01, **options)
+    np.testing.assert_allclose(together(model), found.reshape(3, 5), atol=1e-6)
 
 
 @both
@@ -196,7 +176,7 @@ def test_optimizers_agree_and_are_trusted_only_through_the_certificate(table, ki
     [
         (Output("logistic", alpha=1e-4), "clipped_rows"),
         (Output("hinge", alpha=1e-4), "clipped_rows"),
-        (Objective(alpha=1e-4, preconditioner=False), "normalised_rows"),
+        (Objective(alpha=1e-4, rows="clipped"), "clipped_rows"),
     ],
     ids=["logistic", "hinge", "objective"],
 )
@@ -249,8 +229,7 @@ def test_probabilities_are_those_of_the_logistic_model(table, kind):
     np.testing.assert_allclose(binary.predict_proba(X), np.column_stack([1 - ones, ones]))
     many = exact(kind, X, np.arange(len(y)) % 4, **params)
     np.testing.assert_allclose(many.predict_proba(X), softmax(many.decision_function(X), axis=1))
-    for without in ({}, {"loss": "logistic"}, {"rows": "clipped"}):
-        assert not hasattr(Objective(**without), "predict_proba")
+    assert not hasattr(Objective("shifted_logistic"), "predict_proba")
     assert not hasattr(Output("hinge"), "predict_proba")
 
 

@@ -33,18 +33,14 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.engine.calibration import score_counts
 from dp_halfspace.algorithms.engine.class_counts import class_counts, plan_class_counts
-from dp_halfspace.algorithms.engine.defaults import Steps
-from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
+from dp_halfspace.algorithms.engine.operating_point import score_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data import record_weights
 from dp_halfspace.data.record_weights import RecordWeights, with_class_weights, with_sample_weight
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import base
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.rows.rows import Rows
-from dp_halfspace.rows.single_rows import single_normalised_rows
 from tests.adversarial import unit
 from tests.conftest import separated
 from tests.releases import record_releases
@@ -211,47 +207,20 @@ def score_changes(counted):
         scores = rng.normal(size=(6, 3)) * 30
         replaced = scores.copy()
         replaced[2] = rng.normal(size=3) * 30
-        yield counted(scores, codes, weights) - counted(replaced, other, moved)
+        yield counted(scores[:, 0], codes, weights) - counted(replaced[:, 0], other, moved)
 
 
-@pytest.mark.parametrize("common", [None, 1])
-def test_a_record_moves_weighted_counts_of_scores_by_the_root_of_two(common):
+def test_a_record_moves_weighted_counts_of_scores_by_the_root_of_three():
     found = [
         np.linalg.norm(change)
-        for change in score_changes(lambda s, c, w: score_counts(s, c, None, common, w))
+        for change in score_changes(lambda s, c, w: score_counts(s, c, None, w))
     ]
-    assert max(found) == math.sqrt(2.0)
+    assert max(found) <= math.sqrt(3.0)
 
 
 def test_planted_bug_counts_of_scores_with_weights_of_two_are_seen():
-    doubled = score_changes(lambda s, c, w: score_counts(s, c, None, 1, 2.0 * w))
+    doubled = score_changes(lambda s, c, w: score_counts(s, c, None, 2.0 * w))
     assert max(np.linalg.norm(change) for change in doubled) > 2.0
-
-
-STEPS = Steps(margin_offset=2.0, clip=0.7, n_steps=10, path_length=3.0, tail_fraction=0.5)
-
-
-@pytest.mark.parametrize("kind", ["rows", "single"])
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_weights_leave_the_sensitivity_of_a_step(outputs, kind):
-    plan = plan_descent(
-        STEPS, n_samples=12, n_columns=2, n_outputs=outputs, block_rows=12, mu=1.0,
-        is_single=kind == "single",
-    )  # fmt: skip
-    rng, largest = np.random.default_rng(0), 0.0
-    for pair in neighbours(60, n_classes=max(2, outputs)):
-        query, sums = rng.normal(size=(2, outputs) if outputs > 1 else 2) * 3, []
-        for X, y, w in pair:
-            X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
-            if kind == "single":
-                rows = single_normalised_rows(X.astype(np.float32), 1.0, None)
-            else:
-                rows = Rows(X, row_bound=1.0)
-            weights = RecordWeights(np.ones(max(2, outputs)), w)
-            slopes = rows.apply_to_classes(lambda c, s: clipped_slopes(plan, c, s), y, weights)
-            sums.append(rows.fused_adjoint(query, slopes))
-        largest = max(largest, float(np.linalg.norm(sums[0] - sums[1])))
-    assert 0.8 * plan.mechanism.sensitivity < largest <= plan.mechanism.sensitivity
 
 
 def test_a_tilt_knows_that_losses_may_weigh_nothing():
@@ -437,7 +406,9 @@ UNPROVED = {
     "selection": AdaptiveMarginClassifier(selection="exponential"),
     "proximal": AdaptiveMarginClassifier(0.3, solver="phased_prox"),
     "kernel selection": PrivateKernelClassifier(margin="select", data_norm=1.0),
-    "integer counts": PrivateTableClassifier(epsilon=9.0, delta=0.0, schema={}),
+    "integer counts": PrivateTableClassifier(
+        epsilon=9.0, delta=0.0, schema={}, threshold={"recall": 0.8}
+    ),
 }
 
 

@@ -1,7 +1,6 @@
 """PrivateTableClassifier: any table, one budget, and nothing that the entries can be seen by."""
 
 import copy
-import dataclasses
 import json
 import math
 import pickle
@@ -20,24 +19,16 @@ from dp_halfspace import (
     BudgetError,
     PrivacyLedger,
     PrivacyWarning,
-    PrivateKernelClassifier,
     PrivateTableClassifier,
 )
-from dp_halfspace.algorithms.engine import (
-    calibration,
-    class_counts,
-    operating_point,
-    training,
-)
-from dp_halfspace.algorithms.engine.calibration import CalibrationPlan
-from dp_halfspace.algorithms.engine.class_counts import Rarity
+from dp_halfspace.algorithms.engine import operating_point
 from dp_halfspace.audit import replay
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators import table
+from dp_halfspace.engine import linear, steps
 from dp_halfspace.privacy import PrivacyRecord, accounting
-from dp_halfspace.privacy.events import Either, Gaussian, single_runs, total_mu
+from dp_halfspace.privacy.events import single_runs
 from dp_halfspace.privacy.mechanisms import GaussianNoise
-from tests.releases import assert_follows, record_releases
+from tests.releases import record_releases
 from tests.support import Book, checks, fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
@@ -131,14 +122,10 @@ def test_one_record_says_all_that_was_spent(epsilon, delta, probability):
     # A selection spends no delta, so that less than its epsilon is spent at one.
     assert accounting.epsilon(record.events, 0.0 if is_small else record.delta) > 0.999 * epsilon
     spent = Counter(release.mechanism.event for release in releases)
-    behind = spent - single_runs(record.events)
-    for either in [event for event in record.events if isinstance(event, Either)]:
-        assert total_mu(tuple(behind.items())) <= either.mu
-        assert {type(event) for event in behind} == {Gaussian}
-        behind.clear()
-    assert not behind
+    assert not spent - single_runs(record.events)
     public = dict(record.public)
-    assert public["calibrated"] == probability
+    assert public["calibrated"] == (is_small and probability)
+    assert hasattr(model, "predict_proba") == probability
     assert dict(public["columns"])["age"] == "number in [0, 120]"
     assert dict(public["columns"])["city"] == "text, by the dtype of the column"
     assert len(dict(public["columns"])) == 7
@@ -193,34 +180,37 @@ def test_kinds_that_dtypes_say_are_declared_once():
 
 
 def test_ranges_are_public_units_until_learning_pays():
-    few = clone(TABLE).set_params(epsilon=0.5).fit(FRAME, LABELS)
+    few = clone(TABLE).set_params(epsilon=0.1, features="additive").fit(FRAME, LABELS)
     assert (few.column_scales_.center[0], few.column_scales_.scale[0]) == (60.0, 40.0)
     assert dict(few.privacy_.public)["private_column_scales"] == ("platelets", "visit")
     many = clone(TABLE).set_params(epsilon=3.0).fit(FRAME, LABELS)
     assert dict(many.privacy_.public)["private_column_scales"] == ("age", "platelets", "visit")
     ranges = {**SCHEMA, "platelets": [0, 1e6], "visit": "drop"}
-    none = clone(few).set_params(schema=ranges, epsilon=0.2, features="additive").fit(FRAME, LABELS)
+    none = clone(few).set_params(schema=ranges).fit(FRAME, LABELS)
     assert dict(none.privacy_.public)["private_column_scales"] == ()
-    # With all features a table of so little is fitted by a selection, which needs no units.
-    with pytest.warns(PrivacyWarning, match="a range of each column"):
-        tiny = clone(TABLE).set_params(epsilon=1e-3, features="linear").fit(FRAME, LABELS)
-    assert tiny.calibration_(np.zeros(1))[0] == pytest.approx(0.0, abs=0.5)
-    assert dict(tiny.privacy_.public)["private_column_scales"] == ()
 
 
-@pytest.mark.parametrize(
-    ("change", "has_powers"),
-    [({}, True), ({"epsilon": 1.0}, False), ({"delta": 0.0}, False), ({"classes": "abc"}, False)],
-)
-def test_polynomials_are_for_two_classes_in_ranges_that_no_release_follows(change, has_powers):
-    X = np.random.default_rng(0).uniform(size=(3000, 2))
-    public = {"schema": {"0": [0, 1], "1": [0, 1]}, "classes": "ab", "epsilon": 0.3, **change}
-    public["classes"] = list(public["classes"])
-    labels = np.where(X[:, 0] > 0.5, "a", "b")
-    model = PrivateTableClassifier(features="additive", **public).fit(X, labels)
-    drawn = model.model_.feature_map_
-    assert drawn.n_terms > 1 or "delta" in change
-    assert drawn.has_powers == has_powers
+def test_a_missing_number_has_an_indicator_unless_the_schema_says_that_it_is_ignored():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=4000), "b": rng.normal(size=4000)})
+    missing = rng.random(4000) < 0.3
+    frame.loc[missing, "a"] = None
+    labels = missing ^ (rng.random(4000) < 0.1)
+    found = {}
+    for word in ("indicator", "ignore"):
+        schema = {"a": {"kind": "number", "missing": word}, "b": "number"}
+        model = PrivateTableClassifier(schema=schema, classes=[False, True], epsilon=3.0)
+        model.fit(frame, labels)
+        found[word] = (model.score(frame, labels), model.model_.n_features_in_)
+        ignored = ", missing ignored" if word == "ignore" else ""
+        assert dict(dict(model.privacy_.public)["columns"])["a"] == f"number{ignored}"
+    assert found["indicator"] == (pytest.approx(0.9, abs=0.02), 4)
+    # Without one, a missing number is one at the centre of its column.
+    assert found["ignore"][0] < 0.86
+    assert found["ignore"][1] == 3
+    for facts in ({"kind": "text", "missing": "ignore"}, {"kind": "date", "missing": "drop"}):
+        with pytest.raises(ValueError, match="missing is for numbers and dates"):
+            PrivateTableClassifier(schema={"a": facts}, classes=[0, 1]).fit(frame, labels)
 
 
 def test_the_ledger_is_charged_before_any_noise():
@@ -293,19 +283,13 @@ REPLAYED = clone(TABLE).set_params(epsilon=30.0, schema=STATED, random_state=1)
 
 @pytest.mark.parametrize("params", [{}, {"features": "linear"}, {"delta": 0.0}])
 def test_a_fit_is_a_function_of_its_releases(params):
-    ratios = worst(clone(REPLAYED).set_params(**params))
-    assert ratios.max() <= 1.0
-    if "delta" not in params:
-        assert ratios[-1] > 0.7  # the counts of scores
+    assert worst(clone(REPLAYED).set_params(**params)).max() <= 1.0
 
 
-def halve(patch, plan):
-    patch.setattr(calibration, "_SENSITIVITY", calibration._SENSITIVITY / plan)
-
-
-def test_the_replay_sees_half_a_sensitivity_of_the_counts(monkeypatch):
-    halve(monkeypatch, 2)
-    assert worst(REPLAYED)[-1] > 1.0
+def test_the_replay_sees_slopes_that_are_not_clipped(monkeypatch):
+    monkeypatch.setattr(steps, "CLIP", 4.0)
+    monkeypatch.setattr(linear, "step_sensitivity", lambda *sizes, is_single: 0.1)
+    assert worst(REPLAYED).max() > 1.0
 
 
 def test_the_replay_sees_half_a_sensitivity_of_anything(monkeypatch):
@@ -424,20 +408,6 @@ def test_a_rare_class_is_ranked_and_has_probabilities_of_the_population():
     assert abs(probabilities.mean() - RARE.mean()) < 0.015
     # Not worse than one probability for all.
     assert np.mean((probabilities - RARE) ** 2) < RARE.mean() * (1.0 - RARE.mean())
-    assert dict(model.privacy_.public)["private_class_counts"] is True
-
-
-@pytest.mark.filterwarnings("ignore:random_state")
-@pytest.mark.parametrize(("model", "is_table"), [
-    (NUMBERS, True), (PrivateKernelClassifier(classes=[0, 1]), False),
-])  # fmt: skip
-def test_only_an_encoded_table_keeps_the_fit_of_a_rare_class_longer(model, is_table, monkeypatch):
-    """Planted: another number of records from which on this fit is given up at once."""
-    given = clone(model).set_params(epsilon=5.0, random_state=3)
-    before = given.fit(RARE_ROWS, RARE).decision_function(RARE_ROWS)
-    monkeypatch.setattr(class_counts, "_MANY_OF_TABLES", 1.0)
-    after = given.fit(RARE_ROWS, RARE).decision_function(RARE_ROWS)
-    assert np.array_equal(before, after) != is_table
 
 
 @pytest.mark.parametrize("weights", [None, "balanced", {0: 0.1, 1: 1.0}])
@@ -454,6 +424,7 @@ def test_balanced_weights_are_for_a_balanced_population(weights):
 
 
 @pytest.mark.filterwarnings("ignore:the scores separate the labels too little for a precision")
+@pytest.mark.filterwarnings("ignore:by noisy counts")
 @pytest.mark.parametrize("budget", [{}, {"delta": 0.0}, {"class_weight": "balanced"}])
 @pytest.mark.parametrize(
     ("target", "wanted"), [("recall", 0.8), ("precision", 0.5), ("false_positive_rate", 0.1)]
@@ -480,10 +451,10 @@ def test_a_threshold_meets_its_target_within_the_budget(target, wanted, budget):
     # With pure DP the model is so poor that no threshold has the precision.
     if target == "recall" or not math.isinf(point.log_odds):
         sign = -1.0 if target == "false_positive_rate" else 1.0
-        assert 0.0 < sign * (reached - wanted) < 0.25
+        assert 0.0 < sign * (reached - wanted) < 0.35
     # The model has what the choice leaves.
     without = clone(model).set_params(threshold=None).plan(RARE_ROWS, RARE)
-    assert len(record.events) == len(without.events) + 1
+    assert len(record.events) == len(without.events) + 2
 
 
 def test_a_threshold_that_says_nothing_is_no_silent_one():
@@ -583,32 +554,6 @@ def test_the_replay_sees_a_choice_that_is_charged_half_its_change(monkeypatch):
     assert worst_of_rare(WITH_THRESHOLD) > 1.0
 
 
-def test_the_replay_sees_weights_that_follow_exact_counts(monkeypatch):
-    """Planted: what was counted, not what was released, sets the weights of the classes."""
-    honest = class_counts.ClassCountPlan.run
-
-    def exact(self, classes, permit, people=None, weights=None):
-        released, total = honest(self, classes, permit, people, weights)
-        counted = np.bincount(classes, minlength=self.n_classes).astype(float)
-        return counted + 0.0 * released, total
-
-    monkeypatch.setattr(class_counts.ClassCountPlan, "run", exact)
-    with pytest.raises(AssertionError):
-        assert worst_of_rare(FOLLOWED) <= 1.0
-
-
-def test_the_replay_sees_a_weight_above_one(monkeypatch):
-    """Planted: the rare class weighs more, and the common one as much as before."""
-    honest = training.rarity_settings
-
-    def heavy(*arguments):
-        wanted = honest(*arguments)
-        return dataclasses.replace(wanted, last_weights=np.array([1.0, 9.0]), weighted_part=0.0)
-
-    monkeypatch.setattr(training, "rarity_settings", heavy)
-    assert worst_of_rare(FOLLOWED) > 1.0
-
-
 def test_a_table_without_rows_is_refused_by_a_sentence():
     table = pd.DataFrame({"age": [50.0, 60.0] * 20, "ward": ["a", "b"] * 20})
     schema = {"age": [0, 100], "ward": ["a", "b"]}
@@ -620,81 +565,3 @@ def test_a_table_without_rows_is_refused_by_a_sentence():
         model.fit(table, [0, 1] * 20)
     with pytest.raises(ValueError, match=r"^X has no rows$"):
         model.predict(table[:0])
-
-
-def rare_table(seed, share=0.05, n=3000):
-    """Numbers in stated ranges, of which the second tells a class of this share."""
-    rng = np.random.default_rng(seed)
-    labels = (rng.random(n) < share).astype(int)
-    X = rng.normal(size=(n, 3)) + np.outer(labels, [0.0, 2.0, 0.0])
-    frame = pd.DataFrame(X, columns=list("abc"))
-    return frame.assign(d=rng.choice(["u", "v", "w"], size=n)), labels
-
-
-def fit_of_a_rare_class(frame, labels, epsilon=0.4):
-    schema = {"a": [-4, 4], "b": [-4, 4], "c": [-4, 4], "d": ["u", "v", "w"]}
-    given = {"schema": schema, "features": "additive", "random_state": 0}
-    model = PrivateTableClassifier(epsilon=epsilon, classes=[0, 1], **given)
-    return model.fit(frame, labels)
-
-
-def calibration_of(frame, labels):
-    return fit_of_a_rare_class(frame, labels).calibration_
-
-
-def test_the_centre_of_scores_follows_the_released_model(monkeypatch):
-    first, second = rare_table(1), rare_table(2)
-    edges = calibration_of(*first).counts.edges
-    assert edges[len(edges) // 2] < -5.0
-    assert_follows(calibration_of, first, second)
-    honest = CalibrationPlan.run
-
-    def exact(self, scores, *given, **how):
-        """Planted: the mean of the scores of the records."""
-        return honest(self, scores, *given, **{**how, "centre": float(np.mean(scores))})
-
-    monkeypatch.setattr(CalibrationPlan, "run", exact)
-    with pytest.raises(AssertionError, match="Arrays are not equal"):
-        assert_follows(calibration_of, first, second)
-
-
-def test_the_prior_slope_follows_the_scores_of_generated_rows(monkeypatch):
-    honest, given = calibration._likeliest, []
-
-    def seen(*counts, **how):
-        given.append(how["usual_slope"])
-        return honest(*counts, **how)
-
-    monkeypatch.setattr(calibration, "_likeliest", seen)
-    again = fit_of_a_rare_class(*rare_table(1))
-    spread = float(table._scores_of_generated_rows(again.encoding_, again.model_).std())
-    assert given == [pytest.approx(calibration.prior_slope(spread))] != [calibration.DEFAULT_SLOPE]
-
-
-def test_scores_that_are_not_counted_are_compared_with_those_of_generated_rows():
-    def curve_of(frame, labels):
-        return fit_of_a_rare_class(frame, labels, epsilon=0.1).calibration_
-
-    model = fit_of_a_rare_class(*rare_table(1), epsilon=0.1)
-    assert not dict(model.privacy_.public)["calibrated"]
-    typical = table._scores_of_generated_rows(model.encoding_, model.model_).mean()
-    assert typical < -5.0
-    at_typical, further = model.calibration_(np.array([typical, typical + 10.0]))
-    assert further - at_typical == pytest.approx(1.0)
-    assert -3.0 < at_typical < -0.3
-    assert_follows(curve_of, rare_table(1), rare_table(2))
-
-
-def test_the_centre_is_on_the_side_of_the_common_class_and_fades_with_the_degree():
-    model = fit_of_a_rare_class(*rare_table(1))
-    generated = table._scores_of_generated_rows(model.encoding_, model.model_)
-    whole, half, none = (
-        table._centre_of_scores(generated, dataclasses.replace(Rarity.unknown(), degree=degree))
-        for degree in (1.0, 0.5, 0.0)
-    )
-    assert whole < -5.0
-    assert (half, none) == (pytest.approx(whole / math.sqrt(2.0)), 0.0)
-    other = dataclasses.replace(Rarity.unknown(), degree=1.0, common=1)
-    assert table._centre_of_scores(generated, other) == 0.0
-    edges = calibration_of(*rare_table(1, share=0.3)).counts.edges
-    assert edges[len(edges) // 2] == 0.0

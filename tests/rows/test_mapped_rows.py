@@ -13,7 +13,7 @@ from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.rows import mapped_rows as module
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import normalised_rows, precondition_rows
+from dp_halfspace.rows.rows import normalised_rows
 
 N, D = 5000, 7
 RNG = np.random.default_rng(5)
@@ -32,26 +32,37 @@ def root_of(size, *, upper):
     return np.linalg.qr(full)[1] if upper else full
 
 
+LONGEST, LAST = 0.8, (0.6,)
+
+
 def images(rows, transform):
-    """Unit images in extended precision, from the logical rows."""
+    """Clipped images with a constant in extended precision, from the logical rows."""
     Z = rows.dense(np.arange(N)).astype(np.float128) @ transform.T.astype(np.float128)
     lengths = np.sqrt((Z**2).sum(axis=1, keepdims=True))
-    return np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 0).astype(float)
+    Z *= LONGEST / np.maximum(lengths, LONGEST)
+    return np.column_stack([Z, np.full(N, LAST[0])]).astype(float)
+
+
+def mapped_rows(rows, transform):
+    """The same rows, never formed."""
+    size = len(transform)
+    whole = np.zeros((size + 1, transform.shape[1] + 1))
+    whole[:size, :-1], whole[size, -1] = transform, 1.0
+    return MappedRows(rows.clip_images(transform, LONGEST, LAST), whole)
 
 
 @each_form
 @each_bias
 @pytest.mark.parametrize("upper", [True, False])
-def test_all_products_are_those_of_the_unit_images(form, bias, upper):
+def test_all_products_are_those_of_the_clipped_images(form, bias, upper):
     rows = normalised_rows(form(X), 1.0, bias)
     size = rows.shape[1]
     transform = root_of(size, upper=upper)
     Z = images(rows, transform)
-    mapped = MappedRows(precondition_rows(rows, transform, row_bound=4.0), transform)
-    w, p, c = RNG.standard_normal((size, 3)), RNG.standard_normal((N, 2)), RNG.random(N)
-    for design in (mapped, FormedRows(rows, transform)):
-        assert design.shape == (N, size)
-        assert design.row_bound == 1.0
+    w, p, c = RNG.standard_normal((size + 1, 3)), RNG.standard_normal((N, 2)), RNG.random(N)
+    for design in (mapped_rows(rows, transform), FormedRows(rows, transform, LONGEST, LAST)):
+        assert design.shape == (N, size + 1)
+        assert design.row_bound == 1.0 + 2.0**-40
         close = {"rtol": 1e-9, "atol": 1e-9}
         np.testing.assert_allclose(design.margins(w), Z @ w, **close)
         np.testing.assert_allclose(design.margins(w[:, 0]), Z @ w[:, 0], **close)
@@ -65,24 +76,21 @@ def test_all_products_are_those_of_the_unit_images(form, bias, upper):
 
 @each_form
 @each_bias
-def test_no_formed_row_is_longer_than_one(form, bias):
+def test_no_formed_row_is_longer_than_the_bound(form, bias):
     rows = normalised_rows(form(X), 1.0, bias)
-    transform = root_of(rows.shape[1], upper=True)
-    exact = []
-    for _, _, block, factors in FormedRows(rows, transform)._blocks():
-        Z = block.astype(np.float128) * factors[:, None].astype(np.float128)
-        exact.append(np.sqrt((Z**2).sum(axis=1)))
-    lengths = np.concatenate(exact)
-    assert lengths.max() <= 1.0
-    assert np.delete(lengths, 3).min() > 1.0 - 1e-12
-    assert (lengths[3] == 0.0) == (bias is None)
+    formed = FormedRows(rows, root_of(rows.shape[1], upper=True), LONGEST, LAST)
+    blocks = [Z.astype(np.float128)[:, :-1] for _, _, Z in formed.blocks()]
+    lengths = np.sqrt((np.concatenate(blocks) ** 2).sum(axis=1))
+    assert lengths.max() <= LONGEST * (1.0 + 2.0**-52)
+    assert lengths.max() > LONGEST - 1e-12
 
 
-def test_length_test_sees_rows_on_the_wrong_side(monkeypatch):
-    """Planted: the inverse of the computed length, as it is."""
-    monkeypatch.setattr(module, "inverse_lengths", lambda lengths, size: 1.0 / (lengths + 1e-300))
+def test_length_test_sees_rows_that_are_hardly_clipped(monkeypatch):
+    """Planted: lengths that are computed a little too small."""
+    honest = module.sums_of_squares
+    monkeypatch.setattr(module, "sums_of_squares", lambda Z: honest(Z) * (1.0 - 1e-13))
     with pytest.raises(AssertionError):
-        test_no_formed_row_is_longer_than_one(np.asarray, 0.25)
+        test_no_formed_row_is_longer_than_the_bound(np.asarray, 0.25)
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (10, 600), (10**6, 3), (10**5, 51), (50, 10**5)])
@@ -94,9 +102,8 @@ def test_images_are_formed_in_no_larger_blocks_than_rows_are_read(n, d):
 
 def objectives(rows, transform, signs):
     """The same objective on formed and on unformed images."""
-    flat = precondition_rows(rows, transform, row_bound=4.0)
-    designs = FormedRows(rows, transform), MappedRows(flat, transform)
-    linear = np.linspace(-1.0, 1.0, rows.shape[1])
+    designs = FormedRows(rows, transform, LONGEST, LAST), mapped_rows(rows, transform)
+    linear = np.linspace(-1.0, 1.0, rows.shape[1] + 1)
     return [MarginObjective(d, signs, np.ones(N), LOGISTIC, 1.0, linear) for d in designs]
 
 

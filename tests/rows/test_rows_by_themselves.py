@@ -30,7 +30,7 @@ from dp_halfspace.rows.mapped_rows import (
     normalised_feature_rows,
 )
 from dp_halfspace.rows.rows import normalised_rows, precondition_rows
-from dp_halfspace.rows.single_rows import single_feature_rows, single_normalised_rows
+from dp_halfspace.rows.single_rows import single_normalised_rows
 
 TINY, LARGEST = 5e-324, 1.7e308
 
@@ -103,8 +103,8 @@ def of_linear_rows(X, bias, linear_map=None):
     for transform in maps(rows.shape[1]):
         found.append(precondition_rows(rows, transform, row_bound=4.0)._scale[:, None])
         if isinstance(transform, np.ndarray):
-            blocks = [(i.copy(), f) for _, _, i, f in FormedRows(rows, transform)._blocks()]
-            found += [np.vstack([i for i, _ in blocks]), np.concatenate([f for _, f in blocks])]
+            formed = FormedRows(rows, transform, 0.8, (0.6,))
+            found.append(np.vstack([Z for _, _, Z in formed.blocks()]))
     return [part.reshape(X.shape[0], -1) for part in found]
 
 
@@ -130,25 +130,6 @@ def of_single_rows(X):
         part[:, None]
         for part in (rows._scale, rows._constant, rows.margins_over_constant(w), *found)
     ]
-
-
-def of_single_features(X):
-    """Features made in float32 of a copy in estimated column scales, their factors and scores."""
-    d = X.shape[1]
-    units = ColumnScales(np.full(d, 0.1), np.geomspace(1e-3, 1e200, d))
-    copy = in_column_scales(X, units, kind=np.float32)
-    drawn = draw_additive(d, 4, 40, np.random.default_rng(2))
-    rows = single_feature_rows(copy, 3.0, drawn, 0.5)
-    blocks = [(Z.copy(), scale) for _, Z, scale, _ in rows._blocks()]
-    w = np.random.default_rng(1).standard_normal((drawn.n_components, 2))
-    scores = single_feature_rows(copy, 3.0, drawn, None).scores(w)
-    flat = [
-        rows.normalise_images(transform, row_bound=4.0, condition=1.0)._scale[:, None]
-        for transform in maps(rows.shape[1])
-        if not isinstance(transform, np.ndarray)
-    ]
-    made, factors = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return [made, factors[:, None], scores, *flat]
 
 
 def of_features(X, feature_map, memory):
@@ -195,15 +176,6 @@ def test_nor_in_learnt_units(form, n, d):
     X = np.random.default_rng(d).standard_normal((n, d))
     X[::4, 0] = np.nan
     assert not differing(of_learnt_units, X, form, positions(n, 2**15 // d))
-
-
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("form", ["C", "F", "strided", "float32"])
-@pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 9), (700, 30)])
-def test_nor_do_features_in_float32(form, n, d):
-    X = np.random.default_rng(d).standard_normal((n, d))
-    X[::4, 0] = np.nan
-    assert not differing(of_single_features, X, form, positions(n, 256))
 
 
 @pytest.mark.sampled(8)

@@ -1,7 +1,8 @@
 """A threshold for a recall, a precision or a false positive rate, chosen on the rows of the fit.
 
-One exponential mechanism chooses it with a share of the budget. The target is raised so that new
-rows meet it with a stated confidence. Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
+Noisy counts of scores by label say how many rows there are, and one exponential mechanism chooses
+the threshold. The target is raised so that new rows meet it with a stated confidence. Proof:
+``docs/proofs/operating_points.md``, sections 1 and 2.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dp_halfspace._params import resolved_delta
+from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.crossing import (
     COUNT_GRID,
     candidates,
@@ -25,15 +27,20 @@ from dp_halfspace.algorithms.crossing import (
     rounded_up,
     safe_target,
 )
-from dp_halfspace.algorithms.engine.calibration import CalibrationCurve, NoisyCounts
-from dp_halfspace.algorithms.engine.class_counts import Rarity
-from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
+from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import (
+    ExponentialChoice,
+    GaussianNoise,
+    NoNoise,
+    Permit,
+    noise_deviation,
+)
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.rows.blocks import FloatArray
 
 # What a threshold can be chosen for.
 TARGETS = ("recall", "precision", "false_positive_rate")
@@ -42,6 +49,11 @@ TARGETS = ("recall", "precision", "false_positive_rate")
 # positive rows.
 _SHARE = 0.3
 _MOST_EPSILON = 30.0
+# Share of mu^2, or of a pure epsilon, for noisy counts of scores by label.
+_COUNTS_SHARE = 0.04
+_PURE_COUNTS_SHARE = 0.1
+# Borders of the cells in which they are counted, in log odds.
+_EDGES = np.linspace(-8.0, 8.0, 17)
 # Public candidates: log odds of the second label.
 _BORDERS = np.linspace(-8.0, 8.0, 257)
 # Standard deviations by which a target is raised, for a confidence of 95 %.
@@ -56,6 +68,26 @@ _AMPLE = 1.5
 _NEARLY_EVERY = 0.95
 # Weights of records are rounded down to multiples of one over this for exact utilities.
 _WEIGHT_GRID = 2**10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyCounts:
+    """Released counts of labels, of shape (2, n_cells), in cells of log odds at `_EDGES`.
+
+    `sizes` are the numbers of records of the two classes, `deviation` is that of the noise of a
+    count and of a size, `weights` are those of the classes.
+    """
+
+    counts: FloatArray
+    sizes: FloatArray
+    deviation: float
+    weights: FloatArray
+
+    def above(self, log_odds: float) -> float:
+        """Return the number of records above a threshold, in the population of the weights."""
+        below = np.concatenate([[0.0], np.cumsum(self.weights @ self.counts)])
+        ends = np.concatenate([[_EDGES[0] - 1.0], _EDGES, [_EDGES[-1] + 1.0]])
+        return float(below[-1] - np.interp(log_odds, ends, below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +130,7 @@ class ThresholdPlan:
 
     target: str
     wanted: float
+    noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
     choice: ExponentialChoice | NoNoise
     n_records: int
     optimism: float
@@ -105,7 +138,12 @@ class ThresholdPlan:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        return (self.choice.event,)
+        return self.noise.event, self.choice.event
+
+    @property
+    def is_of_integers(self) -> bool:
+        """Whether the noise of the counts is an integer, as it is for pure DP."""
+        return isinstance(self.noise, DiscreteLaplaceNoise)
 
     @property
     def variance(self) -> float:
@@ -116,38 +154,40 @@ class ThresholdPlan:
 
     def run(
         self,
-        curve: CalibrationCurve,
-        scores: Any,
+        odds: Any,
         classes: Any,
+        weights: FloatArray,
         permit: Permit,
         *,
-        rarity: Rarity | None = None,
         people: People | None = None,
         record_weights: FloatArray | None = None,
     ) -> OperatingPoint:
-        """Count the rows of each class above every candidate, and choose one.
+        """Count the rows of each class, then those above every candidate, and choose one.
 
-        `curve` turns the scores of the released model into log odds, and `rarity` describes the
-        sizes of the classes, if they were counted before the fit.
+        `odds` are the log odds of the second class for all rows, by the released model; `weights`
+        are those of the classes.
 
         Notes
         -----
         **Guarantee.**
 
         - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: one candidate.
-        - Sensitivity: 1.
+        - Released: noisy counts of scores, and one candidate.
+        - Sensitivity: ``sqrt(3)`` for the counts, or 3 for pure DP; 1 for the candidates.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
         """
-        seen = curve.counts
-        assert seen is not None
-        odds = apply_to_chunks(curve, scores)
+        exact = sum_over_chunks(score_counts, odds, classes, people, record_weights)
+        released = permit.release(exact, self.noise)
+        counts, second = released[:-1].reshape(2, -1), float(released[-1])
+        # The number of records is public, unless they have weights.
+        total = self.n_records if record_weights is None else float(counts.sum())
+        sizes = np.array([total - second, second])
+        seen = NoisyCounts(counts, sizes, noise_deviation(self.noise), weights)
         above = sum_over_chunks(_counts_above, odds, classes, people, record_weights)
         value = safe_target(self.target, self.wanted)
         most, variance = most_and_variance(self.target, value, seen.weights)
-        sizes, error = _class_sizes(seen, rarity)
-        counted = float(sizes[0 if self.target == "false_positive_rate" else 1])
-        most_counted = min(max(counted + error, 1.0), float(self.n_records))
+        counted = float(seen.sizes[0 if self.target == "false_positive_rate" else 1])
+        most_counted = min(max(counted + seen.deviation, 1.0), float(self.n_records))
         usual = _DEVIATIONS * math.sqrt(variance * most_counted + self.variance)
         allowance = self.optimism * math.sqrt(self.n_records * most_counted)
         slack = rounded_up(usual + allowance)
@@ -163,12 +203,12 @@ class ThresholdPlan:
             reached = 1.0 if self.target == "recall" else 0.0
             ends = reached, reached
         else:
-            among = _predicted(curve, threshold) if self.target == "precision" else counted
+            among = seen.above(threshold) if self.target == "precision" else counted
             # Without a candidate that is preferred to it, one may exceed the target by anything.
             is_open = bool(warning) or place <= 1
             width = math.inf if is_open else (2.0 * usual + allowance) / max(among, 1.0)
             reached, ends = self._expected(width)
-            warning = warning or self._warning_of_share(curve, threshold)
+            warning = warning or self._warning_of_share(seen, threshold)
         return OperatingPoint(self.target, self.wanted, threshold, reached, ends, warning)
 
     def _expected(self, width: float) -> tuple[float, tuple[float, float]]:
@@ -200,9 +240,9 @@ class ThresholdPlan:
             "or an easier target leave room for a threshold"
         )
 
-    def _warning_of_share(self, curve: CalibrationCurve, threshold: float) -> str:
+    def _warning_of_share(self, seen: NoisyCounts, threshold: float) -> str:
         """Say so if nearly every row has the second label, by the noisy counts of scores."""
-        share = _predicted(curve, threshold) / max(_predicted(curve, -math.inf), 1.0)
+        share = seen.above(threshold) / max(seen.above(-math.inf), 1.0)
         if self.target != "recall" or share < _NEARLY_EVERY:
             return ""
         return (
@@ -215,20 +255,44 @@ class ThresholdPlan:
 def plan_threshold(
     target: tuple[str, float], n_records: int, budget: Budget
 ) -> tuple[ThresholdPlan, Budget]:
-    """Plan the choice within a part of the budget of a fit; return the remaining budget, too."""
+    """Plan counts and choice within a part of the budget of a fit; return the remaining budget."""
     if budget.is_infinite:
-        return ThresholdPlan(*target, NoNoise(), n_records, _OPTIMISM), budget
+        return ThresholdPlan(*target, NoNoise(), NoNoise(), n_records, _OPTIMISM), budget
     share = min(_SHARE, _MOST_EPSILON / math.sqrt(n_records) / budget.epsilon)
     part, usual = share * budget.epsilon, budget
+    noise: GaussianNoise | DiscreteLaplaceNoise
     if budget.is_pure:
         # The noise of pure DP is larger than this Gaussian noise.
         usual = Budget.of(budget.epsilon, resolved_delta("auto", n_records))
-        rest = budget.split(share)[1]
+        counts, rest = budget.split(share)[1].split(_PURE_COUNTS_SHARE)
+        noise = DiscreteLaplaceNoise(3, counts.epsilon)
     else:
         rest = Budget.gaussian(mu_beside(part, budget.epsilon, budget.delta), budget.delta)
+        counts, rest = rest.split(_COUNTS_SHARE)
+        noise = GaussianNoise(math.sqrt(3.0) * UP, counts.mu)
     optimism = _OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
     # A record moves every utility by at most one: `docs/proofs/operating_points.md`, Lemma 3.
-    return ThresholdPlan(*target, ExponentialChoice(1.0, part), n_records, optimism), rest
+    choice = ExponentialChoice(1.0, part)
+    return ThresholdPlan(*target, noise, choice, n_records, optimism), rest
+
+
+def score_counts(
+    odds: FloatArray,
+    classes: NDArray[np.intp],
+    people: People | None = None,
+    record_weights: FloatArray | None = None,
+) -> FloatArray:
+    """Return the exact counts of rows by label and cell of log odds, and of the second label.
+
+    They are one vector. Replacing a record moves it by at most ``sqrt(3)`` in Euclidean norm and by
+    3 in the sum of absolute values: it leaves one cell, enters another one, and the number of
+    records of the second label changes by one at most.
+    """
+    n_cells = len(_EDGES) + 1
+    weights = record_weights if people is None else people.weights
+    cell = np.searchsorted(_EDGES, odds, side="right") + n_cells * (classes == 1)
+    counts = np.bincount(cell, weights, minlength=2 * n_cells).astype(np.float64)
+    return np.append(counts, counts[n_cells:].sum())
 
 
 def _counts_above(
@@ -251,21 +315,3 @@ def _counts_above(
     cell = np.searchsorted(_BORDERS, odds, side="right") + n_cells * (classes == 1)
     counts = np.bincount(cell, weights, minlength=2 * n_cells).reshape(2, n_cells)
     return np.hstack([np.zeros((2, 1)), np.cumsum(counts[:, ::-1], axis=1, dtype=np.float64)])
-
-
-def _class_sizes(seen: NoisyCounts, rarity: Rarity | None) -> tuple[FloatArray, float]:
-    """Return the released numbers of records of both classes, and the error of their noise."""
-    if rarity is not None and math.isfinite(rarity.deviation):
-        return rarity.total * np.array([1.0 - rarity.second, rarity.second]), rarity.deviation
-    return seen.counts.sum(axis=1), seen.deviation * math.sqrt(seen.counts.shape[1])
-
-
-def _predicted(curve: CalibrationCurve, threshold: float) -> float:
-    """Return the number of records above a threshold by the noisy counts, in the population."""
-    seen = curve.counts
-    assert seen is not None
-    # The edges are beyond the ends of the curve, which continues as a line.
-    points = np.union1d(curve.scores, seen.edges)
-    score = np.interp(threshold, curve(points), points)
-    below = np.concatenate([[0.0], np.cumsum(seen.weights @ seen.counts)])
-    return float(below[-1] - np.interp(score, seen.edges, below))

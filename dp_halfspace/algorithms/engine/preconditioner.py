@@ -17,13 +17,15 @@ import numpy as np
 from scipy.linalg import eigh
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.algorithms.engine.defaults import EFFECTIVE_DIMENSION, WIDE
+from dp_halfspace.algorithms.engine.defaults import WIDE
 from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS, block_size
 from dp_halfspace.rows.rows import Rows
 from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS, SingleArray
 
+# Number of directions that the preconditioner may distinguish.
+EFFECTIVE_DIMENSION = 20.0
 # Least amount that is added to the eigenvalues of the moment: relative to the edge of the noise,
 # and relative to the mean eigenvalue.
 _EDGE_FLOOR = 0.02

@@ -159,6 +159,10 @@ _OUT_OF_REACH = 1e100
 # After a preconditioner: factors of the rules for few and for many records.
 _FEW_RECORDS = 20.0
 _MANY_RECORDS = 10.0
+# Objective perturbation of rows of norm one: standard deviation of the linear term relative to the
+# regulariser, both on the scale of the sum; and largest share of epsilon for the Jacobians.
+_STRETCH = 1.5
+_JACOBIAN_SHARE = 0.35
 # Assumed norm of the coefficients of a good ranking, in units of 1 / row_norm.
 _RANKING_NORM = 5.0
 
@@ -216,7 +220,7 @@ def output_ridge(
 
 
 def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
-    """Choose the regulariser of output perturbation of normalised rows after a preconditioner.
+    """Choose the regulariser of output perturbation of centred rows of norm one.
 
     With many records it is proportional to ``1 / (n mu)``, so that the noise of one coefficient is
     at most a fifth. With few records for each coefficient it is larger, so that the norm of the
@@ -294,23 +298,17 @@ def _variances(plan: ObjectivePlan, risk: MarginRisk | SoftmaxRisk) -> tuple[flo
     return linear, (risk.n_released + 1) * plan.output.scale * plan.output.scale
 
 
-def normalised_row_ridge(
-    risk: MarginRisk | SoftmaxRisk,
-    epsilon: float,
-    delta: float,
-    *,
-    stretch: float,
-    jacobian_share: float,
-    mu_share: float = 1.0,
+def perturbed_row_ridge(
+    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, *, mu_share: float = 1.0
 ) -> float:
-    """Choose the regulariser of objective perturbation of normalised rows from the noise.
+    """Choose the regulariser of objective perturbation of rows of norm one from the noise.
 
-    `stretch` is the standard deviation of the linear term over the regulariser, on the scale of the
-    sum. `jacobian_share` is the largest share of `epsilon` for the ratio of the Jacobians.
-    `mu_share` is the share of ``mu^2`` that an earlier release leaves, for ``delta > 0``.
+    The standard deviation of the linear term is `_STRETCH` times the regulariser, on the scale of
+    the sum, and the Jacobians take at most `_JACOBIAN_SHARE` of `epsilon`. `mu_share` is the share
+    of ``mu^2`` that an earlier release leaves, for ``delta > 0``.
 
     Wang, Yang, Lei, Ying and Zhang (2021), Theorem 7: the same proportion to the noise, with
-    ``sqrt(d) / ||w||`` in place of ``1 / stretch``. ``docs/proofs/objective_perturbation.md``,
+    ``sqrt(d) / ||w||`` in place of ``1 / _STRETCH``. ``docs/proofs/objective_perturbation.md``,
     section 7.
     """
     if math.isinf(epsilon):
@@ -320,8 +318,8 @@ def normalised_row_ridge(
         spread = risk.block_change * copies / epsilon * math.sqrt(risk.n_columns + 1)
     else:
         spread = risk.gradient_change / (math.sqrt(mu_share / copies) * gdp_mu(epsilon, delta))
-    floor = jacobian_floor(risk.curvature, jacobian_share * epsilon / (risk.rank * copies))
-    return max(spread / stretch, floor) / risk.n_samples
+    floor = jacobian_floor(risk.curvature, _JACOBIAN_SHARE * epsilon / (risk.rank * copies))
+    return max(spread / _STRETCH, floor) / risk.n_samples
 
 
 def pair_ridge(risk: PairRisk, epsilon: float, delta: float, *, perturbs_objective: bool) -> float:

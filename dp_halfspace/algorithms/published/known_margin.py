@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import Steps, engine_defaults
+from dp_halfspace.algorithms.engine.defaults import row_constant
 from dp_halfspace.algorithms.engine.noisy_gd import (
     DescentPlan,
     GradientPlan,
     Slopes,
-    clipped_slopes,
+    Steps,
     plan_descent,
+    softmax_slopes,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
@@ -225,7 +226,6 @@ def plan_margin_descent(
         n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
         path_length=path_length,
         tail_fraction=tail_fraction,
-        momentum=0.0,
         smoothness=1.0,
         max_stride=_MAX_STRIDE,
     )
@@ -266,7 +266,6 @@ def plan_mean_descent(
         # Large enough that `max_stride` alone determines the step size.
         path_length=length / math.sqrt(rank),
         tail_fraction=1.0,
-        momentum=0.0,
         smoothness=1.0,
         max_stride=step,
     )
@@ -280,11 +279,11 @@ def margin_slopes(
 ) -> Slopes:
     """Return the negative slopes of the rounded hinge, of norm at most one.
 
-    The arguments are those of :func:`clipped_slopes`. For more than two classes the slopes are its
+    The arguments are those of :func:`softmax_slopes`. For more than two classes the slopes are its
     slopes of the shifted softmax, which is a rounded hinge, too.
     """
     if plan.n_outputs > 1:
-        return clipped_slopes(plan, class_indices, weights)
+        return softmax_slopes(plan, class_indices, weights)
     signs = np.where(class_indices == 1, 1.0, -1.0)
 
     def hinge(margins: FloatArray, lo: int, hi: int) -> FloatArray:
@@ -494,9 +493,7 @@ def _plan_known_margin(
         # proved: docs/proofs/projection.md, section 4.
         margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
     n_columns = problem.n_columns(linear_map)
-    constant_column = engine_defaults(
-        problem.n_samples, n_columns, problem.n_classes, mu
-    ).constant_column
+    constant_column = row_constant(problem.n_samples, n_columns, problem.n_classes, mu)
     return linear_map, problem.constant(constant_column), margin
 
 

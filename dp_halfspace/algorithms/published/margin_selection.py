@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import kernel_engine_defaults
+from dp_halfspace.algorithms.engine.defaults import FEATURE_CONSTANT
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.published.known_margin import (
@@ -330,7 +330,7 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
 
 def _plan_descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
     """Plan noisy steps for each margin; all have the same events."""
-    constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
+    constant_column = problem.constant(FEATURE_CONSTANT)
     sizes = problem.sizes()
     plans = [
         plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)

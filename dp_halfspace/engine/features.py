@@ -1,0 +1,187 @@
+"""Features of columns: a public map between the scales of columns and the rows of a fit.
+
+The features of a row are a function of this row, of released scales and of public numbers. They
+are written once if they fit into a public amount of memory, and otherwise computed again at every
+pass, chunk by chunk. Whatever they are, first rows are clipped to norm one, so that the proofs of
+``docs/proofs/engine.md`` hold for them as for columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.data.chunks import Chunks, LocalChunks, apply_to_chunks
+from dp_halfspace.data.encoding import numbers_of, written_out
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.moment import DIRECTIONS
+from dp_halfspace.engine.scales import CLIP, ColumnScales, in_column_scales
+from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_csr
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection import AdditiveMap, FeatureMap
+
+# Number of rows whose features are computed at a time, and number of features in a chunk.
+_ROWS = 1024
+_CHUNK_ENTRIES = 2**20
+
+
+# Value of n mu over the root of the number of columns of numbers from which on scales are also
+# estimated in stated ranges, whose ends rare values may determine.
+_RANGES_ESTIMATED = 50.0
+# Value of n mu for each column, all of which are numbers, from which on features of all columns
+# together gain more than their noise costs; and their number.
+_JOINT_PAY = 1000.0
+_N_JOINT = 192
+# Number of directions that whitening distinguishes then.
+_JOINT_DIRECTIONS = 30.0
+
+
+def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
+    """Return whether scales are estimated although ranges are stated, by public numbers."""
+    return n_samples * mu >= _RANGES_ESTIMATED * math.sqrt(max(n_columns, 1))
+
+
+def joint_features(
+    columns: AdditiveMap, n_samples: int, mu: float, limits: tuple[int, int], seed: int
+) -> AdditiveMap:
+    """Return the map with Fourier features of all numbers, if they pay.
+
+    The `limits` are the largest number of all features, and the number of bytes for them: to
+    compute so many again at every pass would take too long.
+    """
+    most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
+    size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
+    if n_samples * mu < _JOINT_PAY * n_curved or n_curved < 2 or size < 1:
+        return columns
+    from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
+
+    drawn = draw_additive(n_curved, 1, 2 * size, np.random.default_rng(seed))
+    return replace(columns, fourier=drawn.fourier)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """What is public about the features of rows.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+        The map of rows, which are divided by `unit` first.
+    scales : ColumnScales or None
+        Public centre and width of the columns of numbers, which come first; None if rows are
+        mapped as they are.
+    estimated : ndarray of int
+        The columns of numbers whose centre and width are released instead.
+    indicated : ndarray of int
+        The columns of numbers after which a column of ones and zeros shows what is missing.
+    longest : float
+        Norm to which divided rows are scaled down before they are mapped; infinity if the map
+        takes any row.
+    memory : int
+        Number of bytes of features that are kept.
+    """
+
+    feature_map: FeatureMap
+    unit: float
+    scales: ColumnScales | None
+    estimated: NDArray[np.intp]
+    indicated: NDArray[np.intp]
+    longest: float
+    memory: int
+    clips_rows: bool = True
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return int(self.feature_map.n_components)
+
+    @property
+    def n_directions(self) -> float:
+        """Number of directions that whitening distinguishes, larger with joint features."""
+        has_joint = getattr(self.feature_map, "fourier", None) is not None
+        return _JOINT_DIRECTIONS if has_joint else DIRECTIONS
+
+    def with_released(self, found: ColumnScales | None) -> Features:
+        """Return the features with the released scales of the columns that are estimated."""
+        if found is None or self.scales is None:
+            return self
+        center, scale = self.scales.center.copy(), self.scales.scale.copy()
+        center[self.estimated], scale[self.estimated] = found.center, found.scale
+        return replace(self, scales=ColumnScales(center, scale))
+
+    def of(self, data: TrainingData) -> TrainingData:
+        """Return the features of all records as an array of float32, or in chunks.
+
+        Records with weights, and rows of people, are written whatever their number.
+        """
+        X = canonical_csr(data.X) if sparse.issparse(data.X) else data.X
+        size = 4 * int(X.shape[0]) * self.n_columns
+        if data.people is not None:
+            rows = data.people.row_by_row(lambda index: self.write(X[index]))
+            return replace(data, X=rows)
+        if isinstance(X, Chunks):
+            made = replace(X.each(self.write), n_columns=self.n_columns, sample=self.nothing)
+            return replace(data, X=made.kept() if size <= self.memory else made)
+        if size <= self.memory or data.weights is not None:
+            return replace(data, X=self.write(X))
+        step = max(_CHUNK_ENTRIES // self.n_columns, _ROWS)
+        made = _in_chunks(X, step).each(self.write)
+        made = replace(made, n_columns=self.n_columns, sample=self.nothing)
+        return replace(data, X=made, class_indices=_in_chunks(data.class_indices, step))
+
+    @property
+    def nothing(self) -> NDArray[np.float32]:
+        """The features of no rows."""
+        return np.empty((0, self.n_columns), dtype=np.float32)
+
+    def write(self, rows: Any) -> NDArray[np.float32]:
+        """Return the features of rows, which may be coded; each is mapped by itself."""
+        out = np.empty((rows.shape[0], self.n_columns), dtype=np.float32)
+        for lo in range(0, len(out), _ROWS):
+            part = self.columns(rows[lo : lo + _ROWS]) / self.unit
+            if math.isfinite(self.longest):
+                factors = clip_scales(part, self.longest)
+                is_sparse = sparse.issparse(part)
+                part = scale_csr(part, factors) if is_sparse else part * factors[:, None]
+            out[lo : lo + _ROWS] = self.feature_map.apply(part)
+        return out
+
+    def columns(self, rows: Any, clip: float = CLIP) -> FloatArray:
+        """Return numbers in their scales, indicators of missing numbers, and the other columns.
+
+        Numbers in their scales are clipped at `clip`.
+        """
+        if self.scales is None:
+            return rows if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        written = np.asarray(written_out(rows), dtype=np.float64)
+        numbers, others = np.split(written, [len(self.scales.center)], axis=1)
+        missing = np.isnan(numbers[:, self.indicated])
+        return np.hstack([in_column_scales(numbers, self.scales, clip), missing, others])
+
+
+def estimated_numbers(data: Any, columns: NDArray[np.intp]) -> Any:
+    """Return the data with those columns of numbers whose scales are estimated."""
+    return replace(data, X=apply_to_chunks(_columns, data.X, columns))
+
+
+def _columns(rows: Any, columns: NDArray[np.intp]) -> Any:
+    numbers = numbers_of(rows)
+    # The first columns are read where they are.
+    is_first = bool((columns == np.arange(len(columns))).all())
+    return numbers[:, : len(columns)] if is_first else numbers[:, columns]
+
+
+def _in_chunks(rows: Any, step: int) -> LocalChunks:
+    """Return consecutive rows of an array in chunks, which are read where they are."""
+    ends = [*range(0, int(rows.shape[0]), step), int(rows.shape[0])]
+    parts = [rows[lo:hi] for lo, hi in pairwise(ends)]
+    counts = tuple(int(part.shape[0]) for part in parts)
+    n_columns = int(rows.shape[1]) if len(rows.shape) > 1 else 1
+    return replace(LocalChunks.of(parts), counts=counts, n_columns=n_columns)

@@ -1,0 +1,162 @@
+"""Features between scales and rows: norms over neighbours, rows by themselves, chunks, people."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine import features as module
+from dp_halfspace.engine import linear
+from dp_halfspace.engine.features import Features, joint_features, scales_pay
+from dp_halfspace.engine.linear import Known, Shape, first_rows
+from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.scales import ColumnScales
+from dp_halfspace.projection import AdditiveMap, Spectrum, draw_fourier
+
+RNG = np.random.default_rng(5)
+# Cells that a neighbour may hold, in three columns of numbers and two of categories.
+CELLS = [np.nan, 0.0, 1e-300, -3.0, 1e300, -1e308]
+CODES = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
+KNOWN = ColumnScales(np.array([2.0, -1e4]), np.array([0.5, 1e4]))
+
+
+def features(memory=2**20, joint=False, **how):
+    """Features of three numbers, of which the last two have released scales, and two codes."""
+    drawn = AdditiveMap(7, 3, n_plain=4, length=2.0)
+    if joint:
+        drawn = joint_features(drawn, 10**6, 1.0, (113, 10**12), seed=1)
+        assert drawn.fourier is not None
+    stated = ColumnScales(np.zeros(3), np.ones(3))
+    return Features(drawn, 2.0, stated, np.array([1, 2]), np.array([0, 2]), math.inf, memory, **how)
+
+
+def adversarial(n):
+    numbers = RNG.choice(CELLS, size=(n, 3))
+    codes = np.array(CODES)[RNG.integers(3, size=n)]
+    return np.hstack([numbers, codes])
+
+
+def rows_of(X, made, people=None):
+    """The first rows of a fit, written out: one-hot queries give their columns."""
+    n = X.shape[0] if people is None else len(people)
+    shape = Shape(n, made.n_columns, 2, 1.0, is_single=people is None, features=made)
+    labels = np.arange(X.shape[0]) % 2
+    data = TrainingData(X, labels, np.array([0, 1]), None, people)
+    known = Known(scales=KNOWN, class_weights=(1.0, 1.0))
+    rows = first_rows(shape, known, data).rows
+    scale, constant = rows.state
+    matrix = np.asarray(rows._matrix, dtype=np.float64)
+    constant = np.broadcast_to(constant, (1, len(matrix))).T if np.ndim(constant) == 0 else constant
+    last = np.asarray(constant, dtype=np.float64).reshape(len(matrix), -1)
+    return np.hstack([matrix * np.asarray(scale, dtype=np.float64)[:, None], last])
+
+
+def longest(joint, people=None):
+    X = adversarial(400)
+    owners = People(np.full(100, 4)) if people else None
+    return np.linalg.norm(rows_of(X, features(joint=joint), owners), axis=1).max()
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("people", [False, True])
+def test_no_neighbour_has_a_row_longer_than_one(joint, people):
+    assert 0.9 < longest(joint, people) <= 1.0 + 1e-12
+
+
+def test_brute_force_sees_rows_that_are_not_clipped(monkeypatch):
+    clipped = linear.clipped_float32_rows
+    monkeypatch.setattr(
+        linear, "clipped_float32_rows", lambda X, unit, longest, c: clipped(X, unit, 3.0, c)
+    )
+    assert longest(joint=True) > 1.0
+
+
+@pytest.mark.parametrize("people", [False, True])
+def test_a_row_is_a_function_of_its_own_cells_to_the_last_bit(people):
+    X = adversarial(400)
+    other = adversarial(400)
+    other[17] = X[17]
+    counts = People(np.full(400, 1)) if people else None
+    made = features(joint=True)
+    first, second = rows_of(X, made, counts), rows_of(other, made, counts)
+    assert_array_equal(first[17], second[17])
+    assert not np.array_equal(first, second)
+
+
+def test_a_missing_number_is_at_the_centre_of_its_column_and_has_an_indicator():
+    row = np.array([[np.nan, 2.0, np.nan, 1.0, 0.0]])
+    at_centre = np.array([[0.0, 2.0, -1e4, 1.0, 0.0]])
+    made = features().with_released(KNOWN)
+    assert_array_equal(made.columns(row), [[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0]])
+    missing, known = made.write(row)[0], made.write(at_centre)[0]
+    is_indicator = np.isin(np.arange(made.n_columns), [3, 4])
+    assert_array_equal(missing[~is_indicator], known[~is_indicator])
+    assert_array_equal(missing[is_indicator], [0.5, 0.5])
+    # The centre of a column has no number, and no sine of it; its cosine is that of the middle.
+    assert_allclose(known[:3], 0.0)
+    assert_allclose(known[7:], [*[-math.sqrt(2.0) / 4.0] * 3, *[0.0] * 3], atol=1e-7)
+
+
+def test_released_scales_take_the_place_of_stated_ones():
+    found = features().with_released(KNOWN).scales
+    assert_array_equal(found.center, [0.0, 2.0, -1e4])
+    assert_array_equal(found.scale, [1.0, 0.5, 1e4])
+    assert features().with_released(None).scales.center.sum() == 0.0
+
+
+def test_features_that_do_not_fit_are_computed_again_in_chunks(monkeypatch):
+    monkeypatch.setattr(module, "_CHUNK_ENTRIES", 2**14)
+    X = np.hstack([RNG.normal(size=(5000, 3)), np.eye(2)[RNG.integers(2, size=5000)]])
+    data = TrainingData(X, np.arange(5000) % 2, np.array([0, 1]), None)
+    kept, again = features().of(data), features(memory=0).of(data)
+    assert_array_equal(np.concatenate(list(again.X.values())), kept.X)
+    assert_array_equal(np.concatenate(list(again.class_indices.values())), data.class_indices)
+    assert again.X.shape == kept.X.shape
+    assert len(again.X.counts) == 4
+    weighed = replace(data, weights=np.ones(5000))
+    assert isinstance(features(memory=0).of(weighed).X, np.ndarray)
+
+
+def test_other_maps_read_rows_of_norm_one():
+    drawn = draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.random.default_rng(0))
+    none = np.arange(0)
+    made = Features(drawn, 2.0, None, none, none, 1.0, 0)
+    far = np.array([[30.0, 0.0, 40.0], [0.5, 0.5, 0.0]])
+    expected = drawn.apply(np.array([[0.6, 0.0, 0.8], [0.25, 0.25, 0.0]]))
+    assert_allclose(made.write(far), expected, atol=1e-6)
+
+
+def test_scores_of_long_rows_are_those_of_shortened_images():
+    size = 3
+    root = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 0.5]])
+    mean, none = np.array([0.2, 0.0, -0.1]), np.zeros(size)
+    centring = Centring(mean, 0.0, np.eye(size), np.ones(size), none, root, 1.5, 1.0)
+    weights = RNG.normal(size=(2, size))
+    rows = RNG.normal(size=(50, size)) * RNG.uniform(0.1, 4.0, size=(50, 1))
+    images = (rows - mean) @ root
+    lengths = np.linalg.norm(images, axis=1)
+    assert (lengths > 1.8).any()
+    assert (lengths < 1.8).any()
+    factors = np.minimum(1.0, 1.8 / lengths)[:, None]
+    expected = (images * factors) @ weights.T
+    coefficients = weights @ root
+    offsets = -coefficients @ mean
+    clip = centring.row_clip(offsets)
+    found = clip.shortened(rows, rows @ coefficients.T)
+    # Offsets are a part of the intercepts, which are added afterwards.
+    assert_allclose(found + offsets, expected, atol=1e-12)
+
+
+def test_many_records_pay_for_scales_and_joint_features():
+    assert scales_pay(1000, 4, 0.1)
+    assert not scales_pay(999, 4, 0.1)
+    drawn = AdditiveMap(2, 3)
+    assert joint_features(drawn, 2000, 1.0, (500, 10**9), 0).n_components == 6 + 192
+    assert joint_features(drawn, 1999, 1.0, (500, 10**9), 0) is drawn
+    assert joint_features(drawn, 2000, 1.0, (56, 10**9), 0).n_components == 6 + 50
+    assert joint_features(drawn, 2000, 1.0, (500, 4 * 2000 * 36), 0).n_components == 6 + 30
+    assert joint_features(AdditiveMap(1, 3), 2000, 1.0, (500, 10**9), 0).fourier is None
