@@ -32,9 +32,9 @@ _ROWS = 1024
 _CHUNK_ENTRIES = 2**20
 
 
-# Value of n mu over the root of the number of columns of numbers from which on scales are also
-# estimated in stated ranges, whose ends rare values may determine.
-_RANGES_ESTIMATED = 50.0
+# Value of n mu for each column of numbers from which on scales are also estimated where a scale is
+# stated: a range, whose ends rare values may determine, or the norm of a row.
+_SCALES_PAY = 7.0
 # Value of n mu for each column, all of which are numbers, from which on features of all columns
 # together gain more than their noise costs; and their number.
 _JOINT_PAY = 1000.0
@@ -44,8 +44,8 @@ _JOINT_DIRECTIONS = 30.0
 
 
 def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
-    """Return whether scales are estimated although ranges are stated, by public numbers."""
-    return n_samples * mu >= _RANGES_ESTIMATED * math.sqrt(max(n_columns, 1))
+    """Return whether scales are estimated although some are stated, by public numbers."""
+    return n_samples * mu >= _SCALES_PAY * max(n_columns, 1)
 
 
 def joint_features(

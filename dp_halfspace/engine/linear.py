@@ -2,8 +2,9 @@
 
 1. The number of records of each class, if classes are to be balanced.
 2. Centre and width of every column, unless the scale of rows is stated: three releases.
-3. The second moment of the rows with a constant: the rows are centred, whitened and clipped.
-4. Noisy steps of logistic regression on the rows of 3.
+3. The typical length of the rows, which then counts as one.
+4. The second moment of the rows with a constant: the rows are centred, whitened and clipped.
+5. Noisy steps of logistic regression on the rows of 4.
 
 Proof: ``docs/proofs/engine.md``; constants: ``docs/defaults.md``.
 """
@@ -20,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.data.chunks import apply_to_chunks
+from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
-from dp_halfspace.engine.features import Features, estimated_numbers
+from dp_halfspace.engine.features import Features, estimated_numbers, scales_pay
 from dp_halfspace.engine.moment import (
     CONSTANT,
     DIRECTIONS,
@@ -60,8 +62,14 @@ from dp_halfspace.engine.steps import (
 )
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.rows.blocks import FloatArray, block_size, clip_scales
+from dp_halfspace.privacy.mechanisms import Permit, noise_deviation
+from dp_halfspace.rows.blocks import (
+    FloatArray,
+    block_size,
+    canonical_csr,
+    clip_scales,
+    sums_of_squares,
+)
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.float32_rows import clipped_float32_rows
 from dp_halfspace.rows.rows import Rows
@@ -72,8 +80,14 @@ if TYPE_CHECKING:
 
 # Share of mu^2 that counts of the classes take, if these are to be balanced.
 COUNTS_SHARE = 0.02
-# Share of mu^2 that the second moment takes of what counts and scales leave; the steps take the
-# rest.
+# Share of mu^2 that the length of rows takes of what counts and scales leave.
+LENGTH_SHARE = 0.02
+# The norm that counts as one, over the root of the mean squared length of the rows: longer rows are
+# clipped.
+_LONGER = 1.2
+# A squared length is counted in so many steps, a power of two, so that sums are exact.
+_SQUARE_STEPS = 2**16
+# Share of mu^2 that the second moment takes of what is left then; the steps take the rest.
 MOMENT_SHARE = 0.18
 # Rows with more columns have no second moment: it would cost more than it gains.
 WIDEST = 512
@@ -85,9 +99,11 @@ COLUMN_CLIP = 1.5
 class Known(KnownScales):
     """What is known during a fit: public numbers, and what was released so far.
 
-    `total` is the number of rows, or their weight as released.
+    `length` is the norm that counts as one, as a share of the public norm of a row. `total` is the
+    number of rows, or their weight as released.
     """
 
+    length: float = 1.0
     centring: Centring | None = None
     walk: Walk | None = None
     class_weights: tuple[float, ...] = ()
@@ -183,7 +199,7 @@ class PrivateRows:
 def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], float]:
     """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps.
 
-    The budget has been lowered by that of the scales.
+    The budget has been lowered by that of the scales. Features of rows have a known length.
     """
     releases: list[Release[Any]] = []
     if shape.balances:
@@ -194,8 +210,13 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
         if shape.features is not None:
             found = [_of_numbers(release, shape.features.estimated) for release in found]
         releases += found
-    if releases:
-        # The releases so far read the rows as they were handed in.
+    if shape.features is None:
+        if releases:
+            # The releases so far read the rows as they were handed in.
+            releases[-1] = replace(releases[-1], row_map=partial(scaled_rows, shape))
+        length, budget = budget.split(LENGTH_SHARE)
+        releases.append(length_release(shape, length))
+    elif releases:
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
     moment, steps = budget.split(MOMENT_SHARE) if shape.has_moment else (budget, budget)
     if shape.has_moment:
@@ -212,20 +233,25 @@ def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[K
     return replace(release, ask=ask)
 
 
+def scaled_rows(shape: Shape, known: Known, data: TrainingData) -> TrainingData:
+    """Return the rows in column scales, if these are released."""
+    if known.scales is None:
+        return data
+    return replace(data, X=in_column_scales(data.X, known.scales, COLUMN_CLIP, shape.kind))
+
+
 def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
-    """Return the rows in column scales, clipped to norm one, with the constant.
+    """Return rows in column scales, clipped to the norm that counts as one, with the constant.
 
     They are divided by the norm that the constant gives the longest of them.
     """
     constant = shape.first_constant
     lengthened = math.hypot(1.0, constant)
     constants = (constant / lengthened,) if constant else ()
-    unit = shape.unit * lengthened
+    unit = shape.unit * known.length * lengthened
     if shape.features is not None:
         data = shape.features.with_released(known.scales).of(data)
     X = data.X
-    if shape.features is None and known.scales is not None:
-        X = in_column_scales(X, known.scales, COLUMN_CLIP, shape.kind)
     if shape.is_single:
         rows = rows_over(clipped_float32_rows, X, unit, 1.0 / lengthened, constants)
     else:
@@ -274,6 +300,58 @@ def count_release(shape: Shape, budget: Budget) -> Release[Known]:
         return replace(known, class_weights=balancing_weights(answer, shape.n_samples, noise))
 
     return Release(noise.event, lambda known: noise, ask, use)
+
+
+def length_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of the mean squared length of the rows, from which the first rows follow.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: the noisy sum of squared lengths, each relative to the public norm and at most one.
+    - Sensitivity: 1; the sum is exact.
+    - Proof: ``docs/proofs/engine.md``, section 2.
+    """
+    noise = budget.noise(UP)
+
+    def ask(data: TrainingData, known: Known) -> FloatArray:
+        del known
+        return np.array([sum_of_squares(data, shape.unit)])
+
+    def use(known: Known, answer: FloatArray) -> Known:
+        # What the noise may hide is counted as length: longer rows are read less well, but shorter
+        # ones would be clipped.
+        square = (float(answer[0]) + noise_deviation(noise)) / shape.n_samples
+        square = max(square, 1.0 / _SQUARE_STEPS)
+        return replace(known, length=min(_LONGER * math.sqrt(square), 1.0))
+
+    return Release(noise.event, lambda known: noise, ask, use, partial(first_rows, shape))
+
+
+def sum_of_squares(data: TrainingData, unit: float) -> float:
+    """Return the sum over records of the squared norm over that of `unit`, at most one for each.
+
+    Each is rounded down to a multiple of a power of two, so that the sum is exact in any order. A
+    person counts with the mean over its rows.
+    """
+    people = data.people
+    if people is None:
+        return float(sum_over_chunks(_total_square, data.X, unit)) / _SQUARE_STEPS
+    squares = people.row_by_row(lambda index: _squares(data.X[index], unit))
+    return float(squares @ people.weights_for(_SQUARE_STEPS)) / _SQUARE_STEPS
+
+
+def _total_square(X: Any, unit: float) -> int:
+    return int(_squares(X, unit).sum())
+
+
+def _squares(X: Any, unit: float) -> NDArray[np.int64]:
+    """Return the squared norm of each row over `unit`, at most one, in steps."""
+    rows = canonical_csr(X) if sparse.issparse(X) else X
+    squares = np.minimum(sums_of_squares(rows) / unit**2, 1.0)
+    return (squares * _SQUARE_STEPS).astype(np.int64)
 
 
 def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Known]:
@@ -389,7 +467,7 @@ class LinearFit(FitPlan):
                 rows = without_missing(data)
             if self.linear_map is not None:
                 rows = replace(rows, X=self.linear_map.apply(rows.X))
-            if not (shape.scales or shape.balances):
+            if shape.features is not None and not (shape.scales or shape.balances):
                 rows = first_rows(shape, known, rows)
             known = run(self.releases, rows, known, permit)
         return model_of(self, known)
@@ -408,9 +486,11 @@ def plan_linear(
     `constant` is the factor of the constant column, 0 without an intercept; the last `n_averaged`
     points of the steps are averaged. Rows that a public `linear_map` projects have a stated scale.
     """
-    paid, has_scale = None, facts.is_scale_stated or facts.is_sparse or linear_map is not None
-    if not has_scale and facts.n_features <= WIDEST:
-        paid = affordable_scales(facts.n_privacy_units, facts.n_features, budget)
+    sizes = facts.n_privacy_units, facts.n_features
+    can_scale = not facts.is_sparse and linear_map is None and facts.n_features <= WIDEST
+    paid = None
+    if can_scale and (not facts.is_scale_stated or scales_pay(*sizes, budget.mu)):
+        paid = affordable_scales(*sizes, budget)
     scales, rest = paid or (None, budget)
     shape = Shape(
         n_samples=facts.n_privacy_units,
@@ -496,10 +576,11 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         if shape.constant:
             intercepts += average[:, size] * known.centring.constants[0]
     lengthened, offsets = math.hypot(1.0, shape.first_constant), np.zeros(len(average))
+    unit = shape.unit * known.length
     if shape.constant:
         offsets = mapped[:, size] * (shape.first_constant / lengthened)
         intercepts += offsets
-    coefficients = mapped[:, :size] / (lengthened * shape.unit)
+    coefficients = mapped[:, :size] / (lengthened * unit)
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
     length = max(float(np.linalg.norm(average)), 1.0)
@@ -560,11 +641,12 @@ def errors_of(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard errors of coefficients and intercepts: post-processing."""
     walk, weights = known.released_walk, relative_weights(known.class_weights)
+    unit = shape.unit * known.length
     if known.centring is not None:
         of_scales = 0.0, 0.0
         if shape.scales is not None:
             center, width = shape.scales.errors(shape.n_columns)
-            of_scales = center / shape.unit, width
+            of_scales = center / unit, width
         how = walk, known.centring, known.total, weights, of_scales
         along, widths, intercepts = standard_errors(*how)
         directions = known.centring.directions.T
@@ -572,7 +654,7 @@ def errors_of(
             # Rows have a stated scale then.
             directions, widths = linear_map.pull_back(directions), np.zeros(1)
         squares = np.square(along) @ np.square(directions) + np.square(widths)
-        return np.sqrt(squares) / shape.unit, intercepts
+        return np.sqrt(squares) / unit, intercepts
     # Nothing is known of the curvature. Without any, the noise is largest. The columns of a
     # projection have norm one.
     n_scores, n_columns = len(np.atleast_2d(walk.point.T)), shape.n_columns
@@ -580,5 +662,5 @@ def errors_of(
         n_columns = linear_map.n_features_in
     constant = shape.first_constant
     largest = float(walk.noise_along(np.zeros(1))[0]) / math.hypot(1.0, constant)
-    coefficients = np.full((n_scores, n_columns), largest / shape.unit)
+    coefficients = np.full((n_scores, n_columns), largest / unit)
     return coefficients, np.full(n_scores, largest * constant)
