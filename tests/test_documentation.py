@@ -194,7 +194,14 @@ def wrong_numbers(text: str) -> list[str]:
 
 
 # Modules all of whose single numbers are defaults.
-COMPLETE = ("algorithms.engine.defaults", "algorithms.engine.class_counts")
+COMPLETE = (
+    "algorithms.engine.defaults",
+    "algorithms.engine.class_counts",
+    "engine.features",
+    "engine.linear",
+    "engine.moment",
+    "engine.steps",
+)
 
 
 def unlisted_numbers(text: str) -> list[str]:

@@ -34,8 +34,6 @@ from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_r
 
 # Value of the constant column for columns with features, relative to that for columns alone.
 _CONSTANT = 2.5
-# With at most this many features the preconditioner is a square matrix, which needs float64.
-_FEW_FEATURES = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 The features of a row are a function of this row, of released scales and of public numbers. They
 are written once if they fit into a public amount of memory, and otherwise computed again at every
-pass, chunk by chunk. Whatever they are, first rows are clipped to norm one, so that the proofs of
-``docs/proofs/engine.md`` hold for them as for columns.
+pass, chunk by chunk. Whatever they are, first rows are clipped to norm one, so that the proofs for
+columns hold for them: ``docs/proofs/engine.md``, section 8.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class PublicFacts:
     count : DiscreteLaplaceNoise or None
         Noise of a count of the second of two classes that is released before the fit.
     is_table : bool
-        Whether the columns are those of an encoded table, whose scores are calibrated.
+        Whether the columns are those of an encoded table.
     """
 
     n_privacy_units: int

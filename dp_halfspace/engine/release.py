@@ -3,7 +3,8 @@
 A release is a question of bounded sensitivity, a noise, and what follows from the noisy answer.
 Only a question reads private rows. What follows is a function of what was released, and may
 install a map of the rows at the door: later questions read the mapped rows. So a fit is private by
-the composition of its releases, whatever follows from them: ``docs/proofs/engine.md``, section 1.
+the composition of its releases, whatever follows from them: ``docs/proofs/engine.md``, sections 1
+and 9.
 """
 
 from __future__ import annotations

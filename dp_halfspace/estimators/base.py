@@ -91,8 +91,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _rarity_warning = ""
     predict_proba: ClassVar[Any] = MissingMethod(
         "predict_proba",
-        "its scores are not calibrated. Use PrivateTableClassifier, whose probabilities are "
-        "calibrated within the budget, or decision_function for the scores",
+        "its scores are no log odds. Use AdaptiveMarginClassifier or PrivateTableClassifier, whose "
+        "probabilities follow from the scores, or decision_function for the scores",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,

@@ -29,9 +29,8 @@ class CosineFeatures(DenseTransformer):
     Parameters
     ----------
     n_terms : int or "auto", default="auto"
-        Number of features of each column; 1 means the column alone. ``"auto"`` is 4, or less if the
-        features would be more than 511, the most for which the linear default uses a
-        preconditioner.
+        Number of features of each column; 1 means the column alone. ``"auto"`` is 4, or less if
+        there would be more than 511 features: the linear default centres and whitens up to 512.
     ranges : array-like of shape (n_features, 2) or None, default=None
         PUBLIC lower and upper end of each column, from the meaning of the columns and never from
         the data. None means that every column is in [0, 1].

@@ -121,20 +121,6 @@ def scale_rows() -> dict[str, list[str]]:
     }
 
 
-def ranking_rows() -> dict[str, list[str]]:
-    """The first table of evidence/auc.md: without privacy, the default, pure, the best baseline."""
-    rows = {}
-    for name, cells in stored("auc")["cells"].items():
-        budgets = ["0.05", "0.1", "0.2", "0.5"]
-        ours = [means(cells, method, budgets) for method in ("auc", "auc_pure")]
-        plain, unit = (means(cells, key, budgets) for key in ("diffprivlib", "diffprivlib_unit"))
-        rows[name] = [
-            figure(cells["logistic"]["any"]["mean"]),
-            *(figures(values).replace("/", " / ") for values in [*ours, map(max, plain, unit)]),
-        ]
-    return rows
-
-
 def label_rows() -> dict[str, list[str]]:
     """The table of evidence/label_private.md."""
     rows = {}
@@ -217,22 +203,6 @@ def kernel_time_rows() -> dict[str, list[str]]:
     }
 
 
-def whitened_rows() -> dict[str, list[str]]:
-    """The table of evidence/kernel.md of what whitening changes."""
-    rows = {}
-    for name, found in stored("features")["cells"].items():
-        if name not in ("phoneme", "compactiv", "magic", "casp"):
-            continue
-        for label in ("1", "3"):
-            pair = [found[way][label] for way in ("whitened", "plain")]
-            rows[f"{name}, {pair[0]['n_train']}, {label} "] = [
-                *(figure(cell["mean"]) for cell in pair),
-                " / ".join(f"{cell['cpu_seconds']:.2f}" for cell in pair),
-                " / ".join(f"{cell['peak_megabytes']:.0f}" for cell in pair),
-            ]
-    return rows
-
-
 def feature_rows() -> dict[str, list[str]]:
     """The table of evidence/kernel.md of columns with features beside the linear default."""
     return {
@@ -300,12 +270,10 @@ TABLES = [
     ("evidence/pure_halfspace.md", "| data (rows x columns; $n", pure_rows),
     ("evidence/adaptive_margin.md", "| `AdaptiveMarginClassifier(delta=0)` |", pure_default_rows),
     ("column_scales.md", "| table | majority |", scale_rows),
-    ("evidence/auc.md", "| | no privacy | this class |", ranking_rows),
     ("evidence/auc.md", "| algorithm | $\\delta=1/n^2$, $\\epsilon$ = .05", published_ranking_rows),
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", "| | $\\epsilon=.3$ | 1 | 3 |", kernel_rows),
     ("evidence/kernel.md", "| data, features | seconds |", kernel_time_rows),
-    ("evidence/kernel.md", "| table, training rows, $\\epsilon$ |", whitened_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/stories.md", "| rows | logistic regression", hospital_rows),
     ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),

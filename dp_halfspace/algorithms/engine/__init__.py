@@ -1,1 +1,1 @@
-"""The default: private column scales, preconditioner, noisy gradient descent."""
+"""What several algorithms share: class counts, thresholds, feature maps, outlooks and constants."""

@@ -101,7 +101,7 @@ class OperatingPoint:
     wanted : float
         The value that was asked for, in (0, 1), and that is met with a confidence of 95 %.
     log_odds : float
-        Rows whose calibrated log odds are at least this have the second label; infinite if all rows
+        Rows whose log odds are at least this have the second label; infinite if all rows
         have it, or none.
     estimate : float
         The expected value.
