@@ -2898,6 +2898,24 @@ MUTANTS = [
             "clip=2.0 * COLUMN_CLIP",
             "test_scores_are_linear_in_the_clipped_columns",
         ),
+        (
+            "length_release",
+            "budget.noise(UP)",
+            "budget.noise(0.5 * UP)",
+            "tests/engine/test_linear.py::test_a_record_moves_the_length_by_one_at_most",
+        ),
+        (
+            "_squares",
+            "np.minimum(sums_of_squares(rows) / unit**2, 1.0)",
+            "sums_of_squares(rows) / unit**2",
+            "tests/engine/test_linear.py::test_a_record_moves_the_length_by_one_at_most",
+        ),
+        (
+            "sum_of_squares",
+            "squares @ people.weights_for(_SQUARE_STEPS)",
+            "squares.sum()",
+            "tests/engine/test_linear.py::test_lengths_of_people_and_of_chunks_are_exact",
+        ),
     ),
     *of(
         "engine/moment.py",

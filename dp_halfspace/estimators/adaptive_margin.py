@@ -121,7 +121,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         fit, and at prediction by the published algorithms only. With None the columns keep their
         original units and may have missing values (NaN): a part of the budget then estimates a
         centre and a scale for each column (see `scaler_`). Where estimated scales do not help
-        (sparse rows, few records) the bound is 1.
+        (sparse rows, few records) the bound is 1. With dense rows and many records the default
+        steps estimate scales also if a bound is given, since this is more accurate.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0

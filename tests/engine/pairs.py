@@ -44,7 +44,7 @@ def ratios(plan, data, other, rng, noise=1.0):
     shape = plan.shape
     known = plan.known
     rows = [data, other]
-    if shape.scales is None:
+    if shape.scales is None and shape.features is not None:
         rows = [first_rows(shape, known, each) for each in rows]
     found = []
     for release in plan.releases:

@@ -152,8 +152,8 @@ def test_scores_of_long_rows_are_those_of_shortened_images():
 
 
 def test_many_records_pay_for_scales_and_joint_features():
-    assert scales_pay(1000, 4, 0.1)
-    assert not scales_pay(999, 4, 0.1)
+    assert scales_pay(281, 4, 0.1)
+    assert not scales_pay(279, 4, 0.1)
     drawn = AdditiveMap(2, 3)
     assert joint_features(drawn, 2000, 1.0, (500, 10**9), 0).n_components == 6 + 192
     assert joint_features(drawn, 1999, 1.0, (500, 10**9), 0) is drawn

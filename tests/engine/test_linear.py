@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.engine import linear, moment, steps
-from dp_halfspace.engine.linear import Known, final_rows, first_rows
+from dp_halfspace.engine.linear import Known, final_rows, first_rows, sum_of_squares
 from dp_halfspace.engine.moment import centring_of, packed, unpacked
 from dp_halfspace.engine.release import Door, Release, events_of, run
 from dp_halfspace.privacy.budget import Budget
@@ -23,9 +25,9 @@ from tests.engine.pairs import plan_of, ratios, training_data
 
 
 def worst_ratio(trials, *, n_classes=2, copies=1, **how):
-    """Largest distance of a question over its sensitivity, over adversarial neighbours."""
+    """Largest distance over the sensitivity of the length, the moment and the steps."""
     rng = np.random.default_rng(0)
-    worst = np.zeros(2)
+    worst = np.zeros(3)
     for X, y, other, z in neighbouring_pairs(rng, trials, n_classes=n_classes):
         X, other = np.repeat(X, copies, axis=0), np.repeat(other, copies, axis=0)
         # One record is replaced, not its copies.
@@ -34,7 +36,7 @@ def worst_ratio(trials, *, n_classes=2, copies=1, **how):
         plan = plan_of(X, n_classes, is_scale_stated=True, **how)
         pair = (training_data(a, k, n_classes) for a, k in ((X, y), (other, z)))
         found = ratios(plan, *pair, rng, noise=rng.choice([0.0, 1.0, 30.0]) * 0.01)
-        worst = np.maximum(worst, [found[0], found[1:].max()])
+        worst = np.maximum(worst, [*found[:2], found[2:].max()])
     return worst
 
 
@@ -43,9 +45,9 @@ def worst_ratio(trials, *, n_classes=2, copies=1, **how):
 def test_sensitivities_against_brute_force(n_classes):
     worst = worst_ratio(90, n_classes=n_classes)
     assert (worst <= 1).all()
-    assert worst[0] > 0.75
+    assert worst[1] > 0.75
     # Slopes of three classes are never opposite.
-    assert worst[1] > (0.9 if n_classes == 2 else 0.85)
+    assert worst[2] > (0.9 if n_classes == 2 else 0.85)
 
 
 def test_brute_force_sees_a_moment_of_half_the_sensitivity(monkeypatch):
@@ -56,7 +58,64 @@ def test_brute_force_sees_a_moment_of_half_the_sensitivity(monkeypatch):
         return GaussianNoise(noise.sensitivity / 2.0, noise.mu)
 
     monkeypatch.setattr(linear, "moment_noise", half)
-    assert worst_ratio(30)[0] > 1
+    assert worst_ratio(30)[1] > 1
+
+
+def worst_length(rng):
+    """Largest distance of sums of squared lengths over their sensitivity."""
+    found = []
+    for row in ([0.0, 0.0], [3.0, 4.0], [1e300, -1e300], [1e-200, 0.0]):
+        X = rng.normal(size=(40, 2))
+        other = X.copy()
+        X[11], other[11] = row, rng.choice([0.0, 1e9], size=2)
+        plan = plan_of(X, is_scale_stated=True, data_norm=5.0)
+        pair = (training_data(each, np.zeros(40, dtype=int)) for each in (X, other))
+        found.append(ratios(plan, *pair, rng)[0])
+    return max(found)
+
+
+@pytest.mark.core
+def test_a_record_moves_the_length_by_one_at_most():
+    rng = np.random.default_rng(11)
+    assert 0.99 < max(worst_length(rng) for _ in range(5)) <= 1.0
+
+
+def test_brute_force_sees_lengths_that_are_not_limited(monkeypatch):
+    monkeypatch.setattr(linear, "_squares", lambda X, unit: np.square(X / unit).sum(axis=1) * 2**16)
+    assert worst_length(np.random.default_rng(11)) > 1
+
+
+def test_lengths_of_people_and_of_chunks_are_exact():
+    rng = np.random.default_rng(7)
+    counts = rng.integers(1, 9, size=300)
+    X, labels = rng.normal(size=(counts.sum(), 4)), np.zeros(counts.sum(), dtype=int)
+    data = training_data(X, labels, people=counts)
+    limited = np.minimum(np.square(X / 2.5).sum(axis=1), 1.0)
+    each = np.add.reduceat(limited / np.repeat(counts, counts), np.cumsum(counts) - counts)
+    assert sum_of_squares(data, 2.5) == pytest.approx(each.sum(), abs=300 * 2.0**-15)
+    # Another person changes no other term: sums are exact multiples of a power of two.
+    other = X.copy()
+    other[: counts[0]] = 1e9
+    rest = sum_of_squares(training_data(other, labels, people=counts), 2.5)
+    own = training_data(X[: counts[0]], labels[: counts[0]], people=counts[:1])
+    largest = sum_of_squares(replace(own, X=other[: counts[0]]), 2.5)
+    assert 0.99 < largest <= 1.0
+    assert 0.0 < rest - sum_of_squares(data, 2.5) <= 1.0
+    whole = sum_of_squares(training_data(X, labels), 2.5)
+    chunks = LocalChunks.of([X[:100], X[100:]])
+    assert sum_of_squares(training_data(chunks, labels), 2.5) == whole
+    assert sum_of_squares(training_data(sparse.csr_array(X), labels), 2.5) == whole
+
+
+def test_a_loosely_stated_norm_costs_little():
+    X, y = make_halfspace(4000, 5, margin=0.3, random_state=1)
+    loose = [plan_of(X, is_scale_stated=True, epsilon=0.5, data_norm=norm) for norm in (1.0, 50.0)]
+    found = []
+    for plan in loose:
+        released = plan.run(training_data(X, (y > 0).astype(int)), permit_for(*plan.events))
+        scores = X @ released.coefficients[0] + released.intercepts
+        found.append(((scores > 0) == (y > 0)).mean())
+    assert min(found) > 0.95
 
 
 def test_brute_force_sees_slopes_of_twice_the_clip(monkeypatch):
@@ -67,12 +126,12 @@ def test_brute_force_sees_slopes_of_twice_the_clip(monkeypatch):
         "clipped_slopes",
         lambda classes, weights: lambda *at: 2.0 * real(classes, weights)(*at),
     )
-    assert worst_ratio(30)[1] > 1
+    assert worst_ratio(30)[2] > 1
 
 
 def test_brute_force_sees_final_rows_that_are_not_clipped(monkeypatch):
     monkeypatch.setattr(moment.Centring, "longest", property(lambda c: 5.0 * c.radius / c.length))
-    assert worst_ratio(60)[1] > 1
+    assert worst_ratio(60)[2] > 1
 
 
 def hard_pair(rng, n=60, d=3):
