@@ -204,6 +204,8 @@ def test_units_of_the_data_are_a_choice(estimator, margin_data):
     for unit in (1.0, size, 1 / size):
         own = {k: v * unit for k, v in params.items() if k in scaled and isinstance(v, float)}
         model = fitted(estimator, unit * X, y, random_state=5, **own)
+        if getattr(model, "scaler_", None) is not None:
+            pytest.skip("column scales are estimated, with noise of their own")
         scores.append(model.decision_function(unit * X))
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(scores[2], scores[0], rtol=1e-3, atol=1e-5)

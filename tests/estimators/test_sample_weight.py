@@ -265,9 +265,10 @@ def test_no_bit_of_a_plan_or_of_a_noise_follows_the_weights(name):
         assert first == second
 
 
-def test_weights_of_one_are_no_weights_where_no_classes_are_counted():
+def test_weights_of_one_are_no_weights_where_nothing_is_counted():
+    """A released second moment says how large their sum is, which is private."""
     X, y, _ = table()
-    for name in ("output", "hinge", "objective", "margin"):
+    for name in ("clipped output", "hinge", "robust output", "margin"):
         estimator = clone(CASES[name]).set_params(classes=LABELS, random_state=0)
         other = clone(estimator).fit(X, y, sample_weight=np.ones(300))
         assert (other.coef_ == estimator.fit(X, y).coef_).all()
