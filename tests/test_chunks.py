@@ -181,7 +181,7 @@ def image(model, rows):
     return getattr(model, "decision_function" if hasattr(model, "predict") else "transform")(rows)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @quiet
 @pytest.mark.parametrize("name", MODELS)
 def test_chunks_change_nothing_but_roundings(name):
@@ -199,6 +199,7 @@ def test_chunks_change_nothing_but_roundings(name):
     assert make().plan(rows, cut(labels)) == whole.privacy_
 
 
+@pytest.mark.sampled(1)
 @quiet
 @pytest.mark.parametrize("delta", ["auto", 0.0])
 def test_scores_are_those_of_the_whole_table(delta):
@@ -241,6 +242,7 @@ def table_of(n):
     )
 
 
+@pytest.mark.sampled(1)
 @quiet
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_in_chunks_are_encoded_where_they_are(name, tmp_path, monkeypatch):
@@ -723,6 +725,7 @@ def test_more_chunks_than_blocks_need_no_larger_allowance():
             assert 3 + met <= block + min(-(-n // block), PLAIN_BLOCKS) + 5
 
 
+@pytest.mark.slow
 def test_many_blocks_are_added_by_kahan(monkeypatch):
     """Without his rule every block loses what it adds, far beyond the allowance."""
     monkeypatch.setattr(design, "block_size", lambda *shape, is_sparse: 4)

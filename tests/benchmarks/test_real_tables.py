@@ -162,6 +162,7 @@ def test_one_command_knows_every_script_that_measures(tmp_path):
         assert "--out" not in command or str(tmp_path) in command[command.index("--out") + 1]
 
 
+@pytest.mark.slow
 def test_a_fit_of_a_checkout_is_the_same_again(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3))

@@ -59,6 +59,7 @@ def fitted(estimator, X, y, **options):
     return estimator(**{"data_norm": None, "classes": [0, 1], **options}).fit(X, y)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("estimator", GAUSSIAN)
 def test_a_table_in_natural_units_is_learnt(estimator):
     X, y = hospital(6000, missing=0.02)
@@ -69,6 +70,7 @@ def test_a_table_in_natural_units_is_learnt(estimator):
     assert np.isfinite(model.decision_function(np.full((1, 6), np.nan))).all()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("estimator", "options"), AT_DELTA_0)
 def test_a_pure_budget_pays_for_units_and_model(estimator, options):
     """Every event is pure, and the epsilons add up to no more than was asked."""
@@ -103,7 +105,7 @@ def test_one_budget_pays_for_units_and_model(estimator, epsilon):
     assert model.privacy_.events == planned.events
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("estimator", "options"), [*((kind, {}) for kind in GAUSSIAN), *AT_DELTA_0]
 )
@@ -166,6 +168,7 @@ def test_sparse_columns_keep_their_scales_and_a_warning_says_so(kind):
         LabelPrivateClassifier(classes=[0, 1], n_fourier=20).fit(kind(X), y)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
 def test_a_search_warns_of_sparse_columns_once(selection):
     """However many candidates, runs and trials of budgets there are."""

@@ -151,6 +151,7 @@ def test_sensitivity_against_brute_force(make, loss, k, least):
     assert least < worst_ratio(make, loss, k) <= 1.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("cls", "make", "loss", "k"),
     [
