@@ -170,10 +170,12 @@ def test_first_rows_have_norm_at_most_one_however_long_they_are(form):
 
 @pytest.mark.parametrize("noise", [GaussianNoise(1e-30, 1.0), NoNoise()])
 def test_no_map_stretches_rows_by_more_than_the_public_number(noise):
-    """Of rows without any spread, too, in whose place nothing but noise could be."""
-    for size in (0.0, 1e-300, 1e-30, 1.0):
-        centring, _ = centring_of(packed(np.eye(101) * size), 200.0, noise, constant=1.0)
+    """Of rows in one of many directions, in whose place nothing but noise could be, too."""
+    for size in (0.0, 1e-300, 1.0, 8.0, 200.0):
+        released = packed(np.diag(np.append(size, np.zeros(100))))
+        centring, _ = centring_of(released, 200.0, noise, constant=1.0)
         assert np.linalg.norm(centring.to_final, 2) <= moment.LARGEST_STRETCH
+        assert np.linalg.norm(centring.whitening, 2) <= 1024.0 * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
