@@ -1,10 +1,10 @@
-"""Features of columns on real tables: kernel="auto" beside the linear default and its former rule.
+"""Features of columns on real tables: kernel="auto" beside the linear default.
 
 ``python -m benchmarks.features``. Tables in natural units, 70 % train. ``linear`` is
 AdaptiveMarginClassifier and ``whitened`` PrivateKernelClassifier, both with estimated column
-scales; ``plain`` is the same without whitening, the rule before it; ``ranges`` has columns on
-[-1, 1] by their documented ranges, which are never whitened. Accuracy, CPU seconds of a fit, and
-the peak of what a fit allocates (tracemalloc, one more fit) go to ``results/features.json``.
+scales; ``ranges`` has columns on [-1, 1] by their documented ranges. Accuracy, CPU seconds of a
+fit, and the peak of what a fit allocates (tracemalloc, one more fit) go to
+``results/features.json``, whose cells ``plain`` are of a former version without whitening.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy starts its threads
 
@@ -37,8 +35,7 @@ TABLES = (
     "casp", "magic", "phoneme", "compactiv", "abalone", "winewhite", "page-blocks", "segment",
     "optdigits", "stroke",
 )  # fmt: skip
-WAYS = ("linear", "whitened", "plain", "ranges")
-_RULE = "dp_halfspace.estimators.kernel.draw_whitened_features"
+WAYS = ("linear", "whitened", "ranges")
 _MIDDLE = 0.5
 
 Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -69,23 +66,21 @@ def measured(way: str, data: Rows, ranges: Any, epsilon: float, fits: int) -> di
         X, Z, public["data_norm"] = scaled(X, ranges), scaled(Z, ranges), math.sqrt(X.shape[1])
     make = AdaptiveMarginClassifier if way == "linear" else PrivateKernelClassifier
     accuracies, seconds = [], []
-    with mock.patch(_RULE, return_value=None) if way == "plain" else nullcontext():
-        for _ in range(fits):
-            started = time.process_time()
-            model = make(**public).fit(X, y)
-            seconds.append(time.process_time() - started)
-            accuracies.append(float(model.score(Z, t)))
-        tracemalloc.start()
-        make(**public).fit(X, y)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+    for _ in range(fits):
+        started = time.process_time()
+        model = make(**public).fit(X, y)
+        seconds.append(time.process_time() - started)
+        accuracies.append(float(model.score(Z, t)))
+    tracemalloc.start()
+    make(**public).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     return {
         "mean": float(np.mean(accuracies)),
         "accuracies": accuracies,
         "cpu_seconds": round(float(np.median(seconds)), 3),
         "peak_megabytes": round(peak / 2**20, 1),
         "n_train": len(y),
-        "whitened": bool(dict(model.privacy_.public).get("private_whitening", False)),
     }
 
 

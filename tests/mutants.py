@@ -926,16 +926,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/preconditioner.py",
-        "tests/test_persons.py",
-        (
-            "released_moment",
-            "rows.gram()",
-            "rows.gram(np.ones(rows.shape[0]))",
-            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-    ),
-    *of(
         "algorithms/engine/training.py",
         "tests/estimators/test_sample_weight.py",
         (
@@ -2862,13 +2852,107 @@ MUTANTS = [
         ),
     ),
     *of(
+        "engine/steps.py",
+        "tests/engine/test_linear.py",
+        (
+            "step_sensitivity",
+            "return 2.0 * (",
+            "return (",
+            "test_sensitivities_against_brute_force",
+        ),
+        (
+            "clipped_slopes",
+            "np.maximum(margins, least, out=margins)",
+            "",
+            "test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score",
+        ),
+        (
+            "clipped_slopes_of_many",
+            "np.maximum(norms, CLIP)",
+            "1.0",
+            "test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score",
+        ),
+    ),
+    *of(
+        "engine/moment.py",
+        "tests/engine/test_linear.py",
+        (
+            "moment_noise",
+            "math.sqrt(2.0) * UP + rounding",
+            "UP + rounding",
+            "test_sensitivities_against_brute_force",
+        ),
+        (
+            "Centring.length",
+            "self.radius, self.constant",
+            "self.radius, 0.0",
+            "test_final_rows_have_norm_at_most_one_for_every_released_moment",
+        ),
+        (
+            "centring_of",
+            "factors = np.minimum(factors, _MOST_STRETCH)",
+            "",
+            "test_no_map_stretches_rows_by_more_than_the_public_number",
+        ),
+        (
+            "centring_of",
+            "mean /= max(float(np.linalg.norm(mean)), 1.0)",
+            "",
+            "test_final_rows_have_norm_at_most_one_for_every_released_moment",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_linear.py",
+        (
+            "clipped_rows_over",
+            "clip_scales(X, longest * unit) / unit",
+            "clip_scales(X, 2.0 * longest * unit) / unit",
+            "test_first_rows_have_norm_at_most_one_however_long_they_are",
+        ),
+        (
+            "final_rows",
+            "centring.longest",
+            "4.0 * centring.longest",
+            "test_final_rows_have_norm_at_most_one_for_every_released_moment",
+        ),
+        (
+            "linear_releases",
+            "budget.split(MOMENT_SHARE) if",
+            "(budget, budget) if",
+            "test_the_budget_is_used_exactly",
+        ),
+        (
+            "step_release",
+            "budget.equal_parts(N_STEPS)",
+            "budget.equal_parts(N_STEPS // 2)",
+            "test_the_budget_is_used_exactly",
+        ),
+    ),
+    *of(
+        "engine/release.py",
+        "tests/engine/test_linear.py",
+        (
+            "Door.__reduce_ex__",
+            "raise TypeError(",
+            "return object, ()\n        raise TypeError(",
+            "test_a_door_is_neither_copied_nor_opened_from_outside",
+        ),
+        (
+            "events_of",
+            "Repeated(event, count)",
+            "event",
+            "test_equal_neighbouring_events_become_one",
+        ),
+    ),
+    *of(
         "engine/features.py",
         "tests/engine/test_features.py",
         (
             "Features.of",
             "data.people.row_by_row(lambda index: self.write(X[index]))",
-            "self.write(X[:-1])",
-            "test_no_neighbour_has_a_row_longer_than_one",
+            "self.write(X)",
+            "test_a_row_of_a_person_stands_where_it_stands_whatever_rows_others_have",
         ),
         (
             "Features.write",

@@ -337,6 +337,7 @@ main(["--version"])
 """
 
 
+@pytest.mark.slow
 def test_the_package_works_from_a_zip_without_its_sources(tmp_path):
     """Nor does it look for its files to say which line of a user a warning is about."""
     archive, script = tmp_path / "packed.zip", tmp_path / "script.py"

@@ -93,7 +93,6 @@ MODELS = {
         WITH_MISSING,
     ),
     "ranking": (lambda: PrivateAUCClassifier(classes=[0, 1], random_state=0), WITH_MISSING),
-    "differences": (WITH_MISSING,),
     "minimum": (lambda: OutputPerturbationClassifier(preconditioner=False, **PUBLIC), WITH_MISSING),
     "scaler": (lambda: PrivateScaler(random_state=0), WITH_MISSING),
     "pure scaler": (lambda: PrivateScaler(delta=0, random_state=0), WITH_MISSING),
@@ -182,12 +181,12 @@ def image(model, rows):
     return getattr(model, "decision_function" if hasattr(model, "predict") else "transform")(rows)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @quiet
 @pytest.mark.parametrize("name", MODELS)
 def test_chunks_change_nothing_but_roundings(name):
     make, data = MODELS[name]
-    labels = TWO if name in {"ranking", "differences"} else Y
+    labels = TWO if name == "ranking" else Y
     whole = make().fit(data, labels)
     more = (local(1), local(7)) if name in {"units", "scaler"} else ()
     # Rows in estimated column scales are summed in float32.
@@ -200,6 +199,7 @@ def test_chunks_change_nothing_but_roundings(name):
     assert make().plan(rows, cut(labels)) == whole.privacy_
 
 
+@pytest.mark.sampled(1)
 @quiet
 @pytest.mark.parametrize("delta", ["auto", 0.0])
 def test_scores_are_those_of_the_whole_table(delta):
@@ -242,6 +242,7 @@ def table_of(n):
     )
 
 
+@pytest.mark.sampled(1)
 @quiet
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_in_chunks_are_encoded_where_they_are(name, tmp_path, monkeypatch):
@@ -724,6 +725,7 @@ def test_more_chunks_than_blocks_need_no_larger_allowance():
             assert 3 + met <= block + min(-(-n // block), PLAIN_BLOCKS) + 5
 
 
+@pytest.mark.slow
 def test_many_blocks_are_added_by_kahan(monkeypatch):
     """Without his rule every block loses what it adds, far beyond the allowance."""
     monkeypatch.setattr(design, "block_size", lambda *shape, is_sparse: 4)
@@ -814,7 +816,8 @@ def test_no_seed_and_no_account_travels_with_a_model(name, monkeypatch):
     with dask.config.set(scheduler=workers):
         model = EVERY[name](classes=[0, 1], epsilon=9.0, random_state=12345)
         model.fit(cut(X), cut(TWO))
-        assert name != "table" or "_Engine" in sent
+        # A fit sends functions of numbers.
+        assert not sent
         model.set_params(ledger=book)
         model.predict(cut(X)).compute()
         private_score(model, cut(X), cut(TWO))

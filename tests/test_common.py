@@ -87,7 +87,7 @@ def models_to_check():
     return models
 
 
-@pytest.mark.sampled(89)
+@pytest.mark.sampled(7)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 @pytest.mark.parametrize(("estimator", "check"), checks(models_to_check()))
 def test_sklearn_checks(estimator, check):
@@ -97,7 +97,7 @@ def test_sklearn_checks(estimator, check):
 # -- privacy -------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(20)
 @with_every_way
 @pytest.mark.parametrize("epsilon", [pytest.param(0.1, marks=pytest.mark.slow), 8.0])
 def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data):
@@ -134,7 +134,7 @@ def neighbours(estimator, X, y):
     yield 1e-9 * X, 1 - y
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(20)
 @every_estimator
 def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
     if estimator.data_norm is None and estimator._estimates_scales:
@@ -167,7 +167,7 @@ def test_bit_identity_test_sees_a_scale_made_from_the_data(monkeypatch, margin_d
         test_noise_scale_is_bit_identical_on_other_data(model, margin_data)
 
 
-@pytest.mark.sampled(18)
+@pytest.mark.sampled(10)
 @with_every_way
 def test_rows_beyond_the_norm_are_clipped_or_keep_their_scores_linear(estimator, margin_data):
     X, y = margin_data
@@ -187,7 +187,7 @@ def test_rows_beyond_the_norm_are_clipped_or_keep_their_scores_linear(estimator,
     np.testing.assert_allclose(together(once), together(twice), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.sampled(19)
+@pytest.mark.sampled(10)
 @every_estimator
 def test_units_of_the_data_are_a_choice(estimator, margin_data):
     """Rows, norm, radius, length and constant in other units: the same from the same noise."""
@@ -204,11 +204,14 @@ def test_units_of_the_data_are_a_choice(estimator, margin_data):
     for unit in (1.0, size, 1 / size):
         own = {k: v * unit for k, v in params.items() if k in scaled and isinstance(v, float)}
         model = fitted(estimator, unit * X, y, random_state=5, **own)
+        if getattr(model, "scaler_", None) is not None:
+            pytest.skip("column scales are estimated, with noise of their own")
         scores.append(model.decision_function(unit * X))
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(scores[2], scores[0], rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.sampled(10)
 @two_of_each
 def test_only_declared_attributes(estimator, margin_data):
     model = fitted(estimator, *margin_data)
@@ -228,7 +231,7 @@ def test_absent_class_does_not_raise(estimator, margin_data):
     assert model.coef_.shape == (1, n_coefficients(model))
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(10)
 @every_estimator
 def test_degenerate_data_fit_silently(estimator):
     for X in (np.zeros((6, 3)), np.ones((6, 3)), np.full((6, 3), 1e300), np.full((6, 3), 1e-320)):
@@ -282,6 +285,7 @@ def test_clone_and_pickle_share_no_state(estimator, margin_data):
 # -- behaviour -----------------------------------------------------------------------
 
 
+@pytest.mark.sampled(8)
 @two_of_each
 def test_parameters_are_untouched_by_fit(estimator, margin_data):
     params = {"classes": [0, 1], "class_weight": {0: 1.0, 1: 2.0}}
@@ -352,7 +356,7 @@ def test_infinite_epsilon_has_no_noise(estimator, margin_data):
     assert privacy.epsilon(a.privacy_.events, 1e-6) == np.inf
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @one_of_each
 def test_model_selection_tools_work(estimator, margin_data):
     X, y = margin_data
@@ -439,6 +443,7 @@ def bad_tables():
     yield outside, [0, 1, 0, 1], "invalid indices"
 
 
+@pytest.mark.sampled(3)
 @one_of_each
 def test_any_label_of_the_public_set_is_accepted_silently(estimator, margin_data):
     """Labels that look like measurements, or are nearly all different, are still labels."""
@@ -485,7 +490,7 @@ def test_unknown_label_is_refused_without_naming_it(estimator, margin_data):
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(15)
 @every_estimator
 def test_fit_prints_and_warns_nothing(estimator, margin_data, capsys):
     clone(estimator).fit(*margin_data)

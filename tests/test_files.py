@@ -78,6 +78,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_a_full_disk_leaves_what_an_earlier_command_has_written(folder, capsys, words):
     path = next(folder / word for word in words if word.startswith("kept"))

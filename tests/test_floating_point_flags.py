@@ -85,7 +85,7 @@ def test_predictions_raise_no_flag(name, rows):
             model.plan(*((rows, LABELS[:60]) if hasattr(model, "classes") else (rows,)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @QUIET
 @pytest.mark.parametrize("name", ["margin", "units", "softmax", "ranking", "table", "additive"])
 def test_fits_and_predictions_in_other_threads_raise_no_flag(name):

@@ -107,6 +107,7 @@ def test_masked_arrays_are_refused_by_their_type(name):
         model.predict(np.ma.array(X))
 
 
+@pytest.mark.sampled(3)
 @one_of_each
 def test_nullable_and_categorical_numbers_are_numbers(name):
     for column in (
@@ -274,6 +275,7 @@ def targets():
 TARGETS = list(targets())
 
 
+@pytest.mark.sampled(3)
 @one_of_each
 def test_every_missing_label_has_one_message(name):
     for case, y, labels in TARGETS:
@@ -285,6 +287,7 @@ def test_every_missing_label_has_one_message(name):
             ), case
 
 
+@pytest.mark.sampled(3)
 @one_of_each
 def test_nullable_and_categorical_labels_are_labels(name):
     for dtype, labels in {"Int64": [0, 1], "boolean": [False, True], "string": ["a", "b"]}.items():
@@ -305,6 +308,7 @@ def heard(fit):
     return model, [w for w in warned if "expect about" not in str(w.message)]
 
 
+@pytest.mark.sampled(3)
 @one_of_each
 def test_a_label_set_from_the_data_is_said_once_and_in_the_guarantee(name):
     for make in (lambda model: model, lambda model: make_pipeline(FunctionTransformer(), model)):
@@ -327,6 +331,7 @@ def said(record):
     return line
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("selection", "classes"), [("exponential", [0, 1]), ("random_stopping", None)]
 )

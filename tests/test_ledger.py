@@ -37,7 +37,7 @@ def generous(path=None):
     return PrivacyLedger(path, epsilon=1e5, delta=0.4, adjacency="replace-one-label")
 
 
-@pytest.mark.sampled(19)
+@pytest.mark.sampled(10)
 @every_estimator
 def test_parameters_stay_plain_and_lead_to_the_same_account(estimator):
     ledger = generous()
@@ -60,6 +60,7 @@ def assert_refused(model, ledger, match):
     assert ledger.entries() == []
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize(
     ("params", "match"),

@@ -138,7 +138,7 @@ def outcome(estimator, rows, labels):
     return said, [str(warning.message) for warning in heard]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @one_of_each
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_neighbours_fare_alike_at_both_ends_of_every_range(name, step):

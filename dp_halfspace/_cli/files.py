@@ -39,11 +39,12 @@ _WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
 TRUSTED = tuple(
     f"dp_halfspace.{name}"
     for name in (
+        "engine.moment.RowClip",
         "engine.scales.ColumnScales",
         "algorithms.engine.operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
+        "estimators.kernel.PrivateKernelClassifier",
         "estimators.table.PrivateTableClassifier",
-        "estimators.table._Engine",
         "preprocessing.scalers.CellScaler",
         "preprocessing.scalers.RowLengths",
         "privacy.events.Either",

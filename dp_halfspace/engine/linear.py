@@ -38,7 +38,13 @@ from dp_halfspace.engine.moment import (
     moment_noise,
     packed,
 )
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    PublicFacts,
+    refuse_projected_rows,
+    relative_weights,
+)
 from dp_halfspace.engine.release import Release, events_of, run
 from dp_halfspace.engine.scales import (
     CLIP,
@@ -486,6 +492,8 @@ def plan_linear(
     `constant` is the factor of the constant column, 0 without an intercept; the last `n_averaged`
     points of the steps are averaged. Rows that a public `linear_map` projects have a stated scale.
     """
+    if linear_map is not None:
+        refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
     sizes = facts.n_privacy_units, facts.n_features
     can_scale = not facts.is_sparse and linear_map is None and facts.n_features <= WIDEST
     paid = None

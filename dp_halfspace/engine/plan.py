@@ -180,6 +180,15 @@ class PublicFacts:
             )
 
 
+def refuse_projected_rows(n_samples: int, n_components: int) -> None:
+    """Refuse a projection whose images of all rows would not fit into memory."""
+    refuse_beyond_memory(
+        NUMBER_BYTES * n_samples * n_components,
+        f"a projection of all rows to {n_components} components",
+        "use fewer n_components, or projection=None",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """The released values of a run; post-processing may use them freely.

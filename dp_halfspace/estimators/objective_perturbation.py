@@ -27,7 +27,13 @@ from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import WIDEST
-from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
+from dp_halfspace.engine.plan import (
+    Fitted,
+    PublicFacts,
+    WrappedPlan,
+    for_rows_as_given,
+    refuse_projected_rows,
+)
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import empirical_risk
@@ -261,7 +267,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             if self.projection in PROJECTIONS or self.preconditioner is True:
                 raise ValueError('a projection and preconditioner=True need rows="centred"')
             return self._plan_clipped(facts, budget, loss, ridge, parameters)
-        read = RowsRead(facts, constant or 0.0, self._drawn_map(facts.n_features, budget))
+        linear_map = self._drawn_map(facts.n_features, budget)
+        if linear_map is not None:
+            refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
+        read = RowsRead(facts, constant or 0.0, linear_map)
         is_wanted = self.preconditioner is not False
         how: dict[str, Any] = {"ridge": ridge, "optimizer": self.optimizer}
         plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)

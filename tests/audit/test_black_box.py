@@ -166,6 +166,7 @@ def test_an_exception_of_all_fits_is_raised():
         audit(Odd(how="raises"), *PAIR[2:], *PAIR[2:], n_fits=8)
 
 
+@pytest.mark.slow
 def test_outcomes_of_the_counted_fits_choose_no_line():
     """Marks of chance, many of them: as few false alarms as without them."""
     rng, wrong = np.random.default_rng(2), 0

@@ -146,6 +146,7 @@ def test_values_stay_within_their_sensitivity(path, attack):
     assert not findings
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("attack", ["nothing", "the ends of the floats", "float32"])
 def test_values_of_single_records_stay_within_theirs(attack):
     """Its steps are too many for the tables of the other paths, and go by the places of rows."""
@@ -219,6 +220,7 @@ def test_sums_that_notice_are_seen(monkeypatch, attack, plant):
     assert attacked(DEFAULT, attack)[0] > 1.0
 
 
+@pytest.mark.slow
 def test_threads_that_round_are_seen(monkeypatch):
     """Held at one thread they cannot."""
     coarse_with_two_threads(monkeypatch)
@@ -300,6 +302,7 @@ def betrays_zero(released):
     return (np.abs(released) < 2.0**-4) & (steps != np.rint(steps))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", [GaussianNoise, L2LaplaceNoise])
 def test_low_bits_tell_zero_from_one_with_certainty_under_naive_noise(monkeypatch, kind):
     """Neighbours with the values zero and one: the attack never errs, and ours is silent."""

@@ -274,7 +274,7 @@ TOO_LITTLE = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "estimator", "n_histories"),
     TOO_LITTLE,
@@ -308,6 +308,7 @@ def test_distances_of_two_lists_add_up():
         assert distance(choices, costs, costs + change) == (apart, 1.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "value", "choice"), CHOICES, ids=[c[0].__name__ for c in CHOICES])
 def test_choices_of_twice_the_epsilon_are_seen(monkeypatch, kind, value, choice):
     """A choice shows little of itself; of three hundred, right ones look right and others wrong."""

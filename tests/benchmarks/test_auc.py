@@ -57,6 +57,7 @@ def test_auc_runs_and_prints_the_distance(tiny_set, tmp_path, monkeypatch, capsy
     assert f"({found['auc']['0.5']['mean'] - 0.5:+.4f})" in row
 
 
+@pytest.mark.slow
 def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(paper_auc, "SETS", ("tiny",))
     monkeypatch.setattr(paper_auc, "FOLDS", 2)

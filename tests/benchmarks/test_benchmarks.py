@@ -111,6 +111,7 @@ def test_a_cell_is_run_again_only_when_something_changed(tiny_set, tmp_path, mon
     cells.data_digest.cache_clear()
 
 
+@pytest.mark.slow
 def test_speed_measures_time_and_memory():
     found = speed.measure(tiny(2), pairs=2)
     low, middle, high = found["methods"]["output_perturbation"]["ratio_quartiles"]
@@ -123,6 +124,7 @@ def test_speed_measures_time_and_memory():
     assert "2 [1, 3] ms" in table
 
 
+@pytest.mark.slow
 def test_dimension_runs_what_is_new_and_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(dimension, "N_TRAIN", 300)
     monkeypatch.setattr(dimension, "N_TEST", 50)

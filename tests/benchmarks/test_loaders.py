@@ -151,7 +151,7 @@ REAL = os.environ.get("DP_HALFSPACE_DATA", "")
 
 
 @pytest.mark.skipif(not Path(REAL, "adult.train.svm.bz2").is_file(), reason="no local data")
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_real_files(name, monkeypatch):
     monkeypatch.setenv("DP_HALFSPACE_DATA", REAL)

@@ -6,6 +6,7 @@ from benchmarks import paper_margins
 from benchmarks.cells import read
 
 
+@pytest.mark.slow
 def test_a_small_run_is_measured_printed_and_drawn(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(paper_margins, "MARGINS", (0.4,))
     monkeypatch.setattr(paper_margins, "DIMENSIONS", (10, 200, 300))

@@ -6,6 +6,7 @@ from benchmarks import risk_bounds
 from benchmarks.cells import read
 
 
+@pytest.mark.slow
 def test_runs_and_stays_below_the_bounds(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(risk_bounds, "SIZES", (100, 1000))

@@ -49,6 +49,7 @@ def test_groups_of_adult_are_sexes_by_classes():
     np.testing.assert_array_equal(np.array(parts), np.eye(4, dtype=bool))
 
 
+@pytest.mark.slow
 def test_both_run_print_and_draw(tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tilt, "SETS", {"tiny": "class"})
     monkeypatch.setattr(tilt, "TILTS", (0.0, 0.5))

@@ -1,8 +1,11 @@
 """The comparison of steps on single records with full-batch steps runs."""
 
+import pytest
+
 from benchmarks import single_records
 
 
+@pytest.mark.slow
 def test_the_comparison_runs(capsys):
     single_records.main(["--sizes", "12", "--draws", "2"])
     assert "full batch, last" in capsys.readouterr().out

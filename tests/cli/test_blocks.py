@@ -51,6 +51,7 @@ def predict(folder, name, out):
     return (folder / out).read_bytes()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", FILES)
 def test_predictions_are_those_of_the_whole_table(folder, name, monkeypatch, capsys):
     whole = predict(folder, name, "whole.csv")
@@ -65,6 +66,7 @@ def test_predictions_are_those_of_the_whole_table(folder, name, monkeypatch, cap
     np.testing.assert_allclose(found, model.predict_proba(frame)[:, 1], atol=6e-7)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", FILES)
 def test_scores_are_those_of_the_whole_table(folder, name, monkeypatch):
     """What is scored are records with the probabilities and labels of all rows, in their order."""
@@ -93,6 +95,7 @@ def test_scores_are_those_of_the_whole_table(folder, name, monkeypatch):
     assert seen[0][2].tolist() == frame["y"].tolist()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_rows_are_counted_through_all_blocks(folder, command, tmp_path, capsys):
@@ -159,6 +162,7 @@ def test_rows_are_in_chunks_where_the_fit_takes_chunks(monkeypatch):
         assert commands._rows_of(SimpleNamespace(delta=delta), given) is given.frame
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_wide_table_with_a_dropped_column_makes_no_library_warn(tmp_path, ending):
     """pandas warns of many columns that are inserted one by one; here every warning is an error."""

@@ -60,7 +60,7 @@ def test_a_key_is_noted_by_its_name(table, capsys):
     assert "as found in the file" in next(s for s in out.splitlines() if "patient_id" in s)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
 @pytest.mark.parametrize("classes", [["--classes", "no,yes"], []])
 def test_large_tables_are_encoded_in_chunks(table, name, classes, monkeypatch, capsys):

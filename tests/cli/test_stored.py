@@ -81,6 +81,7 @@ def test_a_model_with_a_threshold_goes_through_skops(folder):
     assert "a recall of 0.8" in Path("c.html").read_text()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("epsilon", ["0.4", "0.8", "2"])
 @pytest.mark.parametrize("end", [8.9, 4.5])
 def test_a_model_after_a_count_of_the_classes_goes_through_skops(folder, epsilon, end):
@@ -107,6 +108,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("made", COLUMNS.values(), ids=COLUMNS)
 def test_columns_of_any_library_are_stored_as_lists_of_public_facts(made, tmp_path):
     """Without types of that library in the file; the model itself keeps what it was given."""

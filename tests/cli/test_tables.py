@@ -354,6 +354,7 @@ def test_excel(tmp_path, monkeypatch):
     assert "pip install openpyxl), or save the sheet as CSV" in refusal(path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("odd", [None, "unknown", 3.5, 10**17, True, datetime(2026, 3, 1, 12, 30)])
 def test_a_cell_of_an_excel_file_is_read_by_itself(tmp_path, odd):
     """The other cells of its column have the same canonical values whatever stands in one."""

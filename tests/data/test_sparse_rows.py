@@ -148,6 +148,7 @@ def test_invalid_indices_are_refused_by_every_reader(kind, made):
     assert n_kinds >= 3
 
 
+@pytest.mark.sampled(5)
 @every_type
 @every_format
 def test_a_valid_matrix_of_every_format_is_its_rows(kind, made):

@@ -87,6 +87,21 @@ def test_a_row_is_a_function_of_its_own_cells_to_the_last_bit(people):
     assert not np.array_equal(first, second)
 
 
+def test_a_row_of_a_person_stands_where_it_stands_whatever_rows_others_have(monkeypatch):
+    """Features that are off by the place of a row stand for those that are rounded by it."""
+    honest = Features.write
+    monkeypatch.setattr(
+        Features, "write", lambda self, rows: honest(self, rows) + np.arange(len(rows))[:, None]
+    )
+    counts, found = RNG.integers(1, 6, size=60), []
+    X = adversarial(counts.sum())
+    for size in (1, 50):
+        rows, owners = np.vstack([adversarial(size), X]), People(np.append(size, counts))
+        data = TrainingData(rows, np.zeros(len(rows), int), np.array([0, 1]), None, owners)
+        found.append(features().of(data).X[size:])
+    assert_array_equal(*found)
+
+
 def test_a_missing_number_is_at_the_centre_of_its_column_and_has_an_indicator():
     row = np.array([[np.nan, 2.0, np.nan, 1.0, 0.0]])
     at_centre = np.array([[0.0, 2.0, -1e4, 1.0, 0.0]])

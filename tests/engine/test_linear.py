@@ -213,6 +213,43 @@ def test_final_rows_have_norm_at_most_one_for_every_released_moment(single):
             assert logical[:, 6] == pytest.approx(centring.constants[0], rel=1e-6)
 
 
+@pytest.mark.parametrize("form", ["float64", "float32", "sparse"])
+def test_first_rows_have_norm_at_most_one_however_long_they_are(form):
+    X = (
+        np.random.default_rng(3).standard_normal((200, 5))
+        * 10.0 ** np.arange(-3, 5).repeat(25)[:, None]
+    )
+    made = {"float64": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[form](X)
+    plan = plan_of(made, is_scale_stated=True, is_single=form == "float32")
+    rows = first_rows(plan.shape, plan.known, training_data(made, np.zeros(200, dtype=int))).rows
+    logical = np.array([rows.fused_adjoint(np.zeros(6), one(i)) for i in range(200)])
+    norms = np.linalg.norm(logical, axis=1)
+    assert 1.0 - 1e-5 < norms.max() <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("noise", [GaussianNoise(1e-30, 1.0), NoNoise()])
+def test_no_map_stretches_rows_by_more_than_the_public_number(noise):
+    """Of rows in one of many directions, in whose place nothing but noise could be, too."""
+    for size in (0.0, 1e-300, 1.0, 8.0, 200.0):
+        released = packed(np.diag(np.append(size, np.zeros(100))))
+        centring, _ = centring_of(released, 200.0, noise, constant=1.0)
+        assert np.linalg.norm(centring.to_final, 2) <= moment.LARGEST_STRETCH
+        assert np.linalg.norm(centring.whitening, 2) <= 1024.0 * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score(n_classes, kind):
+    rng = np.random.default_rng(6)
+    classes, weights = rng.integers(n_classes, size=800), np.ones(800, dtype=kind)
+    scores = rng.standard_normal((800, n_classes)) * 10.0 ** rng.uniform(-3, 3, (800, 1))
+    make = linear.clipped_slopes if n_classes == 2 else linear.clipped_slopes_of_many
+    given = (scores[:, 1] if n_classes == 2 else scores).astype(kind)
+    found = make(classes, weights)(given, 0, 800).reshape(800, -1)
+    norms, clip = np.linalg.norm(found.astype(float), axis=1), steps.clip_of(n_classes)
+    assert clip * (1.0 - 1e-6) < norms.max() <= clip * (1.0 + 1e-6)
+
+
 def one(i):
     """Slopes that are one for row i, and zero for all others."""
 

@@ -257,6 +257,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize(("budget", "is_pure"), [(math.inf, False), (0.5, False), (0.05, True)])
 def test_units_of_common_columns_are_found(name, budget, is_pure):

@@ -62,6 +62,7 @@ def covered(estimator, n_fits):
     return float(np.mean(np.abs(found - found.mean(axis=0)) <= 2.0 * errors)), found, errors
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("params", [{}, {"data_norm": 100.0}, {"class_weight": "balanced"}])
 def test_two_standard_errors_cover_nine_of_ten_coefficients(params):
     share, found, errors = covered(AdaptiveMarginClassifier(epsilon=2.0, **params), 12)

@@ -40,7 +40,7 @@ def test_only_ratios_of_class_weights_matter():
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(4)
 @every_way
 @pytest.mark.parametrize("epsilon", [8.0, math.inf])
 def test_every_way_learns(way, epsilon):

@@ -168,6 +168,7 @@ COUNTS = [(1e17, 1), (1, 1e300), (5e-324, 1e308)]
 BUDGETS = [(2000.0, "auto"), (1e6, 0.0), (0.01, 0.25)]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "params",
     [*({"class_counts": c} for c in COUNTS), *({"epsilon": e, "delta": d} for e, d in BUDGETS)],

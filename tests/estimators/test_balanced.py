@@ -46,6 +46,7 @@ def balanced(estimator, **params):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_counts_are_within_the_budget_and_in_the_record(estimator):
     model = balanced(estimator)
@@ -72,6 +73,7 @@ def worst(estimator):
     return max(release.ratio for release in result.releases)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_a_fit_is_a_function_of_its_releases(estimator):
     assert worst(estimator) <= 1.0

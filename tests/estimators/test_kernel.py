@@ -43,7 +43,7 @@ def seeded(X, y, **params):
     return fitted(model, X, y, **params)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "params",
     [
@@ -199,6 +199,7 @@ def test_selection_pays_for_the_choice_and_one_training():
     assert len({r.mechanism for r in releases[1:]}) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "params", [{}, {"solver": "phased_prox", "margin": 0.1, "n_components": 100}], ids=str
 )
@@ -219,6 +220,7 @@ def peak(action):
     return found
 
 
+@pytest.mark.slow
 def test_memory_stays_within_the_cap_and_a_few_blocks():
     X, y = crossed(20_000)
     features = 4 * 20_000 * 200

@@ -20,6 +20,7 @@ def model(**params):
     return PrivateKernelClassifier(**{**given, **params})
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n_classes", [3, 4])
 def test_it_is_the_selection_of_the_linear_default(n_classes):
     X, y = table(n_classes=n_classes)

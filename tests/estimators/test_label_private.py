@@ -17,6 +17,7 @@ def checkers(n, seed=0):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_halfspaces_do_not_suffice_and_are_not_needed(mechanism):
     (X, y), (Z, t) = checkers(4000), checkers(2000, seed=1)

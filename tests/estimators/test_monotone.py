@@ -35,6 +35,7 @@ def along(model, column, low, high):
     return model.decision_function(rows)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("features", ["additive", "linear"])
 @pytest.mark.parametrize(("direction", "sign"), [("increasing", 1), ("decreasing", -1)])
 def test_scores_of_a_table_become_monotone(features, direction, sign):

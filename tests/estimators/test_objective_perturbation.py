@@ -42,6 +42,7 @@ def test_alpha_has_its_documented_floor(table):
         assert exact_model.alpha_ == pytest.approx(1e-8 * square)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_pure_noise_on_many_columns_is_projected(form):
     X, y = separated(3000, 600, seed=9)

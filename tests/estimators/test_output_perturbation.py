@@ -109,6 +109,7 @@ def test_probabilities_in_learnt_units_take_missing_entries():
     assert np.mean((p[:, 1] > 0.5) == (y == 1)) > 0.9
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("params", "wanted"),
     [

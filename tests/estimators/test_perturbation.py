@@ -192,7 +192,7 @@ def test_a_tolerance_out_of_reach_is_refused_before_data_are_read(monkeypatch, t
 ROBUST = [{"tilt": 1.5}, {"adversary_radius": 0.2}]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
@@ -233,7 +233,7 @@ def test_probabilities_are_those_of_the_logistic_model(table, kind):
     assert not hasattr(Output("hinge"), "predict_proba")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("model", [Output(), Objective(), Objective(rows="clipped")], ids=str)
 @pytest.mark.parametrize("shape", [(300, 50000), (20000, 300)], ids=["wide", "tall"])
 def test_sparse_data_are_not_made_dense(model, shape):

@@ -150,6 +150,7 @@ def twice(patch):
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("plant", [centred, doubled, twice])
 def test_the_test_of_the_sensitivity_sees_planted_bugs(monkeypatch, plant):
     plant(monkeypatch)
@@ -203,6 +204,7 @@ def test_the_class_of_a_row_does_not_depend_on_others_or_its_place():
         np.testing.assert_array_equal(whole, single)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("n", "epsilon", "n_classes", "norm"),
     [

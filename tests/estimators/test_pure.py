@@ -112,6 +112,7 @@ def scores(fits, n=1000, **params):
     ]
 
 
+@pytest.mark.slow
 def test_learns_xor():
     """The mean is .89, the standard deviation .025, at epsilon 1 with a thousand records."""
     assert np.mean(scores(2)) >= 0.75

@@ -204,13 +204,14 @@ def test_pairs_of_labels_of_more_stated_ones_are_refused_before_the_charge(estim
     assert not book.records
     if type(estimator) is dp_halfspace.AdaptiveMarginClassifier:
         # In another process, too.
-        with pytest.raises(ValueError, match=said):
-            wrapper(stated.set_params(ledger=None), n_jobs=2).fit(X, y)
+        if wrapper is OneVsRestClassifier:
+            with pytest.raises(ValueError, match=said):
+                wrapper(stated.set_params(ledger=None), n_jobs=2).fit(X, y)
         pairs = wrapper(clone(estimator).set_params(classes=two, epsilon=50.0))
         assert pairs.fit(X, y).predict(X).shape == (90,)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("labels", "stated"),
     [

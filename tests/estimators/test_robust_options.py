@@ -62,6 +62,7 @@ def stated(X, y, alpha, loss, weights, *, tilt=0.0, adversary_radius=0.0, advers
     return objective
 
 
+@pytest.mark.sampled(4)
 @every_option
 @pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge", "squared_hinge"])
 def test_infinite_epsilon_is_the_minimiser_of_the_stated_objective(table, options, loss):
@@ -129,11 +130,13 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("params", "near"), CASES, ids=named)
 def test_minimisers_of_neighbours_are_within_the_sensitivity(params, near):
     assert near < worst_ratio(**params) <= 1.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("case", "planted"),
     [

@@ -124,11 +124,13 @@ def worst(estimator, trials=6, seed=1, n_classes=2):
     return largest
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_every_query_moves_by_its_sensitivity_at_most_whatever_the_weights(name):
     assert worst(CASES[name], 4) <= 1.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["units", "balanced", "fourier", "table", "output", "objective"])
 def test_so_does_every_query_of_three_classes(name):
     assert worst(CASES[name], 4, n_classes=3) <= 1.0
@@ -139,6 +141,7 @@ def test_records_of_weight_one_come_near_the_bound(name, near):
     assert near < worst(CASES[name], 7) <= 1.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["stated", "fourier", "output"])
 def test_planted_bug_a_weight_of_two_is_seen(monkeypatch, name):
     honest = record_weights._checked
@@ -158,6 +161,7 @@ def test_planted_bug_noise_that_follows_the_sum_of_weights_is_seen(monkeypatch, 
         worst(CASES[name], 7)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["stated", "objective"])
 def test_planted_bug_weights_over_their_private_sum_are_seen(monkeypatch, name):
     honest = record_weights._checked
@@ -265,9 +269,10 @@ def test_no_bit_of_a_plan_or_of_a_noise_follows_the_weights(name):
         assert first == second
 
 
-def test_weights_of_one_are_no_weights_where_no_classes_are_counted():
+def test_weights_of_one_are_no_weights_where_nothing_is_counted():
+    """A released second moment says how large their sum is, which is private."""
     X, y, _ = table()
-    for name in ("output", "hinge", "objective", "margin"):
+    for name in ("clipped output", "hinge", "robust output", "margin"):
         estimator = clone(CASES[name]).set_params(classes=LABELS, random_state=0)
         other = clone(estimator).fit(X, y, sample_weight=np.ones(300))
         assert (other.coef_ == estimator.fit(X, y).coef_).all()

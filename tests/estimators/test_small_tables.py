@@ -45,6 +45,7 @@ def fitted(kind, X, y, **params):
     return model.fit(X, y)
 
 
+@pytest.mark.sampled(2)
 @every_kind
 def test_one_pure_choice_and_no_delta_is_spent(kind):
     X, y = ward()
@@ -98,6 +99,7 @@ def test_sparse_rows_people_and_chunks_are_left_to_the_engine():
         assert isinstance(planned.events[0], Gaussian)
 
 
+@pytest.mark.sampled(2)
 @every_kind
 def test_what_a_model_predicts_is_what_was_counted(kind):
     """With a budget that leaves no choice the model is the best of the list, on the same rows."""
@@ -124,6 +126,7 @@ def test_scores_of_cells_are_exact_and_ranked():
         np.testing.assert_array_equal(model.scaler_.transform(X), units)
 
 
+@pytest.mark.sampled(2)
 @every_kind
 def test_columns_in_other_units_are_as_good(kind):
     X, y = ward(600, seed=5)
@@ -161,6 +164,7 @@ def test_a_ledger_is_charged_for_the_choice():
     assert 0.35 < ledger.spent() <= 0.4
 
 
+@pytest.mark.slow
 def test_breast_cancer_is_no_longer_dominated():
     """398 rows at epsilon .3: .63 before, .9 now, and a pure DP guarantee."""
     X, y = load_breast_cancer(return_X_y=True)
@@ -169,7 +173,7 @@ def test_breast_cancer_is_no_longer_dominated():
     assert np.mean(scores) > 0.86
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @every_kind
 def test_a_replay_finds_nothing(kind):
     X, y = ward(200)
@@ -279,6 +283,7 @@ TREES = [AdaptiveMarginClassifier(), AdaptiveMarginClassifier(delta=0.0)]
 every_tree = pytest.mark.parametrize("kind", TREES, ids=str)
 
 
+@pytest.mark.sampled(2)
 @every_tree
 @pytest.mark.parametrize(("n_classes", "n_epsilon"), [(3, 150.0), (5, 150.0), (7, 120.0)])
 def test_several_classes_are_told_apart_by_one_pure_choice(kind, n_classes, n_epsilon):
@@ -298,6 +303,7 @@ def test_several_classes_are_told_apart_by_one_pure_choice(kind, n_classes, n_ep
     np.testing.assert_array_equal(model.classes_[again.argmax(axis=1)], model.predict(X))
 
 
+@pytest.mark.sampled(3)
 @every_tree
 @pytest.mark.parametrize("n_classes", [3, 4, 7])
 def test_several_classes_are_told_apart_by_two_pure_choices(kind, n_classes):
@@ -338,7 +344,7 @@ def test_weights_of_several_classes_move_the_choice():
     assert np.mean([share(0.05) for _ in range(4)]) < 0.2
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @every_tree
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_a_replay_of_a_tree_finds_nothing(kind, epsilon):

@@ -281,6 +281,7 @@ def worst(estimator, trials=4):
 REPLAYED = clone(TABLE).set_params(epsilon=30.0, schema=STATED, random_state=1)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("params", [{}, {"features": "linear"}, {"delta": 0.0}])
 def test_a_fit_is_a_function_of_its_releases(params):
     assert worst(clone(REPLAYED).set_params(**params)).max() <= 1.0
@@ -308,6 +309,7 @@ def test_a_record_leaves_the_scores_of_the_others_alone():
     assert first[0] != second[0]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "column",
     [np.nan, 0.0, 1e300, -1e300, "", None, True, pd.Timestamp("1970-01-01"), pd.NaT, 1e-320],
@@ -344,7 +346,7 @@ def test_other_dtypes_and_orders_at_prediction():
         model.predict(TEST.drop(columns="city"))
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(5)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 @pytest.mark.parametrize(("estimator", "check"), checks([PrivateTableClassifier(epsilon=50.0)]))
 def test_sklearn_checks(estimator, check):
@@ -423,6 +425,7 @@ def test_balanced_weights_are_for_a_balanced_population(weights):
     assert (share > 2.0 * RARE.mean()) == (weights is not None)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore:the scores separate the labels too little for a precision")
 @pytest.mark.filterwarnings("ignore:by noisy counts")
 @pytest.mark.parametrize("budget", [{}, {"delta": 0.0}, {"class_weight": "balanced"}])

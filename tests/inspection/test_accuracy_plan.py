@@ -45,6 +45,7 @@ def test_simulated_tables_are_as_difficult_as_stated(k, reference, majority):
     assert table.X.std(axis=0).max() < 6 * table.X.std(axis=0).min()
 
 
+@pytest.mark.slow
 def test_the_area_of_a_rare_class_is_planned():
     distribution = accuracy_plan._checked_distribution(4, 2, 0.85, 0.95, 0.8)
     table = accuracy_plan._simulate(4000, distribution, np.random.default_rng(0))
@@ -66,6 +67,7 @@ def test_the_area_of_several_classes_is_the_mean_of_each_against_the_rest():
     assert np.isnan(accuracy_plan._area(np.arange(3.0), np.zeros(3, dtype=np.intp), 2))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("delta", "epsilon"), [("auto", 0.1), (0, 0.5)])
 def test_many_rows_are_stood_for_by_less_noise(monkeypatch, delta, epsilon):
     """A few thousand rows with less noise say what many rows say, and take no longer."""

@@ -157,6 +157,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     assert "The amount of noise in it is not known." in text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("model", "words"),
     [

@@ -63,6 +63,7 @@ def test_public_scalers_in_front_count():
     np.testing.assert_allclose(natural.widths, learnt * [60, 300_000, 0.5])
 
 
+@pytest.mark.sampled(4)
 @one_of_each
 def test_every_class_has_them_or_says_why_not(estimator):
     rows, y = X[:600] / [200, 1e6, 2], (X[:600, 0] > 55).astype(int)

@@ -140,6 +140,7 @@ def test_there_is_no_band_for_a_column_that_was_selected():
     assert all(column.deviations is None for column in columns)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", [{"epsilon": np.inf}, {"probability": False}, {"n": 250}])
 def test_there_is_no_band_where_the_noise_has_no_known_scale(change):
     change = {"n": 1500, **change}

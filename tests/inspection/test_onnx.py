@@ -68,6 +68,7 @@ def test_predictions_are_those_of_the_model(model, labels):
         assert len(set(model.predict(X).tolist())) == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("norm", [None, 700_000.0])
 def test_selections_for_small_tables_predict_the_same(norm, n_classes):
@@ -83,6 +84,7 @@ def test_selections_for_small_tables_predict_the_same(norm, n_classes):
             natural_coefficients(model)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("projection", [None, "rademacher", "hadamard"])
 @pytest.mark.parametrize("n_hidden", [3, [3, 2]])
 def test_networks_predict_the_same(n_hidden, projection):

@@ -405,6 +405,7 @@ def test_a_fit_says_which_steps_in_front_of_it_learn_from_the_records():
     assert len(said_by(lambda: search.fit(ROWS, LABELS))) == 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "steps",
     [

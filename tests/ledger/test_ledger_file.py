@@ -84,7 +84,7 @@ def assert_every_flip_is_seen_or_harmless(path, n_entries, places):
 EVERY = [pytest.param(n_entries, True, marks=pytest.mark.slow) for n_entries in (0, 3)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("n_entries", "every"), [(0, False), (1, False), (3, False), *EVERY])
 def test_every_wrong_bit_is_seen_or_harmless(path, n_entries, every):
     assert_every_flip_is_seen_or_harmless(path, n_entries, lambda right: flips(right, every))

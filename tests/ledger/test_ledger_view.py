@@ -66,6 +66,7 @@ RECORDS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", RECORDS)
 def test_as_many_fit_as_planned_and_not_one_more(kind):
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)

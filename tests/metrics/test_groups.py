@@ -231,6 +231,7 @@ def test_gaps_are_covered_at_once_in_many_runs(metric, delta):
         assert covered(metric, 2000, n, {"epsilon": epsilon, "delta": delta}) > 0.94
 
 
+@pytest.mark.slow
 def test_planted_bug_gaps_without_noise_are_not_covered(monkeypatch):
     monkeypatch.setattr(score, "_variance", lambda noise: 0.0)
     assert covered("accuracy", 150, 1500, {"epsilon": 0.15, "delta": 1e-6}) < 0.9
@@ -246,6 +247,7 @@ def test_a_text_says_which_gaps_are_certain():
     assert "No gap between two groups" in str(few)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("metric", BY_GROUP)
 def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
     """Without the rule one of twenty has one, such as .48 to 1."""

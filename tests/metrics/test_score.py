@@ -170,6 +170,7 @@ def moved(metric, model, delta):
     return max(gaps) / unit, noise.epsilon if pure else noise.mu
 
 
+@pytest.mark.sampled(11)
 @every_metric
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_whole_calls_stay_within_the_charge(metric, delta):
@@ -233,6 +234,7 @@ def test_a_missing_factor_is_seen(monkeypatch, delta):
     assert seen > 1.4 * charged
 
 
+@pytest.mark.sampled(4)
 @one_of_each
 def test_a_record_is_scored_by_itself(estimator):
     """Outcomes of one record keep their bits while all others are replaced."""
@@ -531,7 +533,7 @@ def test_noise_has_the_deviation_that_intervals_count_on(monkeypatch):
     assert abs(spread() / sigma - 1.0) > 6.0 / math.sqrt(300.0)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @every_metric
 def test_intervals_cover_a_little(metric):
     assert 0.87 < coverage(metric, runs=120, n=800, epsilon=2.0, delta=1e-6) <= 1.0

@@ -36,6 +36,7 @@ def test_a_probability_is_asked_for(beta):
         confidence_repeats(beta)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 @pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
 def test_repeats_share_one_budget(selection, delta):

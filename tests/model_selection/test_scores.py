@@ -113,6 +113,7 @@ def test_scores_rank_as_those_of_scikit_learn():
         assert found == pytest.approx(roc_auc_score(y, x) * y.sum() * (200 - y.sum()) / 200)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", RobustAccuracy(0.1)])
 def test_a_search_pays_the_same_for_every_score_and_says_which(scoring):
     grid, model = {"adversary_radius": [0.0, 0.1]}, OutputPerturbationClassifier(**PUBLIC)

@@ -88,6 +88,7 @@ def search(estimator=OUTPUT, grid=GRID, **params):
     return PrivateSearchCV(estimator, grid, **{"epsilon": 2.0, **params})
 
 
+@pytest.mark.sampled(4)
 @each_case
 def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     fitted = search(estimator, selection=selection, delta=delta).fit(X, Y)
@@ -101,6 +102,7 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     assert kinds == {RandomStopping} or selection != "random_stopping" or kinds == {Pure}
 
 
+@pytest.mark.sampled(3)
 @each_case
 def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
     """Recompute the total from the runs, by the definition of the selection."""
@@ -215,6 +217,7 @@ def test_nothing_else_leaves():
     json.dumps({k: v for k, v in fitted.get_params(deep=False).items() if k != "estimator"})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
 @pytest.mark.parametrize("delta", ["auto", 0.0])
 def test_what_is_protected_is_what_the_estimator_protects(selection, delta):
@@ -480,7 +483,7 @@ def test_bad_parameters_are_named_and_leave_the_search_alone(params, message):
     assert vars(model) == before
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize(
     ("estimator", "check"),
@@ -500,6 +503,7 @@ def test_sklearn_checks(estimator, check):
         check(estimator)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
 @pytest.mark.parametrize("estimator", [OUTPUT, OBJECTIVE])
 def test_too_little_for_one_run_is_a_budget_error(estimator, selection):

@@ -550,6 +550,7 @@ def test_scores_of_all_candidates_move_together(count):
     assert (worst_change_of_scores(count, 1 / math.sqrt(count)) > 1.0) == (count > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [250, pytest.param(800, marks=pytest.mark.slow)])
 def test_the_choice_has_the_distribution_of_noise_on_all_scores(draws):
     params = {"selection": "gaussian", "epsilon": 4.0}

@@ -225,6 +225,7 @@ def test_the_interpreter_says_whose_the_filters_are(each, monkeypatch):
     assert kind == ("_OfThread" if each else "_Shared")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
 def test_searches_in_threads_leave_the_filters_as_they_were(selection):
     """Otherwise a later warning, such as the one of a seed, would be lost."""

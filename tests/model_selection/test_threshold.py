@@ -157,6 +157,7 @@ def test_planted_bugs_are_found_by_a_replay(monkeypatch):
         assert any("noise is too small" in text for text in found)
 
 
+@pytest.mark.sampled(2)
 @every_target
 @pytest.mark.parametrize("kind", [Rare, RareChances])
 def test_targets_are_met_with_the_confidence_that_is_stated(target, kind):
@@ -201,6 +202,7 @@ def test_the_highest_false_positive_rate_beside_no_slack_is_small():
     assert 0.0 < np.mean(more) < 0.05
 
 
+@pytest.mark.slow
 def test_held_out_records_meet_a_target_whatever_they_are():
     """The proved bound, on tables of few scores: as many misses as it allows at most."""
     rng = np.random.default_rng(0)

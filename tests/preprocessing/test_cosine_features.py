@@ -13,6 +13,7 @@ from dp_halfspace.preprocessing import CosineFeatures
 ROOT = math.sqrt(2.0)
 
 
+@pytest.mark.sampled(31)
 @parametrize_with_checks([CosineFeatures(), CosineFeatures(n_terms=1)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -21,6 +21,7 @@ def table(n=3000, seed=0):
     return np.column_stack([rng.normal(55, 12, n), rng.exponential(1e5, n), rng.integers(0, 2, n)])
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 @parametrize_with_checks([PrivateScaler(epsilon=3.0)])
 def test_scikit_learn(estimator, check):

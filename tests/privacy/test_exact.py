@@ -33,7 +33,7 @@ def mp_exp(x):
     return mpmath.exp(-x)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("point", POINTS)
 def test_fixed_point_values_are_within_one_unit(point, bits):

@@ -157,6 +157,7 @@ def test_whatever_stops_a_fit_releases_nothing_unbooked(tmp_path, way, fault, ru
     assert_releases_are_booked(tmp_path / "ledger.db", way, fault, runs)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_test_sees_a_charge_that_waits_for_the_end(tmp_path, monkeypatch, fault):
     """Planted: the permit comes first, and the charge after a release."""

@@ -157,6 +157,7 @@ def general_bound(distribution, log_delta, at):
     return distribution.mean * float(np.array(shares) @ np.exp(log_delta(places)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_selections_from_small_mechanisms_stay_below(distribution):
     """Every ranking of six outcomes, random masses of many sizes."""
@@ -205,6 +206,7 @@ def objective_event(ridge, sigma):
     return glm(2.0 / sigma, math.log1p(0.25 / ridge))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("distribution", [DISTRIBUTIONS[0], UNIFORM])
 @pytest.mark.parametrize(("ridge", "sigma"), [(2.0, 9.0), (8.0, 7.0)])
 def test_selections_of_perturbed_objectives_stay_below(distribution, ridge, sigma):

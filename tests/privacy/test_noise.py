@@ -23,6 +23,7 @@ def grid(mechanism, scale, size):
     return grid_of(scale * (math.sqrt(size) if mechanism is l2_laplace else 1.0))
 
 
+@pytest.mark.sampled(6)
 @both
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 0.1 + 2.0**-30, 1 / 3, 1e5 + 0.7])
 def test_low_bits_do_not_depend_on_the_value(mechanism, value):

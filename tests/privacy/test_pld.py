@@ -296,6 +296,7 @@ def exact_envelope(terms, grid):
     return np.interp(np.exp(grid), *zip(*hull, strict=True))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "terms",
     [GLM, ((15.0, 0.2, 0.15),), ((1.0, 0.4, 0.0), (1.0, 0.4, 0.02)), ((0.7, 0.3, 0.1), (2, 0, 1))],
@@ -391,6 +392,7 @@ def test_long_sums_stay_short_and_lose_nothing_that_matters():
     assert loss.error < 1e-4
 
 
+@pytest.mark.slow
 def test_many_different_events_cost_little_more_on_a_coarser_lattice():
     events = [glm(0.02 + 1e-4 * i, 0.001) for i in range(accounting._GROUPS + 8)]
     same = [Repeated(glm(0.02 + 1e-4 * (len(events) - 1), 0.001), len(events))]

@@ -144,6 +144,7 @@ def draw_pvalue(draws, distribution):
     return stats.chisquare(counts, merged * len(draws) / merged.sum()).pvalue
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_frequencies_of_draws(distribution):
     source = seeded(1)
@@ -347,6 +348,7 @@ def test_slopes_behind_lines_are_enclosed(distribution):
         np.testing.assert_allclose([at_low, at_high], value[[0, -1]], rtol=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("distribution", [RunCountDistribution(1.0, 0.5, 2), *DISTRIBUTIONS])
 def test_slopes_are_enclosed(distribution):
     """With two runs at most f'' is constant, and the normal density alone decides."""
@@ -369,7 +371,7 @@ def test_slopes_are_enclosed(distribution):
         assert (steepest - flattest <= 5 * width * (distribution.k_max + 9) * steepest).all()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
 def test_cells_bound_their_functions(distribution, mu, monkeypatch):
@@ -475,6 +477,7 @@ def test_the_allowance_arrives(monkeypatch):
 # --- oracles ----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("mean", "chords"), [(5, 0.1811), (15, 0.1559), (100, 0.1264)])
 def test_mu_of_a_run(mean, chords):
     distribution = geometric_run_count(mean)
@@ -633,7 +636,7 @@ def test_selection_costs_more_than_a_run_and_less_than_one_chord(distribution, m
     assert event.mean_runs * math.fsum(event.shares) >= event.mean_runs
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("distribution", "epsilon", "small_delta"),
     [

@@ -164,6 +164,7 @@ def refuse(constant):
     raise AssertionError(constant)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("original", [record(), RICH, no_guarantee()])
 def test_round_trips(original):
     for back in (

@@ -98,6 +98,7 @@ def replay(scores, source):
     return select_best(lambda _: next(log), ["only"], fixed, source)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("scores", "best"),
     [

@@ -212,6 +212,7 @@ def test_shapes_types_and_formats_are_checked(draw):
             projection.pull_back(w)
 
 
+@pytest.mark.sampled(1)
 @every_map
 def test_a_sparse_table_is_not_densified(draw):
     projection = draw(30_000, 8, np.random.default_rng(0))

@@ -113,6 +113,7 @@ def failure_rate(n, d, margin, n_components, draws):
     return failures / draws
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("n", "margin"), [(60, 0.6), (300, 0.4)])
 def test_the_margin_survives_as_often_as_promised(n, margin):
     beta = 0.1

@@ -85,6 +85,7 @@ def test_rows_of_every_dimension_and_planted_bug(form, monkeypatch):
     assert any(too_long(normalised_rows(form(X), 1.0, 0.5), X) for X in data)
 
 
+@pytest.mark.sampled(40)
 @forms
 @biases
 @pytest.mark.parametrize(
@@ -116,6 +117,7 @@ def test_no_magnitude_makes_a_row_too_long(form):
 NARROW = [(np.float32, 1.0), (np.float32, 1e25), (np.float16, 40), (np.int8, 40), (np.int32, 1e6)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("dtype", "size"), [*NARROW, (bool, 1)])
 def test_narrow_types(dtype, size):
     X = (size * np.random.default_rng(3).standard_normal((100, 30))).astype(dtype)

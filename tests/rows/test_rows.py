@@ -40,6 +40,7 @@ def storages():
     yield "csr matrix", sparse.csr_matrix(DENSE)
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("X", dict(storages()).values(), ids=dict(storages()))
 @pytest.mark.parametrize("scale", [None, SCALE], ids=["plain", "scaled"])
 @pytest.mark.parametrize("bias", [None, 0.7, COLUMN], ids=["none", "number", "column"])
@@ -66,6 +67,7 @@ def test_products_do_not_depend_on_the_storage(X, scale, bias):
     assert part.row_bound == 9.0
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("X", dict(storages()).values(), ids=dict(storages()))
 @pytest.mark.parametrize("scale", [None, SCALE], ids=["plain", "scaled"])
 @pytest.mark.parametrize("bias", [None, 0.7, COLUMN], ids=["none", "number", "column"])
@@ -166,6 +168,7 @@ def test_a_map_with_one_entry_below_the_diagonal_is_no_triangle():
     np.testing.assert_allclose(Rows(DENSE[:50]).lengths(transform), exact, rtol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_array])
 def test_no_copy_of_the_matrix(form):
     X = form(np.random.default_rng(0).standard_normal((60_000, 40)))

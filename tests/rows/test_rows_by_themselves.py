@@ -158,7 +158,7 @@ def differing(computed, X, form, places, seed=0):
     return moved
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @each_form
 @pytest.mark.parametrize(
     ("n", "d", "bias"), [(67, 1, 0.5), (131, 9, None), (131, 9, 0.5), (59, 130, 0.5)]
@@ -178,7 +178,7 @@ def test_nor_in_learnt_units(form, n, d):
     assert not differing(of_learnt_units, X, form, positions(n, 2**15 // d))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", [name for name in FORMS if name.startswith("float32")])
 @pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 3), (131, 8), (700, 130)])
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
@@ -260,6 +260,7 @@ def test_nor_on_where_the_arrays_begin(d):
             np.testing.assert_array_equal(np.matmul(X, matrix, out=image), expected_image)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("planted", ["common factor", "last bit"])
 def test_a_row_that_looks_at_the_others_is_seen(monkeypatch, planted):
     """Planted: a product whose order of operations is chosen by the largest number it is given."""

@@ -12,8 +12,11 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
+from dp_halfspace.algorithms.perturbation.centred import RowsRead
 from dp_halfspace.algorithms.ranking.auc_training import threshold_losses
 from dp_halfspace.audit import replay
+from dp_halfspace.engine.linear import Shape
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.engine.steps import N_STEPS
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -269,17 +272,17 @@ def test_a_row_out_of_reach_becomes_zero():
 
 @pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
 @pytest.mark.parametrize(
-    ("kind", "n_classes"),
-    [(AdaptiveMarginClassifier, 2), (AdaptiveMarginClassifier, 3), (PrivateAUCClassifier, 2)],
+    "n_classes",
+    [2, 3],
 )
-def test_a_fit_is_that_of_float64_and_says_its_precision(kind, n_classes):
+def test_a_fit_is_that_of_float64_and_says_its_precision(n_classes):
     X = np.random.default_rng(5).standard_normal((4000, 6)).astype(np.float32)
     y = np.digitize(X[:, 0], [0.0, 0.9][: n_classes - 1])
     X[18], X[19] = 0, 1e-40
     models = [
-        kind(epsilon=math.inf, data_norm=2.0, classes=range(n_classes), random_state=0).fit(
-            table, y
-        )
+        AdaptiveMarginClassifier(
+            epsilon=math.inf, data_norm=2.0, classes=range(n_classes), random_state=0
+        ).fit(table, y)
         for table in (X, X.astype(np.float64))
     ]
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-3, atol=1e-2)
@@ -322,17 +325,18 @@ def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
 
 
 def test_only_the_default_steps_count_on_blocks_of_float32():
-    problem = Problem(10**6, 50, 2, False, 1.0, is_single=True)
-    found = problem.sizes()["block_rows"], problem.sizes(is_single=True)["block_rows"]
-    assert found == (block_size(10**6, 50, is_sparse=False), module.single_block_size(10**6, 50))
+    double, single = block_size(10**6, 50, is_sparse=False), module.single_block_size(10**6, 50)
+    steps = [Shape(10**6, 50, 2, 1.0, is_single=is_single) for is_single in (False, True)]
+    assert [shape.block_rows for shape in steps] == [double, single]
+    facts = PublicFacts(10**6, 50, 2, (1.0, 1.0), is_single=True, copies_are_single=True)
+    assert RowsRead(facts, 1.0).block_rows == double
+    assert Problem(10**6, 50, 2, False, 1.0).sizes()["block_rows"] == double
 
 
 def sensitivities(plan):
     """Sensitivities of the second moment and of a step."""
-    if hasattr(plan, "releases"):
-        return [release.noise(None).sensitivity for release in plan.releases[-N_STEPS - 1 :][:2]]
-    plan = getattr(plan, "inner", plan).ranker.plan
-    return [plan.preconditioner.mechanism.sensitivity, plan.descent.mechanism.sensitivity]
+    releases = getattr(plan, "direction", plan).releases
+    return [release.noise(None).sensitivity for release in releases[-N_STEPS - 1 :][:2]]
 
 
 @estimators

@@ -27,6 +27,7 @@ def mean_coordinate(d, radius_mean):
     return radius_mean * top[0] / integrate.quad(weight, 0, math.pi)[0]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("d", [1, 2, 3, 17])
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_moments_agree_with_quadrature(d, epsilon, delta):
@@ -47,6 +48,7 @@ def test_moments_agree_with_quadrature(d, epsilon, delta):
     assert linear.felt_square == pytest.approx(second / d, rel=1e-6)
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("smoothness", [math.inf, 0.25, 40.0])
 @pytest.mark.parametrize("linear_model", [False, True])
@@ -98,6 +100,7 @@ def tight_cases(n, d, lipschitz, smoothness):
     }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", ["lipschitz", "smooth", "lipschitz linear", "smooth linear"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.7, 0.0), (1.0, 1e-5)])
 def test_strongly_convex_bound_is_met_and_half_of_it_is_not(case, epsilon, delta):

@@ -113,6 +113,7 @@ def test_noise_costs_what_the_bound_allows_and_half_of_it_fails(monkeypatch):
         assert measured > margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
 
 
+@pytest.mark.slow
 @many_runs(20)
 def test_candidates_share_the_budget_and_an_unshared_bound_fails(runs):
     n, d, n_steps = 1800, 90, 10_000

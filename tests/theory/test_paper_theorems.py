@@ -504,6 +504,7 @@ def fresh_weights(sizes, rng):
     return np.outer(*parts).ravel()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("runs", MANY)
 @pytest.mark.parametrize("name", ["logistic", "squared"])
 def test_ranking_by_output_perturbation(name, runs):
@@ -672,6 +673,7 @@ def test_no_gaussian_noise_means_no_bound():
     assert kernel_risk_bound(100, 20, 1.0, 0.0, 0.5) == 1.0
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("bound", "enough"),
     [

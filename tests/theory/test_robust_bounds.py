@@ -50,7 +50,7 @@ def bound_of(n, d, budget, attack=None, **own):
     return adversarial_risk_bound(n, d, *budget, **own)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(h=0.5)], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("attack", [None, (0.01, 2), (0.3, "inf"), (1.5, 2), (1.5, "inf")])
 @pytest.mark.parametrize("tilt", [0.0, 0.3, 3.0])
@@ -123,6 +123,7 @@ def test_one_side_of_the_noise_is_all_that_a_monotone_loss_feels(budget):
     assert mean - error > 0.6 * bound
 
 
+@pytest.mark.sampled(8)
 @every_budget
 @pytest.mark.parametrize("d", [1, 2, 7])
 @pytest.mark.parametrize(("norm", "attacked"), [(2, None), ("inf", None), (2, 1), ("inf", 1)])

@@ -37,7 +37,7 @@ def test_packing_by_sampling(d, margin, error):
     assert found == pytest.approx(1 / cap - 1, rel=0.05)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("margin", [0.3, 0.03])
 @pytest.mark.parametrize("d", [2, 40, 3000])

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory, rows_of_block
+from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given, relative_weights
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    for_rows_as_given,
+    refuse_projected_rows,
+    relative_weights,
+)
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -132,15 +138,6 @@ class LinearPlan(FitPlan):
             data_norm=norm if self.problem.clips else math.inf,
             attributes={"margin_": asked_margin(self, released), "projection_": self.linear_map},
         )
-
-
-def refuse_projected_rows(n_samples: int, n_components: int) -> None:
-    """Refuse a projection whose images of all rows would not fit into memory."""
-    refuse_beyond_memory(
-        NUMBER_BYTES * n_samples * n_components,
-        f"a projection of all rows to {n_components} components",
-        "use fewer n_components, or projection=None",
-    )
 
 
 def linear_plan(

@@ -135,6 +135,7 @@ def reached(target, above, labels):
     return float(rates.get(target, above[labels == 0]).mean())
 
 
+@pytest.mark.sampled(1)
 @every_target
 def test_other_rows_meet_a_target_with_confidence_and_the_interval_holds_it(target):
     """For scores that do not depend on the rows, so that no allowance is needed."""

@@ -67,6 +67,7 @@ def test_without_noise_everything_is_expected():
     assert outlook_of(100, 5, 3, math.inf, 1e-4).improvement == 1.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("sizes", "epsilon"), [((3000, 10, 2), 0.3), ((300, 10, 2), 1.0), ((1000, 10, 6), 1.0)]
 )
@@ -190,6 +191,7 @@ def test_a_fit_says_that_a_rare_class_cannot_be_ranked():
     assert text == str(expected)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("n_samples", "n_columns", "epsilon"), [(400, 4, 0.8), (1000, 12, 0.3)])
 def test_a_selection_hardly_ranks_a_class_of_five_percent_as_in_simulations(
     n_samples, n_columns, epsilon
@@ -233,6 +235,7 @@ def area(n_samples, n_columns, epsilon, seed):
     return roc_auc_score(y[n_samples:], scores)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 @pytest.mark.parametrize("sizes", [(300, 9, 1.0), (2000, 9, 0.3), (800, 30, 1.0)])
 def test_a_ranking_at_the_level_of_a_coin_is_said_beforehand(sizes):
@@ -245,6 +248,7 @@ def test_a_ranking_at_the_level_of_a_coin_is_said_beforehand(sizes):
         assert "do not rely on it" in text
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 @pytest.mark.parametrize("sizes", [(800, 4, 3.0), (2000, 9, 1.0), (5000, 30, 1.0)])
 def test_a_ranking_that_is_fine_is_not_warned_of(sizes):
@@ -304,6 +308,7 @@ def of_table(epsilon=3.0, **given):
     return PrivateTableClassifier(epsilon=epsilon, schema=TABLE, classes=[0, 1], **given)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("n_samples", "epsilon"), [(300, 3.0), (300, 1.0)])
 def test_a_table_with_a_rare_class_at_the_level_of_a_coin_is_said_by_what_was_counted(
     n_samples, epsilon

@@ -176,6 +176,7 @@ def test_length_test_sees_a_difference_of_squares():
     assert length_error(preconditioner, difference) > 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [4, 40, 301, 601])
 def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
     plan = plan_preconditioner(10**4, size, 4096, mu=1.0, max_columns=601)

@@ -60,6 +60,7 @@ def test_an_output_spends_the_whole_budget_and_no_more(loss, k, epsilon):
     assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("k", [2, 12])
 @pytest.mark.parametrize("delta", [0.0, 0.25])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0])

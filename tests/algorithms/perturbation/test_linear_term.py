@@ -54,6 +54,7 @@ def test_distribution_test_sees_less_noise(monkeypatch, term, name):
         assert_distribution(term, draws(term, (4, 5), 100))
 
 
+@pytest.mark.slow
 def test_blocks_are_drawn_independently():
     """Planted: one radius for all blocks, as a single Laplace vector has it."""
     norms = np.array([np.linalg.norm(b, axis=1) for b in draws(LAPLACE, (2, 3), 800)])

@@ -247,6 +247,7 @@ def worst_plane_ratio(loss, shrink=1.0):
     return worst
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("loss", [LOGISTIC, HUBER], ids=lambda loss: loss.name)
 def test_exact_delta_in_two_dimensions(loss):
     assert 0.1 < worst_plane_ratio(loss) < 1.0
@@ -332,6 +333,7 @@ def worst_pure_pair_loss(loss, shrink=1.0):
     return worst
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("loss", "least"), [(LOGISTIC, 0.5), (HUBER, 0.9)], ids=lambda value: getattr(value, "name", "")
 )
@@ -339,6 +341,7 @@ def test_pure_loss_of_pairs_is_bounded_everywhere(loss, least):
     assert least <= worst_pure_pair_loss(loss) <= 1.0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("loss", "k", "least"),
     [(LOGISTIC, 2, 0.5), (HUBER, 2, 0.99), (LOGISTIC, 4, 0.6), (shifted_logistic(2.0), 4, 0.6)],
@@ -380,7 +383,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_density_tests_see_a_planted_bug(bug):
     assert PLANTED[bug]() > 1.0
@@ -578,6 +581,7 @@ def assert_certified(**params):
     assert np.linalg.norm(solution) <= plan.radius * math.sqrt(plan.risk.n_stacked)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("params", CASES, ids=range(len(CASES)))
 def test_solution_is_certified(params):
     assert_certified(**params)

@@ -43,7 +43,7 @@ def records(loss=LOGISTIC, n=1000, d=10, k=2, norm=1.0, **rest):
     return empirical_risk(loss, n, d, k, norm, 1000, **rest)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @each
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])

@@ -189,6 +189,7 @@ def test_events_use_the_whole_budget(kind, epsilon, delta, count, solver):
     assert [c.margin for c in plan.candidates] == margins
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("epsilon", "delta", "count"), [(1.0, 1e-8, 1), (1.0, 1e-8, 3), (0.1, 1e-4, 4), (8.0, 1e-6, 2)]
 )

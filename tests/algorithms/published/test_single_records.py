@@ -119,6 +119,7 @@ def test_all_steps_spend_the_budget_and_no_more(n, epsilon):
     assert plan.mechanism.sigma >= 2.0 / plan.mechanism.mu
 
 
+@pytest.mark.slow
 def test_secret_draws_are_worth_the_root_of_the_number_of_records():
     """Revealed, a record is drawn about n times; the printed noise is far above what is needed."""
     n, small = 50, 1.0 / 50**2
@@ -130,6 +131,7 @@ def test_secret_draws_are_worth_the_root_of_the_number_of_records():
     assert delta([Repeated(SampledGaussian(n, 2 / printed), n * n - 1)], 0.2) < small
 
 
+@pytest.mark.slow
 def test_with_a_larger_budget_the_printed_noise_is_a_smaller_multiple_of_the_least():
     """The example of docs/papers.md."""
     n, epsilon, small = 60, 8.0, 1 / 60**2

@@ -151,6 +151,7 @@ def test_a_missing_entry_counts_as_zero_and_not_as_what_others_have():
     np.testing.assert_array_equal(costs(plan, X, codes), costs(plan, np.nan_to_num(X), codes))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("d", [1, 4])
 def test_a_candidate_predicts_what_was_counted(d):
     """Every number of the list leads to a model with exactly its errors."""
@@ -232,6 +233,7 @@ def family_of_data(patch):
     patch.setattr(SmallTablePlan, "_costs", drawn)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("plant", [doubled, threshold_of_data, family_of_data])
 def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):
     plant(monkeypatch)

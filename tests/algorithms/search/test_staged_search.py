@@ -47,6 +47,7 @@ def observed(losses, draws=1500):
     return np.bincount(chosen, minlength=5)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("losses", LOSSES)
 def test_choice_follows_the_definition(losses):
     counts = observed(losses)

@@ -51,6 +51,7 @@ def objective(loss=LOGISTIC, tilt=0.0, adversary=None, linear=LINEAR, form=np.as
     return MarginObjective(rows, SIGNS, WEIGHTS, loss, 0.3, linear, tilt, adversary)
 
 
+@pytest.mark.sampled(37)
 @variants(ADVERSARIES)
 def test_value_is_the_formula(loss, tilt, adversary):
     margins = (SIGNS * (logical_rows(X, SCALE, 0.5) @ W)).astype(float)

@@ -64,6 +64,7 @@ def crowd():
     return positive, np.append(np.linspace(0.5, 2, 800), singles + 1.0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("make", [clusters, crowd])
 def test_clusters_far_apart(make):
     positive, negative = make()
@@ -105,6 +106,7 @@ def test_invariant_under_a_common_shift(shift, seed):
     assert first.positive.sum() == pytest.approx(-first.negative.sum(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_lagrange_polynomials_are_exact():
     """The assumption of Theorem 3 about them, in 50 digits."""
     x = np.concatenate([[-1.0, 1.0, 1.0 - 2.0**-53], np.random.default_rng(0).uniform(-1, 1, 200)])

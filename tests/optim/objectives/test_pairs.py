@@ -129,6 +129,7 @@ def test_more_coefficients_than_a_dense_hessian_allows(loss):
     assert exact_norm(J, clipped_float128(X.toarray(), 1.0), w) <= rule.certified
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED], ids=loss_id)
 def test_memory_is_linear(loss):
     """A few numbers for each record, whatever the number of pairs."""

@@ -153,6 +153,7 @@ def test_error_of_pair_gradients_is_below_the_bound(loss, size):
     assert error <= bound <= 1e7 * error + 1e-9 * (1 + size)
 
 
+@pytest.mark.sampled(20)
 @each_pair_loss
 @pytest.mark.parametrize("reach", RANGES)
 def test_error_of_a_derivative_for_each_pair(loss, reach):

@@ -153,6 +153,7 @@ def test_stacked_bound_is_attained():
     assert 0.99 <= distance / plan.sensitivity <= 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", [LOGISTIC, HUBER, HINGE, SQUARED_HINGE], ids=lambda x: x.name)
 def test_weights_are_charged(loss):
     """A heavy record moves the minimiser by its weight."""
@@ -175,6 +176,7 @@ def test_shifted_logistic_needs_its_own_constants():
     assert distance > 1.5 * risk_for(one, LOGISTIC).sensitivity(1.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("loss", "tilt", "trials"),
     [(LOGISTIC, 0.0, 60), (HINGE, 0.0, 60), (LOGISTIC, 1.0, 12), (HUBER, 1.0, 12)],
@@ -383,6 +385,7 @@ def test_ignoring_the_tolerance_is_seen():
     assert np.linalg.norm(early - w) > 2 * allowed
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ADVERSARIES)
 @pytest.mark.parametrize("tilt", [0.0, 50.0, 1e4])
 def test_dense_and_sparse_agree_up_to_the_tolerance(name, tilt):

@@ -171,7 +171,6 @@ JACOBIANS = [margin(loss) for loss in LOSSES]
 JACOBIANS += [multinomial(k, margin_offset) for k in (3, 6) for margin_offset in (0.0, 2.0)]
 
 
-@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", JACOBIANS)
 @pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
 def test_jacobian_ratio(case, ridge):

@@ -111,6 +111,7 @@ def own_pairs(positive):
     return max(1.0, float(positive.sum()) * float((~positive).sum()))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("planted", "least"), [({"risk_of": halved}, 1.5), ({"normaliser": own_pairs}, 1.2)]
 )

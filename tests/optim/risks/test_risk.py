@@ -133,7 +133,7 @@ def mean_loss(risk: Risk, X, classes, W):
     return total / risk.total(1.0)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(3)
 @each_risk
 def test_cost_of_noise_bounds_the_measured_one(name):
     """Brute force: the mean loss that spherical noise adds, rows of full length."""

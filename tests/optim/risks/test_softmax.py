@@ -208,6 +208,7 @@ def test_no_gradient_is_longer_than_the_bound(K, margin_offset):
         assert longest <= _largest_gradient(K, reach, margin_offset) * (1.0 + 1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("K", [3, 8])
 def test_ceiling_is_the_maximum_over_all_probabilities(K):
     """One share and equal others suffice: a search over the whole simplex finds no more."""

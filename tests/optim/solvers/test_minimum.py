@@ -120,6 +120,7 @@ def test_certified_on_many_records_and_columns(loss):
     solve_and_check(J, clipped_float128(X.toarray(), 1.0, 0.5), signs)
 
 
+@pytest.mark.sampled(1)
 @each_smooth
 def test_few_passes_over_the_data(loss):
     for ridge in (1e-1, 1e-2, 1e-3):

@@ -43,6 +43,7 @@ METHODS = {
 }
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("ridge", [1e-1, 1e-3])

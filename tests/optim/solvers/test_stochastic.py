@@ -62,6 +62,7 @@ def test_iterates_are_in_the_ball_of_the_minimisers():
     assert np.linalg.norm(w) <= 0.01 * (1 + 1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", STOCHASTIC)
 def test_the_certificate_is_the_same_for_them(name, monkeypatch):
     X, y = make_halfspace(1500, 4, margin=0.2, random_state=0)
