@@ -154,7 +154,7 @@ def test_sparse_rows_are_fitted_like_dense_ones():
     X[np.abs(X) < 0.5] = 0.0
     model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=9.0)
     dense, thin = (fitted(model, rows, y, random_state=4) for rows in (X, sparse.csr_array(X)))
-    np.testing.assert_allclose(dense.coef_, thin.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(dense.coef_, thin.coef_, rtol=1e-4, atol=1e-6)
 
 
 class Guarded(np.ndarray):
