@@ -80,8 +80,9 @@ def test_a_record_moves_the_length_by_one_at_most():
     assert 0.99 < max(worst_length(rng) for _ in range(5)) <= 1.0
 
 
-def test_brute_force_sees_lengths_that_are_not_limited(monkeypatch):
-    monkeypatch.setattr(linear, "_squares", lambda X, unit: np.abs(X / unit).sum(axis=1) * 2**16)
+def test_brute_force_sees_lengths_that_are_limited_too_late(monkeypatch):
+    honest = linear._squares
+    monkeypatch.setattr(linear, "_squares", lambda X, unit: 2 * honest(X, unit))
     assert worst_length(np.random.default_rng(11)) > 1
 
 
