@@ -7,12 +7,16 @@ Derivation: ``docs/proofs/engine.md``, section 6.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
 from dp_halfspace.engine.steps import CLIP
 from dp_halfspace.rows.blocks import FloatArray
 
+# Largest absolute score of a selected classifier, less one.
+_SURER = 0.1
 # Multiples to which scores are rounded before they become log odds, and the size from which on
 # they are not. The log odds of two multiples differ by at least half of this number, which is more
 # than the rounding errors of log odds, so that these never fall where scores rise.
@@ -51,3 +55,32 @@ def log_probabilities_of(scores: FloatArray) -> FloatArray:
 def probabilities_of(scores: FloatArray) -> FloatArray:
     """Return the probability of every class for every row; see `log_probabilities_of`."""
     return np.asarray(np.exp(log_probabilities_of(scores)))
+
+
+def certainty_of(error_share: float, n_classes: int) -> float:
+    """Return the log odds of a correct prediction over each wrong class."""
+    return math.log((1.0 - error_share) * (n_classes - 1) / error_share)
+
+
+def surety(scores: FloatArray) -> FloatArray:
+    """Map scores of a selected classifier to numbers of size about one, in the same order.
+
+    The signs stay. With several classes, the largest score becomes one and the others zero.
+    """
+    if scores.ndim == 2:
+        sure = np.zeros(scores.shape)
+        np.put_along_axis(sure, scores.argmax(axis=1)[:, None], 1.0, axis=1)
+        return sure
+    size = np.abs(scores)
+    return np.asarray(np.sign(scores) * (1.0 + _SURER * size / (1.0 + size)))
+
+
+def log_probabilities_of_selection(scores: FloatArray, certainty: float) -> FloatArray:
+    """Return the logarithm of the probability of every class after a selection from a list.
+
+    Every prediction is about equally sure: its log odds are near `certainty`.
+    """
+    odds = certainty * surety(scores)
+    if scores.ndim == 1:
+        return np.column_stack([log_expit(-odds), log_expit(odds)])
+    return np.asarray(log_softmax(odds, axis=1))

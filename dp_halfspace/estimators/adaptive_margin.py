@@ -22,9 +22,11 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
     from dp_halfspace.algorithms.perturbation.centred import CentredFit
+    from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.engine.linear import LinearFit
-    from dp_halfspace.engine.plan import FitPlan, PublicFacts
+    from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
     from dp_halfspace.privacy.budget import Budget
+    from dp_halfspace.privacy.record import PrivacyRecord
     from dp_halfspace.projection import LinearMap
 
 # Default number of columns after a projection.
@@ -46,15 +48,15 @@ _OF_SMALL_TABLES = {
 
 
 _WITHOUT_LINK = (
-    "only a fit by the default steps has probabilities: this one was a selection, as of a small "
-    "table, or a published algorithm (margin, solver, selection or delta=0). Use decision_function"
+    "only a fit with default parameters has probabilities: this one is of a published algorithm "
+    "(margin, solver, selection or delta=0), or a public model was kept. Use decision_function"
 )
 
 
 def _has_link(model: Any) -> bool:
     """Whether scores have probabilities: after a fit by its kind, before it by the parameters."""
     if hasattr(model, "classes_"):
-        return hasattr(model, "coef_std_error_")
+        return hasattr(model, "coef_std_error_") or hasattr(model, "certainty_")
     is_default = model.solver in {"auto", "noisy_gd"} and isinstance(model.margin, str)
     return bool(is_default and model.selection == "none" and model.delta != 0)
 
@@ -165,6 +167,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     margin_ : float
         Known or selected margin; otherwise one over the norm of the released coefficients of
         rows of norm one, at most 1.
+    certainty_ : float
+        Only for a model that was selected for a small table: log odds of its predictions.
     projection_ : LinearMap or None
         The public projection that was used; None if there was none.
     data_norm_ : float
@@ -410,6 +414,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         sizes = {"n_columns": facts.n_features, "n_samples": facts.n_privacy_units}
         warn_of_projection(self.projection, n_drawn, margin=margin, **sizes)
 
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        super()._set_fitted(fitted, data, record)
+        self._keep_certainty(fitted.error_share)
+
     @available_if(explains_absence(_has_link, _WITHOUT_LINK))
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -419,7 +427,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         which it does are ``p max(1, |e - p| / sqrt(1/2))``, divided by their sum over the classes.
         Here p is the softmax of the scores, or the logistic function of the score of two classes,
         and e the indicator of a class. With class weights they are those of a weighted population.
-        A fit with a published algorithm, or of a small table by a selection, has no probabilities.
+        After a selection for a small table every prediction is about equally sure, as if one in five
+        was wrong. A fit with a published algorithm has no probabilities.
 
         Parameters
         ----------
@@ -431,9 +440,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        from dp_halfspace.engine.probabilities import probabilities_of  # noqa: PLC0415
-
-        return probabilities_of(self.decision_function(X))
+        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
 
     @available_if(explains_absence(_has_link, _WITHOUT_LINK))
     @by_chunks
@@ -450,9 +457,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Logarithms of probabilities, in the order of ``classes_``.
         """
-        from dp_halfspace.engine.probabilities import log_probabilities_of  # noqa: PLC0415
-
-        return log_probabilities_of(self.decision_function(X))
+        return self._predicted(X, self._log_probabilities)
 
 
 def _checked_margins(margin: Any, *, is_grid: bool) -> list[float]:

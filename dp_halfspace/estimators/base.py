@@ -631,6 +631,21 @@ class PrivateLinearClassifier(PrivateClassifier):
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
+    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert scores of a fit with default parameters to logarithms of probabilities."""
+        from dp_halfspace.engine import probabilities  # noqa: PLC0415
+
+        if hasattr(self, "certainty_"):
+            return probabilities.log_probabilities_of_selection(scores, self.certainty_)
+        return probabilities.log_probabilities_of(scores)
+
+    def _keep_certainty(self, error_share: float | None) -> None:
+        """Keep how sure the predictions of a selection for a small table are, if it was one."""
+        from dp_halfspace.engine.probabilities import certainty_of  # noqa: PLC0415
+
+        if error_share is not None:
+            self.certainty_ = certainty_of(error_share, len(self.classes_))
+
     def _constant_column(self) -> float | None:
         """Value of the constant column, or None without an intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else None

@@ -38,7 +38,6 @@ from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.engine.probabilities import probabilities_of
 from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._options import (
     monotone_curves,
@@ -79,6 +78,20 @@ def _refuse_features(n_components: int, facts: PublicFacts) -> None:
 _ROWS = 1024
 # Features of a column: more cosines follow the noise.
 _TERMS = 3
+
+
+def _has_probabilities(model: Any) -> bool:
+    """Whether the fit, or the next one, takes default steps, or is a selection for a small table."""
+    takes_steps = model.margin == "auto" and model.solver == "noisy_gd" and model.delta != 0
+    if not hasattr(model, "classes_"):
+        return bool(takes_steps)
+    return takes_steps and (hasattr(model, "row_clip_") or hasattr(model, "certainty_"))
+
+
+_WITHOUT_PROBABILITIES = (
+    "predict_proba needs the default margin and solver, and delta > 0: use decision_function for "
+    "the scores of other fits"
+)
 
 
 @explains_foreign_parameters
@@ -179,6 +192,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     row_clip_ : RowClip or None
         Only after the default steps: the released limit to which long rows are shortened when they
         are scored; None with ``kernel="additive"``.
+    certainty_ : float
+        Only for a model that was selected for a small table: log odds of its predictions.
     n_components_ : int
         Number of features.
     margin_ : float
@@ -363,6 +378,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
+        self._keep_certainty(fitted.error_share)
         if "feature_map_" not in fitted.attributes:
             # The columns themselves, of a sparse matrix.
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
@@ -441,13 +457,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
         return out
 
-    @available_if(
-        explains_absence(
-            lambda self: self._has_probabilities,
-            "predict_proba needs the default margin and solver, delta > 0, and steps: use "
-            "decision_function for the scores of other fits",
-        )
-    )
+    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
     @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of every label, from the scores and at no further budget.
@@ -460,15 +470,27 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
+            Probabilities, in the order of ``classes_``. After a selection for a small table every
+            prediction is about equally sure, as if one in five was wrong.
         """
-        return self._predicted(X, probabilities_of)
+        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
 
-    @property
-    def _has_probabilities(self) -> bool:
-        """Whether the fit, or the next one, takes the default steps, whose loss has a link."""
-        takes_steps = self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
-        return takes_steps and (not hasattr(self, "classes_") or hasattr(self, "row_clip_"))
+    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
+    @by_chunks
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the logarithm of the probability of every label; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of probabilities, in the order of ``classes_``.
+        """
+        return self._predicted(X, self._log_probabilities)
 
     @property
     def _is_binary(self) -> bool:

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.engine import linear, release
@@ -128,12 +128,21 @@ def test_fits_of_published_algorithms_have_no_probabilities(params):
     assert not hasattr(model, "coef_std_error_")
 
 
-def test_a_selection_for_a_small_table_has_none():
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateKernelClassifier])
+def test_a_selection_for_a_small_table_is_about_equally_sure_everywhere(kind, n_classes):
     X, y = skewed(300)
-    model = AdaptiveMarginClassifier(classes=[0, 1])
-    assert hasattr(model, "predict_proba")
-    assert not hasattr(model.fit(X, y), "predict_proba")
-    assert not hasattr(model, "predict_log_proba")
+    y = np.where((y == 1) & (X[:, 0] > 0), n_classes - 1, y)
+    model = kind(epsilon=0.5, classes=range(n_classes)).fit(X, y)
+    found = model.predict_proba(X)
+    if n_classes == 2 and kind is PrivateKernelClassifier:
+        assert not hasattr(model, "certainty_")
+        return
+    assert model.certainty_ == pytest.approx(np.log(4.0 * (n_classes - 1)))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(found.argmax(axis=1), model.predict(X))
+    np.testing.assert_allclose(np.log(found), model.predict_log_proba(X))
+    assert (np.abs(found.max(axis=1) - 0.81) < 0.03).all()
 
 
 def test_chunks_are_fitted_like_the_array_up_to_rounding():
