@@ -7,11 +7,12 @@ Proofs: ``docs/proofs/rare.md``, section 6.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.search.column_rankings import choose_column
 from dp_halfspace.algorithms.search.small_tables import share_of
@@ -30,10 +31,23 @@ COUNT_SHARE = 0.06
 # Between these n epsilon the classes are counted. Below the first one a count is too noisy.
 _LEAST = 250.0
 _MOST = 3500.0
-# Largest share of the rarer class that one column ranks,
-_RARE = 0.08
-# and largest number of its records, times epsilon: with more of them the default ranks as well.
-_FEW = 65.0
+# Largest share of the rarer class that one column ranks, and largest number of its records, times
+# epsilon: with more of them, the default fit ranks as well, and its probabilities are better.
+_RARE = 0.07
+_FEW = 60.0
+# Number of times that the list contains a column of the table with either sign. The encoded columns
+# of one of them share this number, so that a text with many codes is not chosen by chance.
+_REPEATS = 60
+
+
+def repeats_of(owners: Sequence[int]) -> NDArray[np.intp]:
+    """Return how often each encoded column is listed, by the column of the table that it encodes.
+
+    A negative number stands for a column that is not listed.
+    """
+    places, counts = np.unique(owners, return_inverse=True, return_counts=True)[1:]
+    shared = np.maximum(np.rint(_REPEATS / counts[places]), 1.0)
+    return np.where(np.asarray(owners) < 0, 0, shared).astype(np.intp)
 
 
 def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
@@ -49,9 +63,11 @@ def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
 class ColumnRankingFit(FitPlan):
     """A choice of a column to rank the rarer of two classes, after a count of the classes.
 
-    `noisy` is the released number of records of the second class.
+    `repeats` states how often the list contains each column, and `noisy` is the released number of
+    records of the second class.
     """
 
+    repeats: NDArray[np.intp]
     choice: TalliedChoice
     count: DiscreteLaplaceNoise
     noisy: float = 0.0
@@ -71,7 +87,8 @@ class ColumnRankingFit(FitPlan):
         n_samples = len(data.X)
         is_second_common = self.noisy > 0.5 * n_samples
         X = np.asarray(data.X, dtype=np.float64)
-        model = choose_column(X, data.class_indices, int(is_second_common), self.choice, permit)
+        how = int(is_second_common), (self.repeats, self.choice), permit
+        model = choose_column(X, data.class_indices, *how)
         assert model.exponent is not None
         scaler = CellScaler(model.exponent).fit(np.zeros((1, X.shape[1])))
         rarer = n_samples - self.noisy if is_second_common else self.noisy

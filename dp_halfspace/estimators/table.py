@@ -70,6 +70,7 @@ from dp_halfspace.estimators._rare_tables import (
     ColumnRankingFit,
     RareTableFit,
     rare_class_limit,
+    repeats_of,
 )
 from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
@@ -466,12 +467,9 @@ class PrivateTableClassifier(PrivateClassifier):
         is_listed = hasattr(self.model_, "row_lengths_") or not self._is_selected
         if is_listed or LIMIT not in dict(self.privacy_.public):
             return None
-        encoding, place = self.encoding_, int(np.flatnonzero(self.model_.coef_[0])[0])
-        numbers, others = encoding.numbers, encoding.widths[len(encoding.numbers) :]
-        names = [*numbers, *(numbers[i] for i in encoding.indicated)]
-        coded = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
-        names += [c for c, width in zip(coded, others, strict=True) for _ in range(width)]
-        return str(names[place].name)
+        place, columns = int(np.flatnonzero(self.model_.coef_[0])[0]), self.encoding_.columns
+        coded = [c for c in columns if not (c.is_number or c.kind == "drop")]
+        return str([*self.encoding_.numbers, *coded][_owners(self.encoding_)[place]].name)
 
     @property
     def _columns_in_estimated_scales(self) -> frozenset[str]:
@@ -497,8 +495,10 @@ class PrivateTableClassifier(PrivateClassifier):
                 "chooses a threshold from other records"
             )
         rare = self._rare_fit(data, facts, budget, plan)
-        if rare is not None or plan is not None:
-            return rare or plan
+        if rare is not None:
+            return rare
+        if plan is not None:
+            return plan
         threshold = None
         if target is not None:
             threshold, budget = plan_threshold(target, data.n_privacy_units, budget)
@@ -600,8 +600,8 @@ class PrivateTableClassifier(PrivateClassifier):
             follows = Either(left, mu)
             default = self._steps(data, facts, Budget.gaussian(mu, budget.delta))
         # A record moves the cost of each column by at most one: docs/proofs/rare.md, Lemma 4.
-        ranking = self._selected_fit(data, ColumnRankingFit(TalliedChoice(left), count))
-        return RareTableFit(count, limit, follows, ranking, default)
+        choice = ColumnRankingFit(repeats_of(_owners(data.encoding)), TalliedChoice(left), count)
+        return RareTableFit(count, limit, follows, self._selected_fit(data, choice), default)
 
     def _steps(self, data: _EncodedTable, facts: PublicFacts, budget: Budget) -> _TableFit:
         """Plan scales of columns, features, and a fit of them."""
@@ -901,6 +901,17 @@ def _columns_of(data: _EncodedTable) -> Features:
         longest=math.inf,
         memory=_KEPT_FEATURES,
     )
+
+
+def _owners(encoding: Encoding) -> list[int]:
+    """Return the place of the column that each column of a model encodes, numbers first.
+
+    It is -1 for those that show what is missing.
+    """
+    widths, n_numbers = list(encoding.widths), len(encoding.numbers)
+    widths[n_numbers:n_numbers] = [len(encoding.indicated)]
+    owners = [*range(n_numbers), -1, *range(n_numbers, len(widths) - 1)]
+    return np.repeat(owners, widths).tolist()
 
 
 def _stated_scales(encoding: Encoding) -> ColumnScales:

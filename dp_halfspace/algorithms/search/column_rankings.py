@@ -35,12 +35,14 @@ def choose_column(
     X: NDArray[Any],
     class_indices: NDArray[np.intp],
     common: int,
-    choice: TalliedChoice,
+    choice: tuple[NDArray[np.intp], TalliedChoice],
     permit: Permit,
 ) -> SmallModel:
     """Choose a column of numbers, or NaN, that ranks the second class above the first.
 
-    The model predicts the released class `common` for every row.
+    The `choice` is that of numbers of repetitions, as often as which the list of candidates
+    contains each column with either sign, and of a mechanism. The model predicts the released class
+    `common` for every row.
 
     Notes
     -----
@@ -56,7 +58,10 @@ def choose_column(
     if common:
         # Records of the first class, if it is the rare one, are to have small scores.
         costs = costs[:, ::-1]
-    column, is_opposite = divmod(int(permit.release(costs.ravel(), choice)[0]), 2)
+    repeats, mechanism = choice
+    listed = np.repeat(np.arange(costs.size), np.repeat(repeats, 2))
+    number = int(permit.release(costs.ravel()[listed], mechanism)[0])
+    column, is_opposite = divmod(int(listed[number]), 2)
     coefficients = np.zeros(X.shape[1])
     coefficients[column] = (-1.0 if is_opposite else 1.0) * SCORE_STEP * LARGEST_SUM
     # This intercept is larger than any sum of cells, so all rows are on one side.

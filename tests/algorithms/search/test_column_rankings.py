@@ -129,16 +129,17 @@ def test_brute_force_sees_records_that_count_twice(monkeypatch):
 
 def test_each_candidate_ranks_by_what_was_counted():
     X, y = wild(60, 4)
-    asked = []
-    for common, number in product((0, 1), range(8)):
+    asked, repeats = [], np.array([1, 3, 0, 2])
+    for common, number in product((0, 1), range(12)):
         choice = Fixed(1.0, number, asked)
-        model = choose_column(X, y, common, choice, permit_for(choice.event))
+        model = choose_column(X, y, common, (repeats, choice), permit_for(choice.event))
         scores = asinh_cells(X, model.exponent).astype(float) @ model.coefficients
         scores = scores + model.intercept
         assert np.all(scores > 0) if common else np.all(scores < 0)
         column = np.flatnonzero(model.coefficients)[0]
         is_opposite = int(model.coefficients[column] < 0.0)
-        assert number == 2 * column + is_opposite
+        start = 2 * repeats[:column].sum() + is_opposite * repeats[column]
+        assert start <= number < start + repeats[column]
         # A rare first class has the smallest scores.
         direction, is_rare = (-1.0, y == 0) if common else (1.0, y == 1)
         missed = missed_records(X[:, column], is_rare)[int(is_opposite != common)]
@@ -162,9 +163,10 @@ class Fixed(TalliedChoice):
 
 def test_one_choice_is_released_and_nothing_else():
     X, y = wild(50, 2)
-    choice = TalliedChoice(0.5)
+    choice, ones = TalliedChoice(0.5), np.ones(2, dtype=int)
+    permit = permit_for(choice.event, source=SeededBytes(0, "noise"))
     with record_releases() as releases:
-        choose_column(X, y, 0, choice, permit_for(choice.event, source=SeededBytes(0, "noise")))
+        choose_column(X, y, 0, (ones, choice), permit)
     assert [release.mechanism for release in releases] == [choice]
     with pytest.raises(RuntimeError, match="not charged"):
-        choose_column(X, y, 0, choice, permit_for())
+        choose_column(X, y, 0, (ones, choice), permit_for())
