@@ -3330,7 +3330,7 @@ MUTANTS = [
         ),
         (
             "ColumnRankingFit.run",
-            "share_of(rarer, n_samples, (self.count.epsilon, self.count.epsilon))",
+            "rarer_share(self.noisy, n_samples, self.count)",
             "min(data.class_indices.mean(), 1.0 - data.class_indices.mean())",
             "test_the_noisy_count_says_which_class_is_the_common_one",
         ),

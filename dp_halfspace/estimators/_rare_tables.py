@@ -59,6 +59,11 @@ def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
     return min(_RARE, _FEW / strength) if _LEAST <= strength < _MOST else None
 
 
+def rarer_share(noisy: float, n_samples: int, count: DiscreteLaplaceNoise) -> float:
+    """Return an estimate of the share of the rarer class by a released count of the second one."""
+    return share_of(min(noisy, n_samples - noisy), n_samples, (count.epsilon, count.epsilon))
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnRankingFit(FitPlan):
     """A choice of a column to rank the rarer of two classes, after a count of the classes.
@@ -91,13 +96,12 @@ class ColumnRankingFit(FitPlan):
         model = choose_column(X, data.class_indices, *how)
         assert model.exponent is not None
         scaler = CellScaler(model.exponent).fit(np.zeros((1, X.shape[1])))
-        rarer = n_samples - self.noisy if is_second_common else self.noisy
         return Fitted(
             np.atleast_2d(model.coefficients),
             np.atleast_1d(model.intercept),
             data_norm=math.inf,
             attributes={"scaler_": scaler, "projection_": None, "margin_": 0.0},
-            error_share=share_of(rarer, n_samples, (self.count.epsilon, self.count.epsilon)),
+            error_share=rarer_share(self.noisy, n_samples, self.count),
         )
 
 
@@ -147,4 +151,5 @@ class RareTableFit(FitPlan):
             plan = replace(self.ranking, inner=inner)
         # 3. Run that plan, whose events are covered by `follows`.
         permit.enter(self.follows, plan.events)
-        return plan.run(data, permit)
+        fitted = plan.run(data, permit)
+        return replace(fitted, rarer_share=rarer_share(noisy, n_samples, self.count))

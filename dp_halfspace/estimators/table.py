@@ -440,20 +440,23 @@ class PrivateTableClassifier(PrivateClassifier):
     def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
     ) -> tuple[float | None, str]:
-        """Say what a selection shows, and whether the model is one column; steps count no class."""
-        if fitted.error_share is None:
-            return None, ""
-        column, share = self._column_that_ranks, fitted.error_share
-        outlook = None if column is None else self._outlook(data, share)
-        if outlook is not None:
-            found = (
-                f"by a noisy count {share:.2g} of the records are in the rarer class, so that the "
-                f"model is one column, {column!r}, selected to rank that class: every predicted "
-                "label is the other one, and every row has nearly the same probability. Of this "
-                "ranking"
+        """Say what a count of the classes or of errors shows, and if the model is one column."""
+        limit, share = dict(record.public).get(LIMIT), fitted.rarer_share
+        if limit is None or share is None:
+            is_selected = fitted.error_share is not None
+            return super()._describe_rarer(fitted, data, record) if is_selected else (None, "")
+        column = self._column_that_ranks
+        share = max(share, math.nextafter(limit, 1.0)) if column is None else min(share, limit)
+        outlook = self._outlook(data, share)
+        found = f"by a noisy count {share:.2g} of the records are in the rarer class"
+        if column is not None:
+            found += (
+                f", so that the model is one column, {column!r}, selected to rank that class: "
+                "every predicted label is the other one, and every row has nearly the same "
+                "probability. Of this ranking"
             )
-            return share, outlook.after_counts(found)
-        return super()._describe_rarer(fitted, data, record)
+        is_said = outlook is not None and (column is not None or outlook.cannot_rank_rare)
+        return share, outlook.after_counts(found) if outlook and is_said else ""
 
     @property
     def _is_selected(self) -> bool:
