@@ -246,6 +246,9 @@ class PrivateTableClassifier(PrivateClassifier):
     nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, below 300
     with three to seven classes, or below 1500 with ``delta=0``; at most 512 encoded columns and
     seven classes), the model is selected from a public list of classifiers by a pure DP mechanism.
+    With two classes and ``n epsilon`` from 250 to 3500, a noisy count of the classes comes first: a
+    class of at most 7 % of the records, and at most ``60 / epsilon`` of them, is ranked by one
+    selected column, and every predicted label is the other one.
 
     Parameters
     ----------
@@ -308,10 +311,11 @@ class PrivateTableClassifier(PrivateClassifier):
         ``center`` and ``scale`` of every numeric column, stated or released. In a small table
         numeric columns without a range are used unscaled.
     model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
-        The released model of encoded rows; the latter for a small table.
+        The released model of encoded rows; the latter for a small table or a selected column.
     certainty_ : float or None
-        For a small table the log odds of a correct prediction, by a noisy count of errors; with
-        pure DP the log odds for each unit of a score; None if log odds follow from the scores.
+        For a small table the log odds of a correct prediction, by a noisy count of errors, and for
+        a selected column nearly so, by that of the classes; with pure DP the log odds for each unit
+        of a score; None if log odds follow from the scores.
     threshold_ : OperatingPoint or None
         Released threshold on `decision_function`, the expected value of the target metric, and a 90
         % interval that begins or ends at the target; None if no target was given.
@@ -341,7 +345,7 @@ class PrivateTableClassifier(PrivateClassifier):
     References
     ----------
     Proofs: ``docs/proofs/engine.md``, ``column_scales.md``, ``operating_points.md``,
-    ``small_tables.md``.
+    ``rare.md``, ``small_tables.md``.
 
     Examples
     --------
