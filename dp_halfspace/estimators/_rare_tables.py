@@ -29,7 +29,7 @@ LIMIT = "ranked_by_a_column_up_to"
 # Share of epsilon for the count of the second class.
 COUNT_SHARE = 0.06
 # Between these n epsilon the classes are counted. Below the first one a count is too noisy.
-_LEAST = 250.0
+_LEAST = 300.0
 _MOST = 3500.0
 # Largest share of the rarer class that one column ranks, and largest number of its records, times
 # epsilon: with more of them, the default fit ranks as well, and its probabilities are better.

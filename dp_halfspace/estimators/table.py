@@ -246,7 +246,7 @@ class PrivateTableClassifier(PrivateClassifier):
     nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, below 300
     with three to seven classes, or below 1500 with ``delta=0``; at most 512 encoded columns and
     seven classes), the model is selected from a public list of classifiers by a pure DP mechanism.
-    With two classes and ``n epsilon`` from 250 to 3500, a noisy count of the classes comes first: a
+    With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
     class of at most 7 % of the records, and at most ``60 / epsilon`` of them, is ranked by one
     selected column, and every predicted label is the other one.
 
