@@ -24,6 +24,7 @@ from dp_halfspace._params import (
     label_weights,
     resolved_delta,
 )
+from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.kernel_features import PURE_MOST, n_terms
 from dp_halfspace.algorithms.engine.operating_point import TARGETS, ThresholdPlan, plan_threshold
@@ -63,14 +64,25 @@ from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weig
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of
 from dp_halfspace.engine.scales import CLIP, ColumnScales, ColumnScalesPlan, affordable_scales
 from dp_halfspace.estimators._options import read_directions
+from dp_halfspace.estimators._rare_tables import (
+    COUNT_SHARE,
+    LIMIT,
+    ColumnRankingFit,
+    RareTableFit,
+    rare_class_limit,
+    repeats_of,
+)
 from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Either, Event, Pure
+from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap
@@ -158,7 +170,7 @@ class _TableFit(FitPlan):
     @property
     def is_selection(self) -> bool:
         """Whether the model is selected from a list."""
-        return isinstance(self.inner, SmallTableFit)
+        return isinstance(self.inner, SmallTableFit | ColumnRankingFit)
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -196,6 +208,9 @@ class _TableFit(FitPlan):
         certainty = None
         if self.is_selection:
             certainty = _certainty(fitted.error_share, len(data.classes))
+            if isinstance(self.inner, ColumnRankingFit):
+                # All scores of a selected column are far from zero.
+                certainty /= 1.0 + _SURER
         elif permit.record.delta == 0.0:
             certainty = _PURE_SLOPE
         attributes: dict[str, Any] = {
@@ -231,6 +246,9 @@ class PrivateTableClassifier(PrivateClassifier):
     nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, below 300
     with three to seven classes, or below 1500 with ``delta=0``; at most 512 encoded columns and
     seven classes), the model is selected from a public list of classifiers by a pure DP mechanism.
+    With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
+    class of at most 7 % of the records, and at most ``60 / epsilon`` of them, is ranked by one
+    selected column, and every predicted label is the other one.
 
     Parameters
     ----------
@@ -293,10 +311,11 @@ class PrivateTableClassifier(PrivateClassifier):
         ``center`` and ``scale`` of every numeric column, stated or released. In a small table
         numeric columns without a range are used unscaled.
     model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
-        The released model of encoded rows; the latter for a small table.
+        The released model of encoded rows; the latter for a small table or a selected column.
     certainty_ : float or None
-        For a small table the log odds of a correct prediction, by a noisy count of errors; with
-        pure DP the log odds for each unit of a score; None if log odds follow from the scores.
+        For a small table the log odds of a correct prediction, by a noisy count of errors, and for
+        a selected column nearly so, by that of the classes; with pure DP the log odds for each unit
+        of a score; None if log odds follow from the scores.
     threshold_ : OperatingPoint or None
         Released threshold on `decision_function`, the expected value of the target metric, and a 90
         % interval that begins or ends at the target; None if no target was given.
@@ -326,7 +345,7 @@ class PrivateTableClassifier(PrivateClassifier):
     References
     ----------
     Proofs: ``docs/proofs/engine.md``, ``column_scales.md``, ``operating_points.md``,
-    ``small_tables.md``.
+    ``rare.md``, ``small_tables.md``.
 
     Examples
     --------
@@ -408,11 +427,13 @@ class PrivateTableClassifier(PrivateClassifier):
         """Count columns before encoding: the codes of one column are one fact of a record."""
         if data is None:
             columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
+            limit = dict(self.privacy_.public).get(LIMIT, 0.0)
         else:
             assert isinstance(data, _EncodedTable)
             columns, n_encoded = data.encoding.columns, data.X.shape[1]
+            limit = self._column_limit(data, self._facts(data), self._budget(data)) or 0.0
         facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        kind = Table(n_encoded, n_facts=max(sum(facts), 1), column_limit=0.0)
+        kind = Table(n_encoded, n_facts=max(sum(facts), 1), column_limit=limit)
         return max(len(facts), 1), False, kind
 
     def _releases_rarity(self, record: PrivacyRecord) -> bool:
@@ -423,10 +444,23 @@ class PrivateTableClassifier(PrivateClassifier):
     def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
     ) -> tuple[float | None, str]:
-        """Say what the errors of a selection show; steps count no class."""
-        if fitted.error_share is None:
-            return None, ""
-        return super()._describe_rarer(fitted, data, record)
+        """Say what a count of the classes or of errors shows, and if the model is one column."""
+        limit, share = dict(record.public).get(LIMIT), fitted.rarer_share
+        if limit is None or share is None:
+            is_selected = fitted.error_share is not None
+            return super()._describe_rarer(fitted, data, record) if is_selected else (None, "")
+        column = self._column_that_ranks
+        share = max(share, math.nextafter(limit, 1.0)) if column is None else min(share, limit)
+        outlook = self._outlook(data, share)
+        found = f"by a noisy count {share:.2g} of the records are in the rarer class"
+        if column is not None:
+            found += (
+                f", so that the model is one column, {column!r}, selected to rank that class: "
+                "every predicted label is the other one, and every row has nearly the same "
+                "probability. Of this ranking"
+            )
+        is_said = outlook is not None and (column is not None or outlook.cannot_rank_rare)
+        return share, outlook.after_counts(found) if outlook and is_said else ""
 
     @property
     def _is_selected(self) -> bool:
@@ -434,15 +468,28 @@ class PrivateTableClassifier(PrivateClassifier):
         return isinstance(self.model_, AdaptiveMarginClassifier)
 
     @property
+    def _column_that_ranks(self) -> str | None:
+        """The name of the column of the table that was selected to rank a rare class, if any."""
+        # A classifier from the list for two classes divides scores by lengths of rows.
+        is_listed = hasattr(self.model_, "row_lengths_") or not self._is_selected
+        if is_listed or LIMIT not in dict(self.privacy_.public):
+            return None
+        place, columns = int(np.flatnonzero(self.model_.coef_[0])[0]), self.encoding_.columns
+        coded = [c for c in columns if not (c.is_number or c.kind == "drop")]
+        return str([*self.encoding_.numbers, *coded][_owners(self.encoding_)[place]].name)
+
+    @property
     def _columns_in_estimated_scales(self) -> frozenset[str]:
         """Names of the columns whose scales the fit has released."""
+        if self._column_that_ranks is not None:
+            return frozenset()
         return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a small table, otherwise scales, moment, steps and threshold."""
         assert isinstance(data, _EncodedTable)
         facts = self._facts(data)
-        budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
+        budget = self._budget(data)
         target = self._checked_threshold(data)
         plan = self._selection(data, facts, budget)
         if plan is not None and target is not None:
@@ -454,6 +501,9 @@ class PrivateTableClassifier(PrivateClassifier):
                 "more rows, a larger epsilon, or no threshold; PrivateThresholdClassifier "
                 "chooses a threshold from other records"
             )
+        rare = self._rare_fit(data, facts, budget, plan)
+        if rare is not None:
+            return rare
         if plan is not None:
             return plan
         threshold = None
@@ -462,6 +512,9 @@ class PrivateTableClassifier(PrivateClassifier):
         plan = replace(self._steps(data, facts, budget), threshold=threshold)
         facts.refuse_unsupported(plan.takes)
         return plan
+
+    def _budget(self, data: _EncodedTable) -> Budget:
+        return Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
 
     def _facts(self, data: _EncodedTable) -> PublicFacts:
         """Collect the public facts of the encoded table, with indicators of missing numbers."""
@@ -504,8 +557,10 @@ class PrivateTableClassifier(PrivateClassifier):
             # With features of two classes, steps need fewer rows than those of columns alone.
             has_features=facts.n_classes == 2,
         )
-        if inner is None:
-            return None
+        return None if inner is None else self._selected_fit(data, inner)
+
+    def _selected_fit(self, data: _EncodedTable, inner: FitPlan) -> _TableFit:
+        """Return the fit of a table by a selection from a list."""
         model = AdaptiveMarginClassifier(**self._options_of(data))
         numbers = data.encoding.numbers
         # A column without a range keeps its unit: the list has logarithmic steps.
@@ -513,6 +568,47 @@ class PrivateTableClassifier(PrivateClassifier):
         scales = _stated_scales(data.encoding)
         scales.center[as_is], scales.scale[as_is] = 0.0, 1.0
         return self._table_fit(data, model, inner, replace(_columns_of(data), scales=scales))
+
+    def _column_limit(
+        self, data: _EncodedTable, facts: PublicFacts, budget: Budget
+    ) -> float | None:
+        """Return the share of a class up to which one column ranks it, None if it never does.
+
+        The answer depends on public facts alone.
+        """
+        asks_for_more = (self.features, self.class_weight, self.threshold) != ("auto", None, None)
+        is_refused = facts.is_chunked or facts.has_people or facts.has_weights
+        if asks_for_more or is_refused or facts.n_classes != 2:
+            return None
+        if budget.is_pure and self._selection(data, facts, budget) is None:
+            return None
+        return rare_class_limit(data.n_privacy_units, budget.epsilon)
+
+    def _rare_fit(
+        self, data: _EncodedTable, facts: PublicFacts, budget: Budget, plan: _TableFit | None
+    ) -> RareTableFit | None:
+        """Plan a count of two classes, and what may follow, by public facts only.
+
+        `plan` is the selection for the whole budget, None where steps would be taken.
+        """
+        limit, epsilon = self._column_limit(data, facts, budget), budget.epsilon
+        if limit is None:
+            return None
+        # Replacing a record changes the count by at most one: docs/proofs/rare.md, Lemma 1.
+        count = DiscreteLaplaceNoise(1, COUNT_SHARE * epsilon)
+        left = (1.0 - COUNT_SHARE) * epsilon * FAR_DOWN
+        follows: Either | Pure = Pure(left)
+        default: _TableFit | None
+        if plan is not None:
+            default = self._selection(data, facts, Budget.of(left, budget.delta))
+            assert default is not None
+        else:
+            mu = accounting.mu_of_either(count.event, left, epsilon, budget.delta)
+            follows = Either(left, mu)
+            default = self._steps(data, facts, Budget.gaussian(mu, budget.delta))
+        # A record moves the cost of each column by at most one: docs/proofs/rare.md, Lemma 4.
+        choice = ColumnRankingFit(repeats_of(_owners(data.encoding)), TalliedChoice(left), count)
+        return RareTableFit(count, limit, follows, self._selected_fit(data, choice), default)
 
     def _steps(self, data: _EncodedTable, facts: PublicFacts, budget: Budget) -> _TableFit:
         """Plan scales of columns, features, and a fit of them."""
@@ -714,7 +810,7 @@ class PrivateTableClassifier(PrivateClassifier):
         if not isinstance(self.model_, PrivateKernelClassifier):
             raise ValueError(
                 "with_monotone needs a score that is a sum of curves, and the model "
-                "of a small table is one selected classifier: use "
+                "of a small table or of a rare class is one selected classifier: use "
                 'features="additive" or "linear"'
             )
         changed = copy(self)
@@ -812,6 +908,17 @@ def _columns_of(data: _EncodedTable) -> Features:
         longest=math.inf,
         memory=_KEPT_FEATURES,
     )
+
+
+def _owners(encoding: Encoding) -> list[int]:
+    """Return the place of the column that each column of a model encodes, numbers first.
+
+    It is -1 for those that show what is missing.
+    """
+    widths, n_numbers = list(encoding.widths), len(encoding.numbers)
+    widths[n_numbers:n_numbers] = [len(encoding.indicated)]
+    owners = [*range(n_numbers), -1, *range(n_numbers, len(widths) - 1)]
+    return np.repeat(owners, widths).tolist()
 
 
 def _stated_scales(encoding: Encoding) -> ColumnScales:

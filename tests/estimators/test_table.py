@@ -26,7 +26,7 @@ from dp_halfspace.audit import replay
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.engine import linear, steps
 from dp_halfspace.privacy import PrivacyRecord, accounting
-from dp_halfspace.privacy.events import single_runs
+from dp_halfspace.privacy.events import Either, Exponential, Gaussian, Pure, single_runs, total_mu
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from tests.releases import record_releases
 from tests.support import Book, checks, fitted
@@ -122,8 +122,19 @@ def test_one_record_says_all_that_was_spent(epsilon, delta, probability):
     # A selection spends no delta, so that less than its epsilon is spent at one.
     assert accounting.epsilon(record.events, 0.0 if is_small else record.delta) > 0.999 * epsilon
     spent = Counter(release.mechanism.event for release in releases)
-    assert not spent - single_runs(record.events)
-    public = dict(record.public)
+    public, behind = dict(record.public), spent - single_runs(record.events)
+    if "ranked_by_a_column_up_to" in public:
+        # A count determines which of two kinds of releases follows.
+        follows = record.events[1]
+        if isinstance(follows, Either):
+            assert {type(event) for event in behind} == {Gaussian}
+            assert total_mu(tuple(behind.items())) <= follows.mu
+        else:
+            ((only, times),) = behind.items()
+            assert (type(only), times) == (Pure if probability else Exponential, 1)
+            assert only.epsilon <= follows.epsilon
+        behind.clear()
+    assert not behind
     assert public["calibrated"] == (is_small and probability)
     assert hasattr(model, "predict_proba") == probability
     assert dict(public["columns"])["age"] == "number in [0, 120]"

@@ -31,6 +31,7 @@ from dp_halfspace.algorithms.engine.outlook import (
     outlook_of,
 )
 from dp_halfspace.engine.plan import Fitted
+from dp_halfspace.estimators._rare_tables import rare_class_limit
 from dp_halfspace.inspection import Outlook, outlook, plan_accuracy
 from dp_halfspace.inspection.card import _expectation
 from tests.privacy.oracles import pure
@@ -327,7 +328,9 @@ def test_a_table_with_many_records_of_the_rare_class_is_not_warned_of():
 def test_a_plan_of_a_table_says_what_a_class_of_five_percent_would_be():
     X, y = table(300, 0.5)
     (text,) = said(of_table(), X, y, "plan")
-    assert text == str(outlook_of(300, 7, 2, 3.0, 300.0**-2, kind=Table(11)))
+    kind = Table(11, column_limit=rare_class_limit(300, 3.0))
+    assert text == str(outlook_of(300, 7, 2, 3.0, 300.0**-2, kind=kind))
+    assert "the model is one selected column" in text
     assert "5% of the records" in text
 
 
@@ -354,7 +357,7 @@ def test_a_column_of_words_is_one_column_to_its_user_and_harder_than_one(size):
 
 
 def test_a_fit_that_counts_nothing_says_what_a_class_of_five_percent_would_be():
-    (text,) = said(of_table(1.0, probability=False), *table(300, 0.5))
+    (text,) = said(of_table(0.8, probability=False), *table(300, 0.5))
     assert "7 columns and 2 classes: if one class has 5% of the records, expect about" in text
 
 

@@ -1,0 +1,155 @@
+"""Tables of two classes and a small budget, where one column may rank a rare class.
+
+A noisy count of the second class decides between a choice of one column and the default fit.
+Proofs: ``docs/proofs/rare.md``, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.algorithms.search.column_rankings import choose_column
+from dp_halfspace.algorithms.search.small_tables import share_of
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import FitPlan, Fitted
+from dp_halfspace.preprocessing.scalers import CellScaler
+from dp_halfspace.privacy.events import Either, Event, Pure
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+
+# What the record calls the share of a class up to which a column ranks it.
+LIMIT = "ranked_by_a_column_up_to"
+# Share of epsilon for the count of the second class.
+COUNT_SHARE = 0.06
+# Between these n epsilon the classes are counted. Below the first one a count is too noisy.
+_LEAST = 300.0
+_MOST = 3500.0
+# Largest share of the rarer class that one column ranks, and largest number of its records, times
+# epsilon: with more of them, the default fit ranks as well, and its probabilities are better.
+_RARE = 0.07
+_FEW = 60.0
+# Number of times that the list contains a column of the table with either sign. The encoded columns
+# of one of them share this number, so that a text with many codes is not chosen by chance.
+_REPEATS = 60
+
+
+def repeats_of(owners: Sequence[int]) -> NDArray[np.intp]:
+    """Return how often each encoded column is listed, by the column of the table that it encodes.
+
+    A negative number stands for a column that is not listed.
+    """
+    places, counts = np.unique(owners, return_inverse=True, return_counts=True)[1:]
+    shared = np.maximum(np.rint(_REPEATS / counts[places]), 1.0)
+    return np.where(np.asarray(owners) < 0, 0, shared).astype(np.intp)
+
+
+def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
+    """Return the share of the rarer class up to which one column ranks it, None for never.
+
+    The answer depends on public numbers alone.
+    """
+    strength = n_samples * epsilon
+    return min(_RARE, _FEW / strength) if _LEAST <= strength < _MOST else None
+
+
+def rarer_share(noisy: float, n_samples: int, count: DiscreteLaplaceNoise) -> float:
+    """Return an estimate of the share of the rarer class by a released count of the second one."""
+    return share_of(min(noisy, n_samples - noisy), n_samples, (count.epsilon, count.epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRankingFit(FitPlan):
+    """A choice of a column to rank the rarer of two classes, after a count of the classes.
+
+    `repeats` states how often the list contains each column, and `noisy` is the released number of
+    records of the second class.
+    """
+
+    repeats: NDArray[np.intp]
+    choice: TalliedChoice
+    count: DiscreteLaplaceNoise
+    noisy: float = 0.0
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return (self.choice.event,)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record: none."""
+        return {}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Choose a column; the share of the rarer class is the probability of an error."""
+        n_samples = len(data.X)
+        is_second_common = self.noisy > 0.5 * n_samples
+        X = np.asarray(data.X, dtype=np.float64)
+        how = int(is_second_common), (self.repeats, self.choice), permit
+        model = choose_column(X, data.class_indices, *how)
+        assert model.exponent is not None
+        scaler = CellScaler(model.exponent).fit(np.zeros((1, X.shape[1])))
+        return Fitted(
+            np.atleast_2d(model.coefficients),
+            np.atleast_1d(model.intercept),
+            data_norm=math.inf,
+            attributes={"scaler_": scaler, "projection_": None, "margin_": 0.0},
+            error_share=rarer_share(self.noisy, n_samples, self.count),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RareTableFit(FitPlan):
+    """Count the classes; if one is rare, rank by a single column, otherwise run the default fit.
+
+    A single column is used if the released share of the rarer class is at most `limit`. `ranking`
+    and `default` are the two plans of a table; `follows` covers both.
+    """
+
+    count: DiscreteLaplaceNoise
+    limit: float
+    follows: Either | Pure
+    ranking: Any
+    default: FitPlan
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events of a run: the count, and one of two kinds of releases, chosen by the count."""
+        return (self.count.event, self.follows)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return {**self.default.public, LIMIT: self.limit}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Return the fitted attributes of the table.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: a noisy count of the second class, and the releases of one of two plans.
+        - Sensitivity: 1 for the count, which is an integer.
+        - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
+        """
+        # 1. Release the number of records of the second class.
+        exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
+        noisy = float(permit.release(exact, self.count)[0])
+        # 2. The released number alone decides between the two plans.
+        n_samples, plan = len(data.class_indices), self.default
+        if min(noisy, n_samples - noisy) <= self.limit * n_samples:
+            inner = replace(self.ranking.inner, noisy=noisy)
+            plan = replace(self.ranking, inner=inner)
+        # 3. Run that plan, whose events are covered by `follows`.
+        permit.enter(self.follows, plan.events)
+        fitted = plan.run(data, permit)
+        return replace(fitted, rarer_share=rarer_share(noisy, n_samples, self.count))
