@@ -95,6 +95,7 @@ def test_certified_on_every_data_set(case, loss, ridge, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.sampled(28)
 @each_case
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_certified_by_every_optimizer(case, optimizer, monkeypatch):
