@@ -180,6 +180,7 @@ def test_a_path_of_ridges_ends_where_its_start_overflows():
         newton_cg_path(overflowing(), 1e-9, 100)
 
 
+@pytest.mark.slow
 def test_a_path_from_infinity_would_not_end():
     """Planted: no largest curvature."""
 

@@ -397,8 +397,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """Return the record of `plan` as a function of epsilon."""
         del y
         if is_chunked(X):
-            X = check_dense(stand_in(self), X, reset=True)
-        shape = check_two_dimensional(X).shape
+            shape = check_dense(stand_in(self), X, reset=True).shape
+        else:
+            shape = check_two_dimensional(X).shape
         people = sort_by_person(groups, np.empty((shape[0], 0)))[1]
         return partial(self._record_with, shape, people)
 

@@ -85,6 +85,7 @@ def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
     assert "noise / 8" in tables.less_noise_table(results)
 
 
+@pytest.mark.slow
 def test_the_other_protocol_chooses_in_hindsight(tiny_set, tmp_path, monkeypatch):
     monkeypatch.setattr(paper_auc, "SETS", ("tiny",))
     out = tmp_path / "paper.json"

@@ -47,6 +47,7 @@ def test_other_texts_are_refused(text, message):
         cross_validation.estimator_of(text)
 
 
+@pytest.mark.slow
 def test_folds_are_the_same_for_all_and_fits_are_counted(table):
     X, y = table
     private, other = (

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks import frictions
 
 
+@pytest.mark.slow
 def test_points_that_need_few_fits(capsys):
     frictions.main(["--only", "10", "11", "15", "--fits", "1"])
     parts, steps, small = capsys.readouterr().out.strip().splitlines()

@@ -46,6 +46,7 @@ def test_a_mean_above_its_bound_is_marked():
     assert above.endswith("in standard errors: Corollary 3.2: 1.0")
 
 
+@pytest.mark.slow
 def test_quick_mode_writes_nothing_and_prints_the_lines(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(paper_tables, "LINES", paper_tables.LINES[-2:])
     monkeypatch.setattr(paper_tables, "SAMPLES", 2)

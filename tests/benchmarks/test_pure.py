@@ -44,6 +44,7 @@ def test_hard_distributions_have_the_margin_and_the_share(share):
     assert np.mean(rows[:, -1] == 0.0) == pytest.approx(share, abs=0.03)
 
 
+@pytest.mark.slow
 def test_lower_bound_runs_and_draws(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(lower_bound, "PROBLEMS", {"tiny": (3, 0.05)})
     monkeypatch.setattr(lower_bound, "FRESH", 100)

@@ -78,6 +78,7 @@ def test_every_method_gets_the_same_coded_rows():
     np.testing.assert_allclose(np.linalg.norm(library_worker.unit_rows(coded), axis=1), 1.0)
 
 
+@pytest.mark.slow
 def test_random_trees_learn_within_the_budget_of_all_classes(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-1, 1, (3000, 2)), rng.integers(0, 3, 3000)])

@@ -291,7 +291,7 @@ def test_what_a_fit_has_counted_of_a_rare_class_is_noted(patients, capsys, n_rar
     few.to_csv("patients.csv", index=False)
     main([*FIT, *STATED, *SAVE])
     notes = capsys.readouterr().err
-    assert ("in the rarer class, expect" in notes) == (n_rare == 8)
+    assert ("of the records are in the rarer class" in notes) == (n_rare == 8)
     assert "PrivacyWarning" not in notes
 
 
@@ -321,9 +321,9 @@ def ward(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("more", "advice"),
     [
-        ([], "label. Use --class-weight balanced."),
-        (["--delta", "0"], "label."),
-        (["--features", "additive"], "se --threshold recall 0.9 or --class-weight balanced."),
+        (["--epsilon", "1"], "label. Use --class-weight balanced."),
+        (["--epsilon", "1", "--delta", "0"], "label."),
+        (["--epsilon", "8"], "se --threshold recall 0.9 or --class-weight balanced."),
     ],
 )
 def test_the_advice_for_a_rare_label_is_what_would_not_be_refused(ward, capsys, more, advice):
@@ -332,17 +332,15 @@ def test_the_advice_for_a_rare_label_is_what_would_not_be_refused(ward, capsys, 
     Rows are not to be ranked by probabilities whose ranking may be no better than chance.
     """
     ward[:400].to_csv("ward.csv", index=False)
-    epsilon = "9" if "--features" in more else "1"
-    given = [*RARE, "--epsilon", epsilon, "--drop", "patient_id", "--save", "m.joblib"]
-    assert main([*given, *more]) == 0
+    assert main([*RARE, *more, "--drop", "patient_id", "--save", "m.joblib"]) == 0
     (note,) = (line for line in capsys.readouterr().err.splitlines() if "hardly ever" in line)
     assert note.endswith(advice)
 
 
 def test_few_errors_of_a_small_table_are_not_taken_for_a_rare_label(ward, capsys):
     """Of two classes of one size, a classifier that was selected confuses hardly any."""
-    table = ward[:400].assign(age=np.r_[[20.0] * 200, [80.0] * 200])
-    table["died"] = np.repeat(["no", "yes"], 200)
+    table = ward[:280].assign(age=np.r_[[20.0] * 140, [80.0] * 140])
+    table["died"] = np.repeat(["no", "yes"], 140)
     table.to_csv("ward.csv", index=False)
     assert main([*RARE, "--epsilon", "1", "--drop", "patient_id", "--save", "m.joblib"]) == 0
     said = capsys.readouterr().err
@@ -366,7 +364,7 @@ def test_a_rare_label_is_predicted_where_a_threshold_or_weights_say_so(ward, cap
         "threshold": ["--threshold", "recall", "0.8"],
         "balanced": ["--class-weight", "balanced"],
     }.items():
-        given = [*RARE, "--epsilon", "9", "--drop", "patient_id", "--save", f"{name}.joblib"]
+        given = [*RARE, "--epsilon", "0.8", "--drop", "patient_id", "--save", f"{name}.joblib"]
         assert main([*given, *more]) == 0
         out, err = capsys.readouterr()
         assert ("which is hardly ever predicted" in err) == (name == "plain")
@@ -382,20 +380,22 @@ def test_a_rare_label_is_predicted_where_a_threshold_or_weights_say_so(ward, cap
 
 def test_what_is_said_of_a_rare_label_follows_from_the_noisy_count(ward, capsys):
     model = PrivateTableClassifier(
-        epsilon=3, schema={"patient_id": "drop"}, classes=["no", "yes"], random_state=0
+        epsilon=0.8, schema={"patient_id": "drop"}, classes=["no", "yes"], random_state=0
     )
     with pytest.warns(Warning, match="random_state"):
         model.fit(ward.drop(columns="died"), ward["died"])
     assert 0.05 < model._rarer_share < 0.11
-    assert main([*RARE, "--epsilon", "3", "--drop", "patient_id", "--save", "m.joblib"]) == 0
+    assert main([*RARE, "--epsilon", "0.8", "--drop", "patient_id", "--save", "m.joblib"]) == 0
     share = joblib.load("m.joblib")._rarer_share
     assert f"by noisy counts {share:.2g} of the rows are in the rarer class" in (
         capsys.readouterr().err
     )
 
-    people = [*RARE, "--epsilon", "3", "--groups", "patient_id", "--save", "m.joblib"]
-    assert main(people) == 0
-    assert "of the persons are in the rarer class" in capsys.readouterr().err
+    # Nothing is said where nothing was counted: of persons, and with many records.
+    for more in (["--epsilon", "0.8", "--groups", "patient_id"], ["--epsilon", "3"]):
+        assert main([*RARE, *more, "--save", "m.joblib"]) == 0
+        assert joblib.load("m.joblib")._rarer_share is None
+        assert "in the rarer class" not in capsys.readouterr().err
 
 
 def test_options_reach_the_fit(ward, capsys, monkeypatch):

@@ -32,7 +32,7 @@ CHANGED = {
 }
 
 
-@pytest.mark.sampled(19)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("estimator", instances(classes=[0, 1]), ids=label)
 def test_parameters_set_after_the_fit_change_no_prediction(estimator):
     X, y = with_enough_records(estimator, *separated(60, 4, norm=1.5))

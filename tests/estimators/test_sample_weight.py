@@ -379,6 +379,7 @@ def test_weights_that_are_none_are_refused_without_a_value(bad, way):
     assert not hasattr(estimator, "coef_")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("n", [40, 10**6])
 @pytest.mark.parametrize(
     "beyond",

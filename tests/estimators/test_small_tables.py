@@ -254,6 +254,7 @@ def test_a_table_with_named_features_gets_them(features):
     assert isinstance(model.privacy_.events[0], Gaussian)
 
 
+@pytest.mark.slow
 def test_further_rows_are_less_sure_and_no_sign_changes():
     """Scores are divided by public lengths, at the ends of the floats, too."""
     X, y = ward(200)

@@ -82,6 +82,7 @@ def test_many_rows_are_stood_for_by_less_noise(monkeypatch, delta, epsilon):
     assert planned(9000) == pytest.approx(scaled, abs=0.04)
 
 
+@pytest.mark.slow
 def test_public_data_of_the_user_take_the_place_of_simulated_tables():
     X, y = make_halfspace(3000, 4, margin=0.2, random_state=0)
     labels = np.where(y > 0, "yes", "no")

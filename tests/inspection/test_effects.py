@@ -83,6 +83,7 @@ def additive_table(n=3000, epsilon=1.0, **parameters):
     return model.fit(X, y), X, y
 
 
+@pytest.mark.slow
 def test_a_band_tells_noise_from_effects():
     model, _, _ = additive_table()
     first, *others = TableEffectsDisplay.from_estimator(model, n_noise_fits=6).columns

@@ -219,6 +219,7 @@ def covered(metric, runs, n, budget):
     return float(np.mean(inside))
 
 
+@pytest.mark.slow
 def test_gaps_are_covered_at_once():
     assert covered("accuracy", 150, 1500, {"epsilon": 1.0, "delta": 1e-6}) > 0.92
 

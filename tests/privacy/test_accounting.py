@@ -826,6 +826,7 @@ def test_the_smallest_losses_have_a_lattice(event):
     assert epsilon([event, Gaussian(0.1), Gaussian(0.0)], 1e-6) >= gdp_epsilon(0.1, 1e-6)
 
 
+@pytest.mark.slow
 def test_many_objectives_do_not_overflow():
     """4^1000 vertices: multiplicities are kept as logarithms."""
     many = epsilon([Repeated(glm(0.05, 0.001), 1000)], 1e-6)

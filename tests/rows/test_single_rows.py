@@ -173,7 +173,7 @@ def test_second_moment_of_a_group_is_within_its_allowance():
     assert allowed * 2.0**-29 < gram_error(learnt_rows(GRAM_GROUP, 5)) <= allowed
 
 
-@pytest.mark.sampled(99)
+@pytest.mark.sampled(35)
 @forms
 @pytest.mark.parametrize(("n_outputs", "clips"), [(1, False), (3, False), (1, True)])
 @pytest.mark.parametrize("d", [3, 8, 30])

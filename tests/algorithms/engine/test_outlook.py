@@ -192,7 +192,7 @@ def test_a_fit_says_that_a_rare_class_cannot_be_ranked():
     assert text == str(expected)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_samples", "n_columns", "epsilon"), [(400, 4, 0.8), (1000, 12, 0.3)])
 def test_a_selection_hardly_ranks_a_class_of_five_percent_as_in_simulations(
     n_samples, n_columns, epsilon

@@ -90,6 +90,7 @@ def test_logistic_diameter_anchors(a, value):
     assert logistic_diameter(a) == pytest.approx(value, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_logistic_diameter_is_the_radius_of_the_disc():
     """All gradients, rows of every length and direction, lie in the stated ball."""
     theta = np.linspace(0, np.pi, 801)

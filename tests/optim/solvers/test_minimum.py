@@ -95,6 +95,7 @@ def test_certified_on_every_data_set(case, loss, ridge, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.sampled(28)
 @each_case
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_certified_by_every_optimizer(case, optimizer, monkeypatch):
@@ -150,6 +151,7 @@ def test_softmax_is_certified(case, ridge):
     assert float(np.sqrt((gradient**2).sum())) <= 2e-9
 
 
+@pytest.mark.slow
 def test_fast_path_is_enough_on_random_problems(monkeypatch):
     """The fallback takes thousands of passes: nothing but a bug should need it."""
     monkeypatch.setattr(solvers, "accelerated_gradient", None)
