@@ -16,7 +16,7 @@ from dp_halfspace.engine.steps import CLIP
 from dp_halfspace.rows.blocks import FloatArray
 
 # Largest absolute score of a selected classifier, less one.
-_SURER = 0.1
+SURER = 0.1
 # Multiples to which scores are rounded before they become log odds, and the size from which on
 # they are not. The log odds of two multiples differ by at least half of this number, which is more
 # than the rounding errors of log odds, so that these never fall where scores rise.
@@ -72,7 +72,7 @@ def surety(scores: FloatArray) -> FloatArray:
         np.put_along_axis(sure, scores.argmax(axis=1)[:, None], 1.0, axis=1)
         return sure
     size = np.abs(scores)
-    return np.asarray(np.sign(scores) * (1.0 + _SURER * size / (1.0 + size)))
+    return np.asarray(np.sign(scores) * (1.0 + SURER * size / (1.0 + size)))
 
 
 def log_probabilities_of_selection(scores: FloatArray, certainty: float) -> FloatArray:

@@ -427,8 +427,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         which it does are ``p max(1, |e - p| / sqrt(1/2))``, divided by their sum over the classes.
         Here p is the softmax of the scores, or the logistic function of the score of two classes,
         and e the indicator of a class. With class weights they are those of a weighted population.
-        After a selection for a small table every prediction is about equally sure, as if one in five
-        was wrong. A fit with a published algorithm has no probabilities.
+        After a selection for a small table every prediction is about equally sure, as if one in
+        five was wrong. A fit with a published algorithm has no probabilities.
 
         Parameters
         ----------

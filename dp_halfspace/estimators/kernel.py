@@ -81,7 +81,7 @@ _TERMS = 3
 
 
 def _has_probabilities(model: Any) -> bool:
-    """Whether the fit, or the next one, takes default steps, or is a selection for a small table."""
+    """Whether the fit, or the next one, takes default steps or is a selection from a list."""
     takes_steps = model.margin == "auto" and model.solver == "noisy_gd" and model.delta != 0
     if not hasattr(model, "classes_"):
         return bool(takes_steps)

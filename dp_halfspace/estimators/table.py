@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_expit, log_softmax
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -61,7 +62,13 @@ from dp_halfspace.engine.features import (
 )
 from dp_halfspace.engine.linear import WIDEST, plan_features
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
-from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of
+from dp_halfspace.engine.probabilities import (
+    SURER,
+    certainty_of,
+    log_odds_of,
+    log_probabilities_of,
+    surety,
+)
 from dp_halfspace.engine.scales import CLIP, ColumnScales, ColumnScalesPlan, affordable_scales
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._rare_tables import (
@@ -97,8 +104,6 @@ _KEPT = 2**28
 _KEPT_FEATURES = 3 * 2**27
 # Half of the range of a column in its stated scale.
 _HALF_RANGE = 1.5
-# Largest absolute score of a selected classifier, less one: `_surety` maps scores to this range.
-_SURER = 0.1
 # Features of a column of numbers: more cosines follow the noise.
 _TERMS = 3
 # Log odds for each unit of a score of pure DP, whose objective is that of rows of norm one.
@@ -207,10 +212,11 @@ class _TableFit(FitPlan):
         model._set_fitted(replace(fitted, scales=None), shown, permit.record)
         certainty = None
         if self.is_selection:
-            certainty = _certainty(fitted.error_share, len(data.classes))
+            assert fitted.error_share is not None
+            certainty = certainty_of(fitted.error_share, len(data.classes))
             if isinstance(self.inner, ColumnRankingFit):
                 # All scores of a selected column are far from zero.
-                certainty /= 1.0 + _SURER
+                certainty /= 1.0 + SURER
         elif permit.record.delta == 0.0:
             certainty = _PURE_SLOPE
         attributes: dict[str, Any] = {
@@ -836,6 +842,25 @@ class PrivateTableClassifier(PrivateClassifier):
         """
         return self._predicted(X, PrivateKernelClassifier._probabilities)
 
+    @available_if(
+        explains_absence(lambda self: self.probability, "predict_log_proba needs probability=True")
+    )
+    @by_chunks
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the logarithm of the probability of every label; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of probabilities, in the order of ``classes_``.
+        """
+        return self._predicted(X, _log_probabilities)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
@@ -931,11 +956,10 @@ def _stated_scales(encoding: Encoding) -> ColumnScales:
     return ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
 
 
-def _certainty(error_share: float | None, n_classes: int) -> float:
-    """Return the log odds of a correct prediction over each wrong class, or one if not counted."""
-    if error_share is None:
-        return 1.0
-    return math.log((1.0 - error_share) * (n_classes - 1) / error_share)
+def _log_probabilities(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    if odds.ndim == 1:
+        return np.column_stack([log_expit(-odds), log_expit(odds)])
+    return np.asarray(log_softmax(odds, axis=1))
 
 
 def _odds(
@@ -943,23 +967,10 @@ def _odds(
 ) -> NDArray[np.float64]:
     """Return log odds of two classes, or log probabilities up to a constant."""
     if is_selected:
-        scores = _surety(scores)
+        scores = surety(scores)
     if certainty is not None:
         return np.asarray(certainty * scores)
     return log_odds_of(scores) if scores.ndim == 1 else log_probabilities_of(scores)
-
-
-def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Map scores to numbers of size about one, with the same order and signs.
-
-    With several classes, the largest score becomes one and the others zero.
-    """
-    if scores.ndim == 2:
-        sure = np.zeros(scores.shape)
-        np.put_along_axis(sure, scores.argmax(axis=1)[:, None], 1.0, axis=1)
-        return sure
-    size = np.abs(scores)
-    return np.asarray(np.sign(scores) * (1.0 + _SURER * size / (1.0 + size)))
 
 
 def _block_odds(

@@ -124,7 +124,7 @@ def test_fits_of_published_algorithms_have_no_probabilities(params):
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError) as refused:
         model.fit(X, y).predict_proba(X)
-    assert "only a fit by the default steps" in str(refused.value.__cause__)
+    assert "only a fit with default parameters" in str(refused.value.__cause__)
     assert not hasattr(model, "coef_std_error_")
 
 
