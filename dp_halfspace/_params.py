@@ -275,8 +275,8 @@ WITHOUT_COUNTERPART = {
     "decision_function_shape": "scores of three or more classes have one column for each class",
     "break_ties": "noisy scores have no ties",
     "probability": (
-        "predict_proba needs no parameter: it follows from the scores of the default steps, and "
-        "of the logistic loss of OutputPerturbationClassifier"
+        "PrivateTableClassifier has probabilities, AdaptiveMarginClassifier after its default "
+        "steps, and OutputPerturbationClassifier those of its logistic loss"
     ),
     "intercept_scaling": "the intercept column has a fixed size relative to the rows",
     "epsilon": "it is the width of an insensitive loss; here epsilon is the privacy budget",
