@@ -2983,7 +2983,7 @@ MUTANTS = [
             "test_scores_are_linear_in_the_clipped_columns",
         ),
         (
-            "length_release",
+            "length_noise",
             "budget.noise(UP)",
             "budget.noise(0.5 * UP)",
             "tests/engine/test_linear.py::test_a_record_moves_the_length_by_one_at_most",

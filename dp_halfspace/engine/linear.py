@@ -68,7 +68,13 @@ from dp_halfspace.engine.steps import (
 )
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit, noise_deviation
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+    Permit,
+    noise_deviation,
+)
 from dp_halfspace.rows.blocks import (
     FloatArray,
     block_size,
@@ -320,20 +326,33 @@ def length_release(shape: Shape, budget: Budget) -> Release[Known]:
     - Sensitivity: 1; the sum is exact.
     - Proof: ``docs/proofs/engine.md``, section 2.
     """
-    noise = budget.noise(UP)
+    noise = length_noise(budget)
 
     def ask(data: TrainingData, known: Known) -> FloatArray:
         del known
         return np.array([sum_of_squares(data, shape.unit)])
 
     def use(known: Known, answer: FloatArray) -> Known:
-        # What the noise may hide is counted as length: longer rows are read less well, but shorter
-        # ones would be clipped.
-        square = (float(answer[0]) + noise_deviation(noise)) / shape.n_samples
-        square = max(square, 1.0 / _SQUARE_STEPS)
-        return replace(known, length=min(_LONGER * math.sqrt(square), 1.0))
+        return replace(known, length=length_of(float(answer[0]), shape.n_samples, noise))
 
     return Release(noise.event, lambda known: noise, ask, use, partial(first_rows, shape))
+
+
+def length_noise(budget: Budget) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+    """Return the noise of the sum of squared lengths, which a record moves by one at most."""
+    return budget.noise(UP)
+
+
+def length_of(
+    released: float, n_samples: int, noise: GaussianNoise | L2LaplaceNoise | NoNoise
+) -> float:
+    """Return the norm that counts as one, as a share of the public norm of a row.
+
+    What the noise may hide is counted as length: rows that are too short are read less well, but
+    rows that are too long are clipped.
+    """
+    square = (released + noise_deviation(noise)) / n_samples
+    return min(_LONGER * math.sqrt(max(square, 1.0 / _SQUARE_STEPS)), 1.0)
 
 
 def sum_of_squares(data: TrainingData, unit: float) -> float:

@@ -555,8 +555,20 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _estimates_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether column scales are estimated, as far as the budget allows."""
-        del budget
-        return self._estimates_scales and not facts.is_scale_stated
+        if not (self._estimates_scales and facts.is_scale_stated):
+            return self._estimates_scales
+        from dp_halfspace.engine.features import scales_pay  # noqa: PLC0415
+        from dp_halfspace.engine.linear import WIDEST  # noqa: PLC0415
+
+        sizes = facts.n_privacy_units, facts.n_features
+        if budget.is_pure or facts.is_sparse or facts.n_features > WIDEST:
+            return False
+        return scales_pay(*sizes, budget.mu) and self._centres_rows(facts, budget)
+
+    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
+        """Return whether rows are centred, so that scales pay although a norm is stated."""
+        del facts, budget
+        return False
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan a selection for a small table or a fit with a public prior, None for other fits.

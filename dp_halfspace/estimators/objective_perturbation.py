@@ -255,6 +255,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
     }
 
+    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
+        del facts, budget
+        return self.rows != "clipped" and self.projection not in PROJECTIONS
+
     def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | _ClippedFit:
         """Fix the public numbers of a fit."""
         facts.refuse_scores_of_all()

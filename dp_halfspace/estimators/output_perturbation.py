@@ -297,6 +297,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             return replace(centred, public={**centred.public, **parameters})
         return replace(self._plan_clipped(facts, budget), parameters=parameters)
 
+    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
+        return self._is_centred(facts, budget)
+
     def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""
         is_robust = self.tilt != 0.0 or self.adversary_radius != 0.0

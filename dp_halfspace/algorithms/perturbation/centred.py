@@ -1,7 +1,7 @@
 """Output and objective perturbation of rows that are centred and whitened by a released moment.
 
-1. The second moment of the rows with a constant, from which the map of the rows follows, as in the
-   default steps of the engine.
+1. The length of the rows and their second moment with a constant, from which the map of the rows
+   follows, as in the default steps of the engine.
 2. One regularised minimiser for the centred, whitened and clipped rows, with noise or with a random
    linear term.
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,16 @@ from dp_halfspace.algorithms.perturbation.output import (
 )
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.linear import COLUMN_CLIP, MOMENT_SHARE, WIDEST, clipped_rows_over
+from dp_halfspace.engine.linear import (
+    COLUMN_CLIP,
+    LENGTH_SHARE,
+    MOMENT_SHARE,
+    WIDEST,
+    clipped_rows_over,
+    length_noise,
+    length_of,
+    sum_of_squares,
+)
 from dp_halfspace.engine.moment import CONSTANT, Centring, centring_of, moment_noise, packed
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.optim.losses import Loss
@@ -54,6 +63,8 @@ from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import Rows
 
+# Noise of a release before the minimiser.
+Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 # Dimension to which more than 512 columns are projected by random signs for pure DP.
 COMPONENTS = 150
 
@@ -95,12 +106,14 @@ class RowsRead:
 class CentredFit(FitPlan):
     """A released moment, and one released minimiser for the rows that it maps.
 
-    `moment` is None where the moment is not worth its cost. The minimiser has rows of norm at most
-    ``1 + 2^-40``. `attributes` are the names of the further fitted attributes that are wanted.
+    `length` and `moment` are the noises of the length and the moment of the rows, None where the
+    moment is not worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``.
+    `attributes` are the names of the further fitted attributes that are wanted.
     """
 
     read: RowsRead
-    moment: GaussianNoise | L2LaplaceNoise | NoNoise | None
+    length: Noise | None
+    moment: Noise | None
     minimiser: ObjectivePlan | OutputPlan
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
@@ -108,7 +121,7 @@ class CentredFit(FitPlan):
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        first = () if self.moment is None else (self.moment.event,)
+        first = (noise.event for noise in (self.length, self.moment) if noise is not None)
         return (*first, *self.minimiser.events)
 
     @property
@@ -141,17 +154,20 @@ class CentredFit(FitPlan):
         weights = weights_of(np.array(read.facts.class_weights), data)
         how = data.class_indices, weights, permit
         with single_blas_thread():
-            rows = self.first_rows(data.X if linear_map is None else linear_map.apply(data.X))
+            if linear_map is not None:
+                data = replace(data, X=linear_map.apply(data.X))
+            unit = self._release_unit(data, permit)
+            rows = self.first_rows(data.X, unit)
             kept = None
             if self.moment is None:
                 found = self.minimiser.run(rows, *how)
-                coefficients, intercepts = self._in_columns(found)
+                coefficients, intercepts = self._in_columns(found, unit)
             else:
                 centring = self._release_centring(rows, data.weights, permit)
                 formed, surrogate = centred_rows(rows, centring)
                 found = self.minimiser.run(formed, *how, surrogate=surrogate)
-                coefficients, intercepts = self._uncentred(found, centring)
-                kept = np.column_stack(self._in_columns(centring.to_final))
+                coefficients, intercepts = self._uncentred(found, centring, unit)
+                kept = np.column_stack(self._in_columns(centring.to_final, unit))
         if linear_map is not None:
             coefficients = linear_map.pull_back(coefficients)
         more = {
@@ -164,12 +180,30 @@ class CentredFit(FitPlan):
         wanted = {name: more[name] for name in self.attributes}
         return Fitted(coefficients, intercepts, math.inf, attributes=wanted)
 
-    def first_rows(self, X: Any) -> Rows:
-        """Return the rows, clipped to norm one, with the constant, divided by its norm."""
+    def first_rows(self, X: Any, unit: float) -> Rows:
+        """Return the rows over `unit`, clipped to norm one, with the constant, over its norm."""
         constant, length = self._constant_and_length
-        unit = self.read.facts.data_norm * length
         constants = (constant / length,) if constant else ()
-        return clipped_rows_over(X, unit, 1.0 / length, constants, None)
+        return clipped_rows_over(X, unit * length, 1.0 / length, constants, None)
+
+    def _release_unit(self, data: TrainingData, permit: Permit) -> float:
+        """Release the length of the rows, and return the norm that counts as one.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy sum of squared lengths, each relative to the public norm and at most
+          one.
+        - Sensitivity: 1; the sum is exact.
+        - Proof: ``docs/proofs/engine.md``, section 2.
+        """
+        norm, noise = self.read.facts.data_norm, self.length
+        if noise is None:
+            return norm
+        square = permit.release(np.array([sum_of_squares(data, norm)]), noise)
+        return norm * length_of(float(square[0]), self.read.facts.n_privacy_units, noise)
 
     @property
     def _constant_and_length(self) -> tuple[float, float]:
@@ -195,30 +229,33 @@ class CentredFit(FitPlan):
         total = self.read.facts.n_privacy_units if weights is None else math.nan
         return centring_of(released, total, self.moment, constant=self.read.constant)[0]
 
-    def _uncentred(self, found: FloatArray, centring: Centring) -> tuple[FloatArray, FloatArray]:
+    def _uncentred(
+        self, found: FloatArray, centring: Centring, unit: float
+    ) -> tuple[FloatArray, FloatArray]:
         """Return coefficients for clipped rows as they were handed in: post-processing."""
         size = self.read.n_columns
-        coefficients, intercepts = self._in_columns(found[:, :size] @ centring.to_final)
+        coefficients, intercepts = self._in_columns(found[:, :size] @ centring.to_final, unit)
         if centring.constants:
             intercepts = intercepts + found[:, size] * centring.constants[0]
         return coefficients, intercepts
 
-    def _in_columns(self, found: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _in_columns(self, found: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and intercepts for rows before the first clip: post-processing."""
         size, (constant, length) = self.read.n_columns, self._constant_and_length
         intercepts = found[:, size] * (constant / length) if constant else np.zeros(len(found))
-        return found[:, :size] / (length * self.read.facts.data_norm), intercepts
+        return found[:, :size] / (length * unit), intercepts
 
 
 def centred_fit(
     read: RowsRead,
-    moment: GaussianNoise | L2LaplaceNoise | NoNoise | None,
+    length: Noise | None,
+    moment: Noise | None,
     plan: ObjectivePlan | OutputPlan,
 ) -> CentredFit:
     """Return a fit with the public facts for its record."""
     projection = None if read.linear_map is None else type(read.linear_map).__name__
     facts = {"private_second_moment": moment is not None, "projection": projection}
-    return CentredFit(read, moment, plan, {**facts, **plan.public})
+    return CentredFit(read, length, moment, plan, {**facts, **plan.public})
 
 
 def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows]:
@@ -236,21 +273,20 @@ def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows
     return FormedRows(rows, *how), MappedRows(rows.clip_images(*how), whole)
 
 
-def plan_moment(
-    read: RowsRead, budget: Budget
-) -> tuple[GaussianNoise | L2LaplaceNoise | NoNoise | None, Budget]:
-    """Plan the moment, or None if it is not worth its cost; return the remaining budget, too.
+def plan_moment(read: RowsRead, budget: Budget) -> tuple[Noise | None, Noise | None, Budget]:
+    """Plan length and moment, or None if they are not worth their cost; return the rest, too.
 
-    It is not for more than 512 columns, or if the edge of the spectrum of its noise would exceed
+    They are not for more than 512 columns, or if the edge of the spectrum of its noise would exceed
     the number of records.
     """
     if read.n_columns > WIDEST:
-        return None, budget
-    part, rest = budget.split(MOMENT_SHARE)
+        return None, None, budget
+    first, rest = budget.split(LENGTH_SHARE)
+    part, rest = rest.split(MOMENT_SHARE)
     size, n_samples = read.n_final, read.facts.n_privacy_units
     noise = moment_noise(n_samples, size, read.block_rows, part, is_single=False)
     edge = noise_deviation(noise, size * (size + 1) // 2) * math.sqrt(2.0 * size)
-    return (noise, rest) if edge <= n_samples else (None, budget)
+    return (length_noise(first), noise, rest) if edge <= n_samples else (None, None, budget)
 
 
 def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | SoftmaxRisk:
@@ -282,13 +318,13 @@ def plan_centred_output(
     `ridge` is per mean loss and raised to a public floor; None chooses it from public sizes. Return
     None if the moment is not worth its cost. Raise errors as :func:`plan_output` does.
     """
-    moment, rest = plan_moment(read, budget)
+    length, moment, rest = plan_moment(read, budget)
     if moment is None:
         return None
     risk = risk_of(read, loss, is_formed=True)
     ridge = mapped_row_ridge(risk, rest.mu) if ridge is None else ridge
     plan = plan_output(risk, ridge, rest.noise, optimizer=optimizer, projects=projects)
-    return centred_fit(read, moment, plan)
+    return centred_fit(read, length, moment, plan)
 
 
 def plan_centred_objective(
@@ -306,19 +342,19 @@ def plan_centred_objective(
     errors as :func:`plan_objective` does.
     """
     epsilon, delta = budget.epsilon, budget.delta
-    moment, rest = plan_moment(read, budget) if has_moment else (None, budget)
+    length, moment, rest = plan_moment(read, budget) if has_moment else (None, None, budget)
     risk = risk_of(read, loss, is_formed=moment is not None)
     # A Gaussian release and a perturbed objective are accounted for together.
-    event = None if moment is None else moment.event
-    earlier: tuple[Event, ...] = (event,) if isinstance(event, Gaussian) else ()
+    events = (noise.event for noise in (length, moment) if noise is not None)
+    earlier = tuple(event for event in events if isinstance(event, Gaussian))
     left = rest.epsilon if budget.is_pure else epsilon
     wanted = ridge
     if wanted is None:
-        share = 1.0 if moment is None else 1.0 - MOMENT_SHARE
+        share = 1.0 if moment is None else (1.0 - LENGTH_SHARE) * (1.0 - MOMENT_SHARE)
         wanted = perturbed_row_ridge(risk, left, delta, mu_share=share)
     room = feasible_ridge(risk, wanted, left, delta, earlier)
     if room is None:
         how: dict[str, Any] = {"ridge": ridge, "has_moment": False, "optimizer": optimizer}
         return plan_centred_objective(read, loss, budget, **how)
     plan = plan_objective(risk, room, left, delta, earlier=earlier, optimizer=optimizer)
-    return centred_fit(read, moment, plan)
+    return centred_fit(read, length, moment, plan)
