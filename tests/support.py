@@ -19,7 +19,7 @@ every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
 
 # What a fit may leave in a model.
 RELEASED = {
-    *("alpha_", "classes_", "coef_", "coef_std_error_", "data_norm_", "feature_map_"),
+    *("alpha_", "classes_", "coef_", "certainty_", "coef_std_error_", "data_norm_", "feature_map_"),
     *("feature_names_in_", "fill_value_", "hidden_coef_", "hidden_intercept_", "intercept_"),
     *("intercept_std_error_", "margin_"),
     *("n_components_", "n_features_in_", "n_hidden_", "one_vs_rest_", "privacy_"),

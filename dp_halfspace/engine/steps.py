@@ -21,10 +21,10 @@ from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.single_rows import SINGLE_SHARE
 
 # Number of steps, and the share of a step that goes on in the next one.
-N_STEPS = 40
+N_STEPS = 30
 _MOMENTUM = 0.8
 # Number of last points that are averaged.
-N_AVERAGED = 20
+N_AVERAGED = 15
 # Largest norm of the slopes of a record over all classes. For two classes, this is one half for
 # each: the slope of a record whose scores do not tell its class.
 CLIP = math.sqrt(0.5)

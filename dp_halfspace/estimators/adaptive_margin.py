@@ -67,7 +67,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier, the default of the package.
 
     A noisy second moment of the rows gives their mean and covariance, by which rows are centred,
-    whitened and clipped; the rest of the budget buys 40 accelerated full-batch steps of logistic
+    whitened and clipped; the rest of the budget buys 30 accelerated full-batch steps of logistic
     regression with clipped slopes. There is nothing to tune, no margin has to be known, and the
     sizes of the classes need not be similar. Scores are linear in the columns, which are clipped if
     their scales are estimated; probabilities follow from them at no budget. The published

@@ -257,7 +257,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
         del facts, budget
-        return self.rows != "clipped" and self.projection not in PROJECTIONS
+        # A number for alpha is in the units of the columns.
+        is_default = isinstance(self.preconditioner, str) and isinstance(self.alpha, str)
+        return is_default and self.rows != "clipped" and self.projection not in PROJECTIONS
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | _ClippedFit:
         """Fix the public numbers of a fit."""

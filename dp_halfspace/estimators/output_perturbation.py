@@ -298,7 +298,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         return replace(self._plan_clipped(facts, budget), parameters=parameters)
 
     def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
-        return self._is_centred(facts, budget)
+        return isinstance(self.preconditioner, str) and self._is_centred(facts, budget)
 
     def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""

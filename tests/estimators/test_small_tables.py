@@ -205,17 +205,17 @@ def test_a_table_pays_for_its_choice_and_for_the_count_of_errors():
     assert choice.event == both
     assert choice.choice_epsilon == pytest.approx(0.8 - 20.0 / 300)
     assert public(model)["calibrated"]
-    plain = small_table(probability=False).fit(X, y)
+    plain = small_table(probability=False, epsilon=0.8).fit(X, y)
     assert [type(event) for event in plain.privacy_.events] == [Exponential]
     assert not public(plain)["calibrated"]
-    weighted = small_table(class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    weighted = small_table(class_weight={0: 1.0, 1: 3.0}, epsilon=0.8).fit(X, y)
     assert [type(event) for event in weighted.privacy_.events] == [Exponential]
 
 
 def test_a_share_of_errors_is_made_of_what_was_released():
     X, y = ward()
     with record_releases() as releases:
-        model = small_table().fit(X, y)
+        model = small_table(epsilon=0.8).fit(X, y)
     (release,) = releases
     is_constant = not model.model_.coef_.any()
     share = counted_share(release.released[1], 300, release.mechanism, 2, is_constant=is_constant)

@@ -191,7 +191,7 @@ def test_kinds_that_dtypes_say_are_declared_once():
 
 
 def test_ranges_are_public_units_until_learning_pays():
-    few = clone(TABLE).set_params(epsilon=0.1, features="additive").fit(FRAME, LABELS)
+    few = clone(TABLE).set_params(epsilon=0.01, features="additive").fit(FRAME, LABELS)
     assert (few.column_scales_.center[0], few.column_scales_.scale[0]) == (60.0, 40.0)
     assert dict(few.privacy_.public)["private_column_scales"] == ("platelets", "visit")
     many = clone(TABLE).set_params(epsilon=3.0).fit(FRAME, LABELS)

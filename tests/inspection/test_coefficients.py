@@ -48,7 +48,7 @@ def test_they_give_the_scores_of_a_model_in_learnt_units(n_classes):
 
 def test_public_scalers_in_front_count():
     scaler = PublicScaler([(0, 120), (0, 600_000), (0, 1)])
-    model = make_pipeline(scaler, AdaptiveMarginClassifier(classes=[0, 1], data_norm=2.0))
+    model = make_pipeline(scaler, AdaptiveMarginClassifier(0.3, classes=[0, 1], data_norm=2.0))
     y = (X[:, 0] > 55).astype(int)
     natural = natural_coefficients(model.fit(X, y))
     np.testing.assert_allclose(scores_of(natural, X)[:, 0], model.decision_function(X), rtol=1e-9)

@@ -127,7 +127,9 @@ def test_robust_accuracy_is_that_of_the_worst_move():
     """Moves in the worst direction change no label that counts as robust, and longer ones do."""
     for K in (2, 3):
         rows, labels = separated(300, 3, K)
-        model = AdaptiveMarginClassifier(epsilon=np.inf, data_norm=9.0, classes=range(K))
+        model = OutputPerturbationClassifier(
+            epsilon=np.inf, data_norm=9.0, preconditioner=False, classes=range(K)
+        )
         model.fit(rows, labels)
         weights = model.coef_ if K > 2 else np.vstack([-model.coef_, model.coef_]) / 2
         for norm in (2, "inf"):

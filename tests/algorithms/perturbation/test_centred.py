@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import privacy
+from dp_halfspace.algorithms.perturbation import centred as centred_module
 from dp_halfspace.algorithms.perturbation.centred import (
     RowsRead,
     centred_rows,
@@ -14,7 +15,7 @@ from dp_halfspace.algorithms.perturbation.centred import (
 )
 from dp_halfspace.algorithms.perturbation.output import mapped_row_ridge, plan_output
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.linear import clipped_rows_over
+from dp_halfspace.engine.linear import clipped_rows_over, length_of
 from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, packed
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.optim import LOGISTIC, huber_hinge
@@ -54,8 +55,9 @@ def test_an_objective_spends_the_whole_budget_and_no_more(loss, k, delta, epsilo
 @pytest.mark.parametrize("epsilon", [0.1, 8.0])
 def test_an_output_spends_the_whole_budget_and_no_more(loss, k, epsilon):
     plan = plan_centred_output(read_of(20000, 30, k), loss, Budget.of(epsilon, 1e-7))
-    moment, minimiser = plan.events
+    length, moment, minimiser = plan.events
     assert moment.mu**2 == pytest.approx(0.18 / 0.82 * minimiser.mu**2)
+    assert length.mu**2 == pytest.approx(0.02 / 0.98 * (moment.mu**2 + minimiser.mu**2))
     spent = privacy.epsilon(plan.events, 1e-7)
     assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-12)
 
@@ -116,8 +118,9 @@ def test_no_final_row_is_longer_than_the_bound(table, form, constant):
     )
 
 
-def final(X, plan, released):
-    """Final rows by other means, from the moment that was released."""
+def final(X, plan, length, released):
+    """Final rows by other means, from the length and the moment that were released."""
+    X = X / length_of(float(length[0]), len(X), plan.length)
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     first = np.column_stack([X / np.maximum(norms, 1.0), np.full(len(X), CONSTANT)]) / LENGTHENED
     centring = centring_of(released, len(X), plan.moment, constant=1.0)[0]
@@ -140,13 +143,14 @@ def test_private_query_is_certified(table, k, delta):
     with record_releases() as releases:
         fitted = plan.run(TrainingData(X, codes, np.arange(k), None), permit_for(*plan.events))
     assert plan.moment is not None
-    Z, centring = final(X, plan, releases[0].released)
-    linear = np.vstack([r.released for r in releases[1:-1]])
+    Z, centring = final(X, plan, releases[0].released, releases[1].released)
+    linear = np.vstack([r.released for r in releases[2:-1]])
     gradient = gradients(plan.minimiser, Z, codes, weights, linear, releases[-1].value)
     assert np.linalg.norm(gradient) <= plan.minimiser.tolerance.certified + 1e-7
     # Coefficients in columns give the scores of final rows that are not clipped.
     w, rows = releases[-1].released, np.clip(X, -0.1, 0.1)
-    images = (rows - centring.mean) @ centring.whitening.T / centring.length
+    unit = length_of(float(releases[0].released[0]), len(X), plan.length)
+    images = (rows / unit - centring.mean) @ centring.whitening.T / centring.length
     expected = images @ w[:, :-1].T + w[:, -1] * centring.constants[0]
     found = rows @ fitted.coefficients.T + fitted.intercepts
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
@@ -233,18 +237,41 @@ def test_brute_force_sees_half_a_sensitivity(monkeypatch, cls, k):
     assert worst_ratio(LOGISTIC, k) > 1.0
 
 
+def moved_length(plan):
+    """How far two neighbours are apart in the length."""
+    values = []
+    for first in ([0.0, 0.0], [3.0, 4.0]):
+        X = np.ones((2000, 2))
+        X[0] = first
+        with record_releases() as releases:
+            data = TrainingData(X, np.arange(2000) % 2, np.arange(2), None)
+            plan.run(data, permit_for(*plan.events))
+        values.append(releases[0].value)
+    return np.linalg.norm(values[0] - values[1]) / plan.length.sensitivity
+
+
+def test_a_record_moves_the_length_by_its_sensitivity_at_most_and_does(monkeypatch):
+    """Planted: half of the sensitivity."""
+    plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
+    assert 0.999 < moved_length(plan) <= 1.0
+    monkeypatch.setattr(centred_module, "length_noise", lambda budget: budget.noise(0.5))
+    plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
+    assert moved_length(plan) > 1.0
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_record_moves_the_moment_by_its_sensitivity_at_most_and_does(delta):
     """Two opposite records of norm one, whose rows with their constants are orthogonal."""
     read, n = read_of(2000, 2), 2000
     plan = plan_centred_objective(read, LOGISTIC, Budget.of(30.0, delta))
-    X, values = np.zeros((n, 2)), []
+    # So many rows of norm one are read as they are.
+    X, values = np.tile([0.0, 1.0], (n, 1)), []
     for first in ([1.0, 0.0], [-1.0, 0.0]):
         X[0] = first
         with record_releases() as releases:
             data = TrainingData(X, np.arange(n) % 2, np.arange(2), None)
             plan.run(data, permit_for(*plan.events))
-        values.append(releases[0].value)
+        values.append(releases[1].value)
     assert isinstance(plan.moment, L2LaplaceNoise if delta == 0.0 else GaussianNoise)
     # |x|^2 = 1, <x, z> = (1/4 - 1) / (5/4).
     moved = np.linalg.norm(values[0] - values[1])
