@@ -459,14 +459,16 @@ class PrivateTableClassifier(PrivateClassifier):
         share = max(share, math.nextafter(limit, 1.0)) if column is None else min(share, limit)
         outlook = self._outlook(data, share)
         found = f"by a noisy count {share:.2g} of the records are in the rarer class"
+        if outlook is None or not self._is_selected:
+            # The default steps rank classes of all shares.
+            return share, ""
         if column is not None:
-            found += (
-                f", so that the model is one column, {column!r}, selected to rank that class: "
-                "every predicted label is the other one, and every row has nearly the same "
-                "probability. Of this ranking"
+            return share, outlook.after_choice(
+                f"{found}, so that the model is one column, {column!r}, selected to rank that "
+                "class: every predicted label is the other one, and every row has nearly the same "
+                "probability"
             )
-        is_said = outlook is not None and (column is not None or outlook.cannot_rank_rare)
-        return share, outlook.after_counts(found) if outlook and is_said else ""
+        return share, outlook.after_counts(found) if outlook.cannot_rank_rare else ""
 
     @property
     def _is_selected(self) -> bool:

@@ -229,6 +229,10 @@ class Outlook:
             )
         return text
 
+    def after_choice(self, found: str) -> str:
+        """Return the sentence about a model that was chosen by what noisy counts have `found`."""
+        return f"{self._sizes}: {found}"
+
     def after_counts(self, found: str) -> str:
         """Return the warning about a ranking, given a share that was `found` by noisy counts."""
         return (
