@@ -1,8 +1,8 @@
 """Full-batch DP gradient descent on normalised rows: the steps of a published algorithm.
 
 The gradient sum of a clipped loss changes by at most twice the clip when one record is replaced, at
-every point. So a fixed number of noisy steps composes exactly, and step size, momentum and
-averaging are post-processing. The whole run is exactly Gaussian private, with no minimiser, no
+every point. So a fixed number of noisy steps composes exactly, and step size and averaging are
+post-processing. The whole run is exactly Gaussian private, with no minimiser, no
 certificate and no branch that depends on the data. Derivations: ``docs/proofs/noisy_gradient.md``.
 """
 

@@ -237,13 +237,6 @@ class Outlook:
             f"{_NO_BETTER * self.cannot_rank_rare}"
         )
 
-    def without_evidence(self) -> str:
-        """Return the warning that released counts of scores do not show that the model ranks."""
-        return (
-            f"{self._sizes}: by noisy counts of scores, the ranking is not significantly better "
-            "than chance: do not rely on it unless a private score on other records confirms it"
-        )
-
     @property
     def _sizes(self) -> str:
         """The public facts, as the beginning of a message."""
