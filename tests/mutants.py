@@ -735,8 +735,8 @@ MUTANTS = [
         ("crossing_utilities", "-before, out", "before, out", "test_first_crossing_is_the_best"),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
-        "tests/algorithms/engine/test_class_counts.py",
+        "algorithms/wrapped_plans.py",
+        "tests/algorithms/test_class_counts.py",
         (
             "plan_class_counts",
             "math.sqrt(2.0) * UP",
@@ -752,7 +752,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
+        "algorithms/wrapped_plans.py",
         "tests/algorithms/test_functions_of_releases.py",
         (
             "ClassCountPlan.run",
@@ -769,7 +769,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
+        "algorithms/wrapped_plans.py",
         "tests/estimators/test_sample_weight.py",
         (
             "plan_class_counts",
@@ -779,7 +779,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
+        "algorithms/wrapped_plans.py",
         "tests/test_rounding.py",
         (
             "plan_class_counts",
@@ -789,8 +789,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/noisy_gd.py",
-        "tests/algorithms/engine/test_noisy_gd.py",
+        "algorithms/published/noisy_gd.py",
+        "tests/algorithms/published/test_noisy_gd.py",
         (
             "plan_descent",
             "2.0 * (longest + rounding)",
@@ -811,7 +811,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/noisy_gd.py",
+        "algorithms/published/noisy_gd.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_descent",

@@ -15,7 +15,6 @@ from scipy.special import lambertw
 
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
-from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
@@ -31,6 +30,7 @@ from dp_halfspace.algorithms.published.network import NetworkShape, network_sens
 from dp_halfspace.algorithms.search import small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
+from dp_halfspace.algorithms.wrapped_plans import plan_class_counts
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators import (

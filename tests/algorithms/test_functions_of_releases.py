@@ -11,7 +11,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.kernel_training import KernelPlan
@@ -23,6 +22,7 @@ from dp_halfspace.algorithms.search.halfspace_search import (
 )
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
+from dp_halfspace.algorithms.wrapped_plans import plan_class_counts
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.scales import plan_column_scales

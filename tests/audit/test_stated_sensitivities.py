@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms import label_training
-from dp_halfspace.algorithms.engine.noisy_gd import Steps, plan_descent
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.published.known_margin import plan_single_records
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
+from dp_halfspace.algorithms.published.noisy_gd import Steps, plan_descent
 from dp_halfspace.algorithms.ranking import auc_training
 from dp_halfspace.algorithms.ranking.auc_training import (
     RankingProblem,

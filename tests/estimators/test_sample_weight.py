@@ -33,8 +33,8 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.engine.class_counts import class_counts, plan_class_counts
 from dp_halfspace.algorithms.engine.operating_point import score_counts
+from dp_halfspace.algorithms.wrapped_plans import class_counts, plan_class_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data import record_weights
 from dp_halfspace.data.record_weights import RecordWeights, with_class_weights, with_sample_weight

@@ -164,7 +164,8 @@ class Outlook:
     rare_improvement : float or None
         With two classes, one of which holds `rare_share` of the records: share of the area under
         the curve above one half that a linear classifier without privacy has. None for more
-        classes, and for fits that may rank a rare class no better than chance at any budget.
+        classes, and for fits that may rank a rare class no better than chance at any budget:
+        those that count errors, and those of rows that are not centred.
     rare_share : float
         5 %, or the public share of the rarer class.
     unit : str
