@@ -101,8 +101,6 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 _ROWS = 1024
 # Largest number of angles in float64 that are computed at a time.
 _TURNS = 2**22
-# Largest entry of a row in estimated column scales.
-_FARTHEST = 4.0
 # Largest frequency, in turns: angles of larger ones have no fractional part in float64.
 _LARGEST = 2.0**40
 
