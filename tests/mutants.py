@@ -735,8 +735,8 @@ MUTANTS = [
         ("crossing_utilities", "-before, out", "before, out", "test_first_crossing_is_the_best"),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
-        "tests/algorithms/engine/test_class_counts.py",
+        "algorithms/wrapped_plans.py",
+        "tests/algorithms/test_class_counts.py",
         (
             "plan_class_counts",
             "math.sqrt(2.0) * UP",
@@ -752,7 +752,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
+        "algorithms/wrapped_plans.py",
         "tests/algorithms/test_functions_of_releases.py",
         (
             "ClassCountPlan.run",
@@ -769,7 +769,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
+        "algorithms/wrapped_plans.py",
         "tests/estimators/test_sample_weight.py",
         (
             "plan_class_counts",
@@ -779,7 +779,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/class_counts.py",
+        "algorithms/wrapped_plans.py",
         "tests/test_rounding.py",
         (
             "plan_class_counts",
@@ -789,8 +789,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/noisy_gd.py",
-        "tests/algorithms/engine/test_noisy_gd.py",
+        "algorithms/published/noisy_gd.py",
+        "tests/algorithms/published/test_noisy_gd.py",
         (
             "plan_descent",
             "2.0 * (longest + rounding)",
@@ -811,7 +811,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/noisy_gd.py",
+        "algorithms/published/noisy_gd.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_descent",
@@ -890,39 +890,6 @@ MUTANTS = [
             "if people is None else people.weights",
             "",
             "test_a_person_moves_a_statistic_of_columns_like_a_record",
-        ),
-    ),
-    *of(
-        "algorithms/engine/preconditioner.py",
-        "tests/algorithms/engine/test_preconditioner.py",
-        (
-            "plan_preconditioner",
-            "math.sqrt(2.0) * UP + rounding",
-            "math.sqrt(2.0) * UP",
-            "test_sensitivity_is_that_of_the_proof",
-        ),
-        (
-            "plan_preconditioner",
-            "1.01 * n_samples * 2 * (block_rows + n_blocks + 8)",
-            "1.01 * n_samples * (block_rows + n_blocks + 8)",
-            "test_sensitivity_is_that_of_the_proof",
-        ),
-        ("released_moment", "math.sqrt(2.0)", "2.0", "test_sensitivity_against_brute_force"),
-        (
-            "released_moment",
-            "noisy.flat[upper] = permit.release(moment.flat[upper] * weight, mechanism) / weight",
-            "permit.release(moment.flat[upper] * weight, mechanism)\n    noisy.flat[upper] = moment.flat[upper]",
-            "test_few_directions_are_the_whole_map",
-        ),
-    ),
-    *of(
-        "algorithms/engine/preconditioner.py",
-        "tests/audit/test_stated_sensitivities.py",
-        (
-            "plan_preconditioner",
-            "rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP",
-            "pass",
-            "test_a_second_moment_pays_for_the_rounding_of_a_group_of_float32",
         ),
     ),
     *of(
@@ -2229,12 +2196,6 @@ MUTANTS = [
             "test_any_object_has_a_number_and_a_text_silently",
         ),
         (
-            "write_scaled",
-            "_rows_of(table, places), factor",
-            "_rows_of(table, places), 1.0",
-            "test_lists_of_categories_are_multiplied_as_the_numbers_are",
-        ),
-        (
             "Encoding.to_coded_rows",
             'with np.errstate(all="ignore"):',
             "if True:",
@@ -2999,6 +2960,32 @@ MUTANTS = [
             "squares @ people.weights_for(_SQUARE_STEPS)",
             "squares.sum()",
             "tests/engine/test_linear.py::test_lengths_of_people_and_of_chunks_are_exact",
+        ),
+    ),
+    *of(
+        "engine/moment.py",
+        "tests/engine/test_moment.py",
+        (
+            "moment_noise",
+            "math.sqrt(2.0) * UP + rounding",
+            "math.sqrt(2.0) * UP",
+            "test_sensitivity_is_that_of_the_proof",
+        ),
+        (
+            "moment_noise",
+            "1.01 * n_samples * 2 * (block_rows + n_blocks + 8)",
+            "1.01 * n_samples * (block_rows + n_blocks + 8)",
+            "test_sensitivity_is_that_of_the_proof",
+        ),
+    ),
+    *of(
+        "engine/moment.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "moment_noise",
+            "rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP",
+            "pass",
+            "test_a_second_moment_pays_for_the_rounding_of_a_group_of_float32",
         ),
     ),
     *of(
@@ -6456,16 +6443,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/blocks.py",
-        "tests/rows/test_rows.py",
-        (
-            "triangular",
-            "np.tril(transform, -1)",
-            "np.tril(transform, -2)",
-            "test_a_map_with_one_entry_below_the_diagonal_is_no_triangle",
-        ),
-    ),
-    *of(
         "rows/mapped_rows.py",
         "tests/rows/test_feature_rows.py",
         (
@@ -6526,64 +6503,58 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/single_rows.py",
-        "tests/rows/test_single_rows.py",
+        "rows/float32_rows.py",
+        "tests/rows/test_float32_rows.py",
         (
-            "SingleRows.fused_adjoint",
+            "Float32Rows.fused_adjoint",
             "add_products(columns, X, self.group, sums)",
             "add_products(columns, X, 256, sums)",
             "test_groups_are_added_in_float64",
         ),
         (
-            "SingleRows.fused_adjoint",
-            "np.add.reduce(factors, axis=0, dtype=np.float64)",
-            "np.add.reduce(factors, axis=0)",
-            "test_groups_are_added_in_float64",
-        ),
-        (
-            "SingleRows.fused_adjoint",
-            "constant.astype(np.float64) @ factors.astype(np.float64)",
-            "constant @ factors",
+            "Float32Rows.fused_adjoint",
+            "constants.astype(np.float64).T @ factors.astype(np.float64)",
+            "constants.T @ factors",
             "test_groups_are_added_in_float64",
         ),
         ("add_products", "axis=0, dtype=np.float64", "axis=0", "test_groups_are_added_in_float64"),
         (
-            "SingleRows.normalise_images",
-            "group=group_size(condition)",
+            "Float32Rows.clip_images",
+            "group=group_size(max(1.0, condition))",
             "group=self.group",
             "test_a_map_that_amplifies_roundings_has_smaller_groups",
         ),
         (
-            "SingleRows._blocks",
+            "Float32Rows._blocks",
             "not is_ready",
-            "not is_ready or not scale.all()",
+            "not is_ready or not self._scale[part].all()",
             "test_what_is_copied_is_decided_by_the_layout",
         ),
         (
-            "SingleRows.fused_adjoint",
+            "Float32Rows.fused_adjoint",
             "margins[scale == 0.0] = 0.0",
             "",
             "test_a_record_changes_one_group_only",
         ),
         (
-            "single_normalised_rows",
-            "bounds *= 1.0 + (size + 12) * SINGLE_EPS",
+            "clipped_float32_rows",
+            "bounds *= 1.0 + (d + 12) * SINGLE_EPS",
             "pass",
             "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
         ),
         (
-            "SingleRows.normalise_images",
-            "bounds *= 1.0 + (size + 12) * SINGLE_EPS",
+            "Float32Rows.clip_images",
+            "bounds *= 1.0 + (len(to_final) + 12) * SINGLE_EPS",
             "pass",
             "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
         ),
         (
-            "SingleRows.normalise_images",
-            "bounds += error * self.row_bound",
+            "Float32Rows.clip_images",
+            "bounds += error",
             "pass",
             "test_rows_are_shorter_than_one_by_what_their_length_may_be_off",
         ),
-        ("factors_of", "1.0 - 2.0**-21", "1.0", "test_factors_leave_room_for_their_own_roundings"),
+        ("_factors_of", "1.0 - 2.0**-21", "1.0", "test_factors_leave_room_for_their_own_roundings"),
     ),
     *of(
         "theory/bounds.py",

@@ -156,7 +156,7 @@ def test_rank_test_sees_a_violation():
     solvers = "dp_halfspace.optim.solvers"
     assert floor_violations(losses, f"from {solvers} import Optimizer") == [solvers]
     dispatch = "dp_halfspace.algorithms.margin_training"
-    engine = "dp_halfspace.algorithms.engine.noisy_gd"
+    engine = "dp_halfspace.algorithms.published.noisy_gd"
     assert floor_violations(engine, f"import {dispatch}") == [dispatch]
 
 

@@ -693,7 +693,7 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
     np.testing.assert_array_equal(state[0], whole.state[0])
     np.testing.assert_array_equal(state[1], whole.state[1])
     p = in_chunks(signs, n // count)
-    found = rows.adjoint(p)
+    found = rows.total("adjoint", p)
     entries = np.column_stack([data.astype(np.longdouble) * state[0][:, None], state[1]])
     exact = (entries * signs[:, None]).sum(axis=0)
     sizes = {"n_samples": n, "n_columns": 5, "block_rows": whole.block_rows, "row_norm": 1.0}

@@ -196,7 +196,6 @@ def wrong_numbers(text: str) -> list[str]:
 # Modules all of whose single numbers are defaults.
 COMPLETE = (
     "algorithms.engine.defaults",
-    "algorithms.engine.class_counts",
     "engine.features",
     "engine.linear",
     "engine.moment",

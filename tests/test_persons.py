@@ -38,7 +38,6 @@ from dp_halfspace import (
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.operating_point import score_counts
 from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
-from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
 from dp_halfspace.audit import replay
 from dp_halfspace.data import people as people_module
@@ -56,7 +55,7 @@ from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.projection import draw_additive
 from dp_halfspace.rows import blocks
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
-from dp_halfspace.rows.rows import Rows, normalised_rows, precondition_rows
+from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
 
@@ -309,10 +308,10 @@ def own_bits(X, people, kind):
         rows, found = normalised_rows(X, 1.0, 0.2, people=people), []
     size = rows.shape[1]
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
-    root = np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
-    thin = Preconditioner(150.0, np.ascontiguousarray(turn[:, :2]), np.array([0.25, 3.0]))
     found += [rows._scale, rows.margins_over_constant(turn[:-1, 0])]
-    found += [precondition_rows(rows, m, row_bound=4.0)._scale for m in (root, thin)]
+    if kind != "features":
+        stretched = np.geomspace(0.25, 200.0, size)[:, None] * turn
+        found += [rows.clip_images(m, 0.8, (0.6,))._scale for m in (stretched, stretched[-2:])]
     return found
 
 

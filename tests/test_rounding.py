@@ -15,9 +15,7 @@ from scipy.special import lambertw
 
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
-from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
-from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
 from dp_halfspace.algorithms.perturbation.objective import (
@@ -32,6 +30,8 @@ from dp_halfspace.algorithms.published.network import NetworkShape, network_sens
 from dp_halfspace.algorithms.search import small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
+from dp_halfspace.algorithms.wrapped_plans import plan_class_counts
+from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators import (
     _small_tables,
@@ -142,8 +142,8 @@ def raised_bounds():
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP
-    plan = plan_preconditioner(FEW, 3, FEW, mu=0.7)
-    yield "second moment", plan.mechanism.sensitivity, SQRT(2), UP
+    moment = moment_noise(FEW, 3, FEW, gaussian, is_single=False)
+    yield "second moment", moment.sensitivity, SQRT(2), UP
     yield "labels, two classes", statistic_sensitivity(FEW, 2, FEW), 1, UP
     yield "labels, more classes", statistic_sensitivity(FEW, 3, FEW), SQRT(2), UP
     rows = SimpleNamespace(shape=(FEW, 3), block_rows=FEW)

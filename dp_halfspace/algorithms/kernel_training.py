@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dp_halfspace.algorithms.engine.plan import FloatArray, rows_over
 from dp_halfspace.algorithms.engine.training import (
     LinearPlan,
     Problem,
@@ -28,8 +27,8 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import AdditiveMap, FeatureMap
-from dp_halfspace.rows.blocks import LONGEST
-from dp_halfspace.rows.chunked_rows import chunked_features
+from dp_halfspace.rows.blocks import LONGEST, FloatArray
+from dp_halfspace.rows.chunked_rows import chunked_features, rows_over
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 
 # Value of the constant column for columns with features, relative to that for columns alone.

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP, UP
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.search.halfspace_search import SearchPlan, plan_search, run_search
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
@@ -28,6 +27,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.noise import RandomizedResponse
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
 # Chosen on satimage and ijcnn1, see docs/evidence/label_private.md: prior variance of a coefficient

@@ -324,16 +324,6 @@ def written_out(rows: Any) -> NDArray[Any]:
     return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
 
 
-def write_scaled(rows: Any, factor: float, out: NDArray[Any]) -> None:
-    """Write the multiple of rows, which may be coded, without an array of the rows themselves."""
-    numbers = numbers_of(rows)
-    last = numbers.shape[1]
-    np.multiply(numbers, factor, out=out[:, :last])
-    for table, places in rows.blocks if isinstance(rows, CodedRows) else ():
-        first, last = last, last + table.shape[1]
-        np.multiply(_rows_of(table, places), factor, out=out[:, first:last])
-
-
 def _rows_of(table: Any, places: NDArray[np.int32]) -> NDArray[Any]:
     """Return rows of a list of encoded categories as an array."""
     if sparse.issparse(table):

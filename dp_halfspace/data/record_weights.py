@@ -51,13 +51,6 @@ def weights_of(classes: FloatArray, data: TrainingData) -> Weights:
     return classes if data.weights is None else RecordWeights(classes, data.weights)
 
 
-def with_class_weights(weights: Weights, classes: FloatArray) -> Weights:
-    """Return weights with those of the classes replaced."""
-    if isinstance(weights, RecordWeights):
-        return replace(weights, classes=classes)
-    return classes
-
-
 def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> TrainingData:
     """Return a training set with weights of the records; errors never show a weight."""
     if data.people is not None:

@@ -18,10 +18,10 @@ from scipy import sparse
 
 # Kinds of dtypes of entries; complex ones are refused later, by a sentence of their own.
 _NUMBERS = "biufc"
-_REFUSAL = "{} is a sparse matrix with invalid indices or entries: rebuild it"
+_REFUSAL = "X is a sparse matrix with invalid indices or entries: rebuild it"
 
 
-def checked_csr(X: Any, name: str = "X") -> Any:
+def checked_csr(X: Any) -> Any:
     """Return a sparse matrix as CSR; the memory of a valid CSR matrix is shared.
 
     Examples
@@ -36,7 +36,7 @@ def checked_csr(X: Any, name: str = "X") -> Any:
     except (ValueError, TypeError, IndexError, AttributeError, OverflowError, KeyError):
         rows = None
     if rows is None:  # raised outside the handler, so that no other message is its context
-        raise ValueError(_REFUSAL.format(name))
+        raise ValueError(_REFUSAL)
     return rows
 
 

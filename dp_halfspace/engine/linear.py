@@ -83,9 +83,8 @@ from dp_halfspace.rows.blocks import (
     sums_of_squares,
 )
 from dp_halfspace.rows.chunked_rows import rows_over
-from dp_halfspace.rows.float32_rows import clipped_float32_rows
+from dp_halfspace.rows.float32_rows import clipped_float32_rows, single_block_size
 from dp_halfspace.rows.rows import Rows
-from dp_halfspace.rows.single_rows import single_block_size
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap

@@ -18,7 +18,7 @@ from dp_halfspace._rounding import UP
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS, FloatArray
-from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS
+from dp_halfspace.rows.float32_rows import GRAM_GROUP, SINGLE_EPS
 
 # The constant that is appended to rows of norm at most one, before the second moment, and the norm
 # by which rows are divided then.

@@ -24,7 +24,6 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.scales import CLIP
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.rows.blocks import FloatArray
 
 if TYPE_CHECKING:
@@ -112,10 +111,6 @@ class PublicFacts:
         All features, where the labels alone are private.
     prior : LinearPrior or None
         A public model of the columns as they were handed in.
-    count : DiscreteLaplaceNoise or None
-        Noise of a count of the second of two classes that is released before the fit.
-    is_table : bool
-        Whether the columns are those of an encoded table.
     """
 
     n_privacy_units: int
@@ -134,8 +129,6 @@ class PublicFacts:
     has_weights: bool = False
     features: Any = None
     prior: LinearPrior | None = None
-    count: DiscreteLaplaceNoise | None = None
-    is_table: bool = False
 
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with released weights of the classes."""

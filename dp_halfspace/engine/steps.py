@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.rows.blocks import FloatArray
-from dp_halfspace.rows.single_rows import SINGLE_SHARE
+from dp_halfspace.rows.float32_rows import SINGLE_SHARE
 
 # Number of steps, and the share of a step that goes on in the next one.
 N_STEPS = 30

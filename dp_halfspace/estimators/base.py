@@ -446,8 +446,6 @@ class PrivateLinearClassifier(PrivateClassifier):
     prior = None
     # Whether column scales are estimated if `data_norm` is not stated.
     _estimates_scales: ClassVar[bool] = True
-    # Whether a class of a few percent is ranked without class weights, on real tables.
-    _ranks_rare: ClassVar[bool] = True
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
 
@@ -524,9 +522,17 @@ class PrivateLinearClassifier(PrivateClassifier):
         n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
         from dp_halfspace.algorithms.engine.outlook import Linear  # noqa: PLC0415
 
-        is_weighed = self.class_weight is not None
-        kind = Linear(self._selects_few_of_two, self._ranks_rare or is_weighed)
+        ranks_rare = self.class_weight is not None or self._ranks_rare(data)
+        kind = Linear(self._selects_few_of_two, ranks_rare)
         return n_features, self.data_norm is not None, kind
+
+    def _ranks_rare(self, data: TrainingData | None) -> bool:
+        """Return whether a class of a few percent is ranked without class weights.
+
+        `data` are those of a fit that is to come, None for the fitted model.
+        """
+        del data
+        return True
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415

@@ -153,7 +153,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
-    _ranks_rare: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "delta": [Options(Real, {0})],
@@ -195,6 +194,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             and bool(self.fit_intercept)
             and self.intercept_scaling == 1.0
         )
+
+    def _ranks_rare(self, data: TrainingData | None) -> bool:
+        # The search counts errors, of which a rare class has few.
+        del data
+        return False
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan:
         """Fix the public numbers of a fit."""

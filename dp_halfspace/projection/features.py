@@ -101,13 +101,6 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 _ROWS = 1024
 # Largest number of angles in float64 that are computed at a time.
 _TURNS = 2**22
-# Number of float32 rows whose angles stay in the cache until sines and cosines are computed.
-_ANGLE_ROWS = 256
-# Largest entry of a row in estimated column scales.
-_FARTHEST = 4.0
-# Number of turns up to which the numerical library computes sines and cosines of all float32 angles
-# in the same way.
-_FEW_TURNS = 2.0**12
 # Largest frequency, in turns: angles of larger ones have no fractional part in float64.
 _LARGEST = 2.0**40
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.blas import dtrmm
 
 from dp_halfspace.data.sparse_rows import checked_csr
 
@@ -54,16 +53,6 @@ class Block(NamedTuple):
     transpose: Any
     scale: FloatArray | None
     constant: FloatArray | float | None
-
-
-class ThinMap(Protocol):
-    """A linear map that computes the lengths of images without forming them."""
-
-    def image_squares(self, rows: FloatArray) -> FloatArray:
-        """Return the squared norms of the images of rows."""
-
-    def __matmul__(self, coefficients: FloatArray) -> FloatArray:
-        """Return the image of every column."""
 
 
 def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
@@ -170,32 +159,12 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     return squares
 
 
-def image_squares(block: Block, transform: FloatArray | ThinMap) -> FloatArray:
+def image_squares(block: Block, transform: FloatArray) -> FloatArray:
     """Return the squared norms of the images of the logical rows, some rows at a time."""
     squares = np.empty(block.hi - block.lo)
-    if not isinstance(transform, np.ndarray):
-        for rows, part in _read_parts(block, block.matrix.shape[1]):
-            squares[rows] = transform.image_squares(write_rows(part))
-        return squares
-    root = triangular(transform)
     for rows, part in _read_parts(block, transform.shape[0]):
-        image = map_rows(part, transform, root)
-        squares[rows] = sums_of_squares(image)
+        squares[rows] = sums_of_squares(multiply_rows(part, transform.T))
     return squares
-
-
-def triangular(transform: FloatArray) -> FloatArray | None:
-    """Return an upper triangular map in the layout of BLAS, or None if it is not triangular."""
-    upper = transform.shape[0] == transform.shape[1] and not np.tril(transform, -1).any()
-    return np.asfortranarray(transform) if upper else None
-
-
-def map_rows(block: Block, transform: FloatArray, root: FloatArray | None) -> FloatArray:
-    """Return ``transform z`` for every logical row; a triangular map needs half of the work."""
-    if sparse.issparse(block.matrix) or root is None:
-        return multiply_rows(block, transform.T)
-    # The rows are scaled and get their constant column first, so that BLAS can work in place.
-    return np.asarray(dtrmm(1.0, root, write_rows(block).T, overwrite_b=1).T)
 
 
 def write_rows(

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.rows.blocks import FloatArray, ThinMap
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Features, clipped_features
-from dp_halfspace.rows.rows import Rows, RowState, rescale_state
-from dp_halfspace.rows.single_rows import feature_block_size, sample_groups
+from dp_halfspace.rows.rows import Rows, RowState
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
@@ -52,67 +51,18 @@ class ChunkedRows:
         """Return margins of the features over the constant column; see `Rows`."""
         return self._each("margins_over_constant", w)
 
-    def adjoint(self, p: Chunks) -> FloatArray:
-        """Return ``Z^T p``; see `Rows`."""
-        return self.total("adjoint", p)
-
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Chunks, part: tuple[int, int] = (0, 1)
-    ) -> FloatArray:
-        """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`.
-
-        With a `part` (i, k), every k-th block is read, as for rows in memory, if chunks consist of
-        whole blocks. About one row in k is read from chunks of any other size, too.
-        """
-        if part == (0, 1):
-            return self.total("fused_adjoint", w, coefficients)
-        (first, stride), size = part, feature_block_size(*self.shape)
-        starts = np.cumsum((0, *self._matrix.counts[:-1])) // size
-        parts = [((first - int(start)) % stride, stride) for start in starts]
-        return self.total("fused_adjoint", w, coefficients, type(self._matrix).of(parts))
+    def fused_adjoint(self, w: FloatArray, coefficients: Chunks) -> FloatArray:
+        """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`."""
+        return self.total("fused_adjoint", w, coefficients)
 
     def gram(self) -> FloatArray:
         """Return ``Z^T Z``; see `Rows`."""
         return self.total("gram")
 
-    def lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
-        """Return the norm of every row or of its image, in the same chunks."""
-        return self._each("lengths", transform)
-
-    def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
-        """Return the factors that scale every row, or its image, to norm one; see `Rows`."""
-        return self._each("inverse_lengths", transform)
-
-    def rescale(self, factor: Chunks, *, row_bound: float) -> ChunkedRows:
-        """Return the rows, each times its own factor; see `Rows`."""
-        state = self._state.each(rescale_state, factor).kept()
-        template = self._template.rescale(np.empty(0), row_bound=row_bound)
-        return ChunkedRows(self._matrix, state, template)
-
-    def normalise_images(self, transform: FloatArray, **how: Any) -> ChunkedRows:
-        """Return the rows divided by the norm of their image; see `SingleRows`."""
-        rows = self._each(methodcaller("normalise_images", transform, **how))
-        template = self._template.normalise_images(transform, **how)
-        return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
-
     def clip_images(self, *how: Any) -> ChunkedRows:
         """Return rows whose images are clipped, in the same chunks; see `Rows.clip_images`."""
         state = self._each("clip_images", *how).each(attrgetter("state")).kept()
         return ChunkedRows(self._matrix, state, self._template.clip_images(*how))
-
-    def take_groups(self, stride: int) -> ChunkedRows:
-        """Return the rows of every `stride`-th group in each chunk; see `SingleFeatureRows`."""
-        matrix = self._matrix.each(sample_groups, stride)
-        counts = tuple(len(sample_groups(np.empty(size), stride)) for size in matrix.counts)
-        return ChunkedRows(replace(matrix, counts=counts), self._state, self._template)
-
-    def first_columns(self, size: int) -> ChunkedRows:
-        """Return the first columns and the constant as normalised rows; see `Rows`."""
-        rows = self._each("first_columns", size)
-        state = rows.each(attrgetter("state")).kept()
-        return ChunkedRows(
-            rows.each(attrgetter("_matrix")), state, self._template.first_columns(size)
-        )
 
     def total(self, what: Any, *arguments: Any) -> FloatArray:
         """Return the sum of a function of the rows over all chunks."""

@@ -14,22 +14,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.data.record_weights import Weights
-from dp_halfspace.rows.blocks import PLAIN_BLOCKS, FloatArray, is_blas_layout, sums_of_squares
-from dp_halfspace.rows.rows import add_part
-from dp_halfspace.rows.single_rows import (
-    GRAM_GROUP,
-    SAFE_SQUARES,
-    SINGLE_EPS,
-    add_products,
-    factors_of,
-    group_size,
-    single_block_size,
+from dp_halfspace.rows.blocks import (
+    PLAIN_BLOCKS,
+    FloatArray,
+    block_size,
+    is_blas_layout,
+    sums_of_squares,
 )
+from dp_halfspace.rows.rows import add_part
 
 Float32Array: TypeAlias = NDArray[np.float32]
 
+# Unit roundoff of float32, round to nearest.
+SINGLE_EPS = 2.0**-24
+# Rounding errors of a group may be at most this fraction of the influence of a record.
+SINGLE_SHARE = 2.0**-9
+# Largest number of rows of a group of a gradient.
+_LARGEST_GROUP = 256
+# Number of rows of a group of a second moment.
+GRAM_GROUP = 256
 # Entries of rows that are written at a time, so that they stay in the cache.
 _WORK_ENTRIES = 2**16
+# Sums of squares in this range are accurate in float32.
+_SAFE_SQUARES = (2.0**-60, 2.0**120)
+# A row that needs a factor outside this range becomes zero.
+_SAFE_FACTORS = (2.0**-60, 2.0**60)
+
+
+def group_size(condition: float) -> int:
+    """Return how many rows are summed in float32 after a map with this condition number.
+
+    A function of released numbers: the largest power of two whose rounding errors, amplified by the
+    map, are within `SINGLE_SHARE` of the influence of a record.
+    """
+    size = _LARGEST_GROUP
+    while size > 1 and 1.02 * SINGLE_EPS * size * (size + 6) * condition > SINGLE_SHARE:
+        size //= 2
+    return size
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +108,7 @@ class Float32Rows:
                 bounds[lo + part.start : lo + part.stop] = np.sqrt(squares)
         bounds *= 1.0 + (len(to_final) + 12) * SINGLE_EPS
         bounds += error
-        factor = longest * factors_of(np.maximum(bounds, longest, out=bounds))
+        factor = longest * _factors_of(np.maximum(bounds, longest, out=bounds))
         columns = [factor * constant for constant in self._constants.T]
         columns += [np.full(n, constant, dtype=np.float32) for constant in last]
         condition = 1.01 * float(np.linalg.norm(to_final, 2))
@@ -168,6 +189,34 @@ def _write_rows(
         yield part, rows
 
 
+def add_products(left: Float32Array, right: Float32Array, group: int, total: FloatArray) -> None:
+    """Add ``left^T right`` to a total of float64, groups of rows summed in float32."""
+    whole = len(right) - len(right) % group
+    for part in slice(0, whole), slice(whole, len(right)):
+        size = min(group, part.stop - part.start)
+        if size:
+            factors = left[part].reshape(-1, size, left.shape[1]).transpose(0, 2, 1)
+            sums = np.matmul(factors, right[part].reshape(-1, size, right.shape[1]))
+            total += np.add.reduce(sums, axis=0, dtype=np.float64)
+
+
+def _factors_of(bounds: Float32Array) -> Float32Array:
+    """Return the factors that divide rows by bounds on their norms; `bounds` is overwritten.
+
+    The factor is zero for a row that needs one outside the range of float32.
+    """
+    with np.errstate(divide="ignore"):
+        factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
+    factor[(factor < _SAFE_FACTORS[0]) | (factor > _SAFE_FACTORS[1])] = 0.0
+    return factor
+
+
+def single_block_size(n_rows: int, n_columns: int) -> int:
+    """Return how many rows of a float32 matrix are read at a time, in whole groups."""
+    size = block_size(n_rows, -(-n_columns // 2), is_sparse=False)
+    return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
+
+
 def clipped_float32_rows(
     X: Float32Array, unit: float, longest: float, constants: tuple[float, ...]
 ) -> Float32Rows:
@@ -189,14 +238,14 @@ def clipped_float32_rows(
         rows = X[lo : lo + step]
         with np.errstate(over="ignore", under="ignore"):
             squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
-        unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
+        unsafe = np.flatnonzero(~((squares > _SAFE_SQUARES[0]) & (squares < _SAFE_SQUARES[1])))
         if unsafe.size:
             # The result is in C order for every order of X and every number of rows.
             squares[unsafe] = sums_of_squares(np.ascontiguousarray(rows[unsafe], dtype=np.float64))
         with np.errstate(over="ignore"):
             bounds[lo : lo + step] = np.sqrt(squares)
     bounds *= 1.0 + (d + 12) * SINGLE_EPS
-    scale = longest * factors_of(np.maximum(bounds, longest * unit, out=bounds))
+    scale = longest * _factors_of(np.maximum(bounds, longest * unit, out=bounds))
     columns = [np.full(n, constant, dtype=np.float32) for constant in constants]
     return Float32Rows(X, scale.astype(np.float32), _stacked(columns, n), group_size(1.0))
 

@@ -19,19 +19,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.blas import dtrmm
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.people import People, place_rows
 from dp_halfspace.rows.blocks import (
     Block,
     FloatArray,
-    ThinMap,
     block_size,
     canonical_csr,
     clip_scales,
     sums_of_squares,
-    triangular,
     write_rows,
 )
 from dp_halfspace.rows.rows import Rows, inverse_lengths
@@ -241,21 +238,6 @@ class FeatureRows(Rows):
 
     def _matrix_placed(self, *where: Any) -> Any:
         return self._matrix.place_rows(*where)
-
-    def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
-        if transform is None:
-            return super()._lengths(None)
-        out = np.empty(self.shape[0])
-        rows = np.empty((self.block_rows, self.shape[1]))
-        root = triangular(transform) if isinstance(transform, np.ndarray) else None
-        for block in self._blocks():
-            part = write_rows(block, rows[: block.hi - block.lo])
-            if isinstance(transform, np.ndarray):
-                image = part @ transform.T if root is None else dtrmm(1.0, root, part.T).T
-                out[block.lo : block.hi] = sums_of_squares(image)
-            else:
-                out[block.lo : block.hi] = transform.image_squares(part)
-        return np.sqrt(out)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
         """Return some rows as an array, with norms within the bound; see `Rows.dense`.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from dp_halfspace.rows.blocks import (
     PLAIN_BLOCKS,
     Block,
     FloatArray,
-    ThinMap,
     add_adjoint,
     add_gram,
     block_size,
@@ -35,7 +34,6 @@ from dp_halfspace.rows.blocks import (
     image_squares,
     is_blas_layout,
     is_in_place,
-    map_rows,
     multiply_rows,
     n_constants,
     row_squares,
@@ -43,7 +41,6 @@ from dp_halfspace.rows.blocks import (
     scales_and_lengths,
     sparse_view,
     take_rows,
-    triangular,
     write_rows,
 )
 
@@ -260,13 +257,9 @@ class Rows:
             add_part(part, total, missing)
         return total
 
-    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+    def lengths(self, transform: FloatArray | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
         return self._by_person(lambda rows: rows._lengths(transform))
-
-    def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
-        """Return the factors that scale every row, or its image, to norm one."""
-        return inverse_lengths(self.lengths(transform), self.shape[1])
 
     def _by_person(self, function: Callable[[Rows], FloatArray]) -> FloatArray:
         """Apply a function to every row, at the place of its person if there are people."""
@@ -293,12 +286,9 @@ class Rows:
     def _matrix_placed(self, *where: Any) -> Any:
         return place_rows(self._matrix, *where)
 
-    def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
+    def _lengths(self, transform: FloatArray | None) -> FloatArray:
         """Compute the norms with every row at its own place."""
         out = np.empty(self.shape[0])
-        if sparse.issparse(self._matrix) and not isinstance(transform, np.ndarray | None):
-            # Sparse rows are multiplied faster by the whole matrix.
-            transform = transform @ np.eye(self.shape[1])
         for block in self._blocks():
             out[block.lo : block.hi] = (
                 row_squares(block) if transform is None else image_squares(block, transform)
@@ -309,9 +299,8 @@ class Rows:
         self, transform: FloatArray, block_rows: int
     ) -> Iterator[tuple[int, int, FloatArray]]:
         """Yield ``lo, hi, Z[lo:hi] transform^T``, at most `block_rows` rows at a time."""
-        root = triangular(transform)
         for block in self._blocks(block_rows):
-            yield block.lo, block.hi, map_rows(block, transform, root)
+            yield block.lo, block.hi, multiply_rows(block, transform.T)
 
     def rescale(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
         """Return the rows, each times its own factor (finite, at least 0), sharing the matrix.
@@ -376,16 +365,6 @@ class Rows:
         if block_rows is None and not self._extreme and is_in_place(self._matrix):
             self._views = list(blocks)
         return blocks if block_rows or self._views is None else iter(self._views)
-
-    def first_columns(self, size: int) -> Rows:
-        """Return a copy of the first columns with the constant column, as normalised rows.
-
-        The rows must be dense.
-        """
-        parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
-        columns = np.concatenate([self._matrix[:0][:, :size], *parts])
-        rows = Rows(columns, self._scale, self._constant, row_bound=self._bound, people=self.people)
-        return rows.rescale(rows.inverse_lengths(), row_bound=1.0)
 
     def _constant_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
         """Return the constant column of some rows."""
@@ -539,29 +518,6 @@ def normalised_rows(
     squares = np.square(lengths / data_norm) + (constant or 0.0) ** 2
     lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
     return rows.rescale(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
-
-
-class _Scalable(Protocol):
-    """Rows of one array or in chunks."""
-
-    def inverse_lengths(self, transform: Any = None) -> Any: ...
-    def rescale(self, factor: Any, *, row_bound: float) -> Any: ...
-
-
-Scalable = TypeVar("Scalable", bound=_Scalable)
-
-
-def precondition_rows(
-    rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: float
-) -> Scalable:
-    """Return normalised rows divided by the norm of their image under a released, invertible map.
-
-    The images ``transform z_i`` of the result have norm one. They are never formed, because a
-    solver multiplies its coefficients by the transposed map instead. `row_bound` is a public bound
-    on the norms of the result, computed from the smallest singular value.
-    """
-    flat: Scalable = rows.rescale(rows.inverse_lengths(transform), row_bound=row_bound)
-    return flat
 
 
 def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:

@@ -11,12 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine.class_counts import plan_class_counts
 from dp_halfspace.algorithms.engine.operating_point import plan_threshold
-from dp_halfspace.algorithms.engine.preconditioner import (
-    plan_preconditioner,
-    release_preconditioner,
-)
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.kernel_training import KernelPlan
 from dp_halfspace.algorithms.published.known_margin import plan_known_margin
@@ -27,6 +22,7 @@ from dp_halfspace.algorithms.search.halfspace_search import (
 )
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
+from dp_halfspace.algorithms.wrapped_plans import plan_class_counts
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.scales import plan_column_scales
@@ -102,12 +98,6 @@ def test_scales_of_columns(owners):
 
 def unit_rows(X):
     return normalised_rows(X, 1.0, 0.5, None, clips=False)
-
-
-def test_a_preconditioner():
-    mapped = plan_preconditioner(N, 4, N, mu=5.0)
-    run = lambda X: release_preconditioner(unit_rows(X), mapped, permit_for(mapped.mechanism.event))  # noqa: E731
-    assert_follows(run, [FIRST], [SECOND])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

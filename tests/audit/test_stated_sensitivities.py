@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms import label_training
-from dp_halfspace.algorithms.engine.noisy_gd import Steps, plan_descent
-from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.label_training import plan_labels
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.published.known_margin import plan_single_records
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
+from dp_halfspace.algorithms.published.noisy_gd import Steps, plan_descent
 from dp_halfspace.algorithms.ranking import auc_training
 from dp_halfspace.algorithms.ranking.auc_training import (
     RankingProblem,
@@ -29,6 +28,7 @@ from dp_halfspace.algorithms.ranking.auc_training import (
     plan_threshold,
 )
 from dp_halfspace.data.people import People
+from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.metrics._tallies import Cells
 from dp_halfspace.optim.certificate import gradient_error
@@ -113,9 +113,9 @@ def test_a_record_moves_the_error_of_every_margin_by_one(kind, factor):
 @pytest.mark.parametrize("is_single", [False, True])
 def test_a_second_moment_pays_for_the_rounding_of_a_group_of_float32(is_single):
     """``certificate.md``, sections 7 and 9: twice the error of a group of 256 rows."""
-    plan = plan_preconditioner(10**6, 20, 4096, mu=1.0, is_single=is_single)
+    noise = moment_noise(10**6, 20, 4096, Budget.gaussian(1.0), is_single=is_single)
     group = 2.04 * 2.0**-24 * (256 + 8) * 256
-    beyond = plan.mechanism.sensitivity - math.sqrt(2.0)
+    beyond = noise.sensitivity - math.sqrt(2.0)
     assert (group if is_single else 0.0) < beyond < (group if is_single else 0.0) + 1e-4
 
 

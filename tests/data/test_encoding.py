@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dp_halfspace.data import encoding as encoding_module
 from dp_halfspace.data.cells import canonical, text_of
-from dp_halfspace.data.encoding import CodedRows, Encoding, write_scaled
+from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, label_set, read_schema, resolved_columns
 
@@ -395,15 +395,6 @@ def test_columns_of_words_are_checked(rule):
     assert resolved_columns(frame, {"note": "words"})[0].describe() == "words in 64 columns"
 
 
-def test_lists_of_categories_are_multiplied_as_the_numbers_are():
-    """Without the factor, a row would be longer than its stated norm."""
-    block = (np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 0, 1], np.int32))
-    rows = CodedRows(np.array([[1.0], [2.0], [3.0]]), (block,))
-    out = np.empty(rows.shape)
-    write_scaled(rows, 0.25, out)
-    assert np.array_equal(out, 0.25 * rows.dense(float))
-
-
 def test_a_number_beyond_float64_is_read_silently():
     """A warning would show that a column holds one."""
     column = np.array([1, np.longdouble(10) ** 400, 2], dtype=np.longdouble)
@@ -439,9 +430,6 @@ def test_lists_of_any_length_have_distinct_rows_of_norm_one(size, width):
         np.testing.assert_array_equal(encoded_column(cells[k : k + 1], names)[1][0], rows[k])
     stored = sum(array.nbytes for array in coded.arrays)
     assert stored < 1000 * len(cells) + 2**16
-    scaled = np.empty(rows.shape, dtype=np.float32)
-    write_scaled(coded, 0.25, scaled)
-    np.testing.assert_allclose(scaled, 0.25 * rows, rtol=1e-7)
     np.testing.assert_array_equal(coded[1:3].dense(float), rows[1:3])
 
 

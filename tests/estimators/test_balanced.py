@@ -14,8 +14,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
 )
 from dp_halfspace.algorithms import wrapped_plans
-from dp_halfspace.algorithms.engine.class_counts import balanced_weights, plan_class_counts
-from dp_halfspace.algorithms.wrapped_plans import BalancedPlan
+from dp_halfspace.algorithms.wrapped_plans import BalancedPlan, balanced_weights, plan_class_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData

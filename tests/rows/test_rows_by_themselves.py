@@ -1,7 +1,7 @@
 """No bit of a row depends on another row: ``docs/proofs/certificate.md``, section 7.
 
 One record is kept and *all* others are replaced by hostile ones. Whatever the library computes for
-the record, up to its image in a released preconditioner, must stay the same to the last bit.
+the record, up to its image under a released map, must stay the same to the last bit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.projection import (
     PROJECTIONS,
@@ -23,14 +22,14 @@ from dp_halfspace.projection import (
 )
 from dp_halfspace.rows import rows as module
 from dp_halfspace.rows.blocks import block_size, clip_scales
+from dp_halfspace.rows.float32_rows import clipped_float32_rows
 from dp_halfspace.rows.mapped_rows import (
     FormedRows,
     clipped_features,
     formed_block_rows,
     normalised_feature_rows,
 )
-from dp_halfspace.rows.rows import normalised_rows, precondition_rows
-from dp_halfspace.rows.single_rows import single_normalised_rows
+from dp_halfspace.rows.rows import normalised_rows
 
 TINY, LARGEST = 5e-324, 1.7e308
 
@@ -82,14 +81,12 @@ def positions(n, step):
 
 
 def maps(size, seed=0):
-    """Roots of a preconditioner: a triangular one that stretches much, and thin ones."""
+    """Maps to as many columns, and to fewer, that stretch some directions much."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.standard_normal((size, size)))[0]
-    yield np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
-    for rank in sorted({1, size // 5, size // 4} - {0}):
-        yield Preconditioner(
-            150.0, np.ascontiguousarray(turn[:, :rank]), np.linspace(0.25, 3.0, rank)
-        )
+    yield (turn * np.geomspace(0.25, 200.0, size)) @ turn.T
+    for rank in sorted({1, size - 1} - {0}):
+        yield np.linspace(0.25, 150.0, rank)[:, None] * turn[:, :rank].T
 
 
 def of_linear_rows(X, bias, linear_map=None):
@@ -101,10 +98,9 @@ def of_linear_rows(X, bias, linear_map=None):
     if linear_map is not None:
         found.append(linear_map.apply(X))
     for transform in maps(rows.shape[1]):
-        found.append(precondition_rows(rows, transform, row_bound=4.0)._scale[:, None])
-        if isinstance(transform, np.ndarray):
-            formed = FormedRows(rows, transform, 0.8, (0.6,))
-            found.append(np.vstack([Z for _, _, Z in formed.blocks()]))
+        found.append(rows.clip_images(transform, 0.8, (0.6,))._scale[:, None])
+        formed = FormedRows(rows, transform, 0.8, (0.6,))
+        found.append(np.vstack([Z for _, _, Z in formed.blocks()]))
     return [part.reshape(X.shape[0], -1) for part in found]
 
 
@@ -112,34 +108,21 @@ def of_learnt_units(X):
     """The copy of a table in estimated column scales, in float32, and factors of its rows."""
     units = ColumnScales(np.full(X.shape[1], 0.1), np.geomspace(1e-3, 1e200, X.shape[1]))
     copy = in_column_scales(X, units, kind=np.float32)
-    rows = single_normalised_rows(copy, 3.0, 0.5)
-    flat = [
-        rows.normalise_images(transform, row_bound=4.0, condition=1.0)._scale
-        for transform in maps(rows.shape[1])
-    ]
-    return [copy, *(scale[:, None] for scale in (rows._scale, *flat))]
+    return [copy, *of_single_rows(copy)]
 
 
 def of_single_rows(X):
-    """What is computed for single rows of a table of float32: factors and scores."""
-    rows, found = single_normalised_rows(X, 3.0, 0.5, clips=True), []
-    w = np.random.default_rng(1).standard_normal(X.shape[1])
-    for transform in maps(rows.shape[1]):
-        found.append(rows.normalise_images(transform, row_bound=4.0, condition=1.0)._scale)
-    return [
-        part[:, None]
-        for part in (rows._scale, rows._constant, rows.margins_over_constant(w), *found)
-    ]
+    """What is computed for single rows of a table of float32: factors and constants."""
+    rows = clipped_float32_rows(X, 3.0, 0.8, (0.6,))
+    found = [rows.clip_images(transform, 0.8, (0.6,)) for transform in maps(rows.shape[1])]
+    return [part for made in (rows, *found) for part in (made._scale[:, None], made._constants)]
 
 
 def of_features(X, feature_map, memory):
     """The same for the features of a kernel, kept or made again."""
     features = clipped_features(X, 3.0, feature_map, memory=memory)
     rows = normalised_feature_rows(features, 0.5)
-    found = [np.asarray(features[0 : X.shape[0]]), rows._scale[:, None]]
-    for transform in maps(rows.shape[1]):
-        found.append(precondition_rows(rows, transform, row_bound=4.0)._scale[:, None])
-    return found
+    return [np.asarray(features[0 : X.shape[0]]), rows._scale[:, None]]
 
 
 def differing(computed, X, form, places, seed=0):
@@ -250,14 +233,13 @@ def test_nor_on_where_the_arrays_begin(d):
         for a, b in zip(expected, of_linear_rows(moved, 0.5), strict=True):
             np.testing.assert_array_equal(a, b)
     for transform in maps(d):
-        root = transform if isinstance(transform, np.ndarray) else transform.directions
-        expected_image = X @ root
+        expected_image = X @ transform.T
         for offset in range(8):
-            room, out = np.empty(root.size + 8), np.empty(97 * root.shape[1] + 8)
-            matrix = room[offset : offset + root.size].reshape(root.shape)
-            matrix[:] = root
-            image = out[7 - offset : 7 - offset + 97 * root.shape[1]].reshape(97, -1)
-            np.testing.assert_array_equal(np.matmul(X, matrix, out=image), expected_image)
+            room, out = np.empty(transform.size + 8), np.empty(97 * len(transform) + 8)
+            matrix = room[offset : offset + transform.size].reshape(transform.shape)
+            matrix[:] = transform
+            image = out[7 - offset : 7 - offset + 97 * len(transform)].reshape(97, -1)
+            np.testing.assert_array_equal(np.matmul(X, matrix.T, out=image), expected_image)
 
 
 @pytest.mark.sampled(1)

@@ -1,1 +1,1 @@
-"""What several algorithms share: class counts, thresholds, feature maps, outlooks and constants."""
+"""What several algorithms share: plans, thresholds, feature maps, outlooks and public rules."""

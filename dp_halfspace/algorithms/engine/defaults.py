@@ -1,17 +1,11 @@
-"""Every constant of the training algorithms, in one place.
+"""Which algorithm a fit takes, by public numbers alone.
 
-All are functions of public numbers. ``docs/defaults.md`` lists each and names the page with the
-measurements behind it. Budgets `mu` are Gaussian signal to noise ratios; columns include the
-constant one.
+``docs/defaults.md`` lists each number and names the page with the measurements behind it.
 """
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
-
-from dp_halfspace.algorithms.engine.plan import FloatArray
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
@@ -31,59 +25,8 @@ STAGES_PAY = 1000.0
 # Rows of more columns are wide: no selection from a list reads them, and the published algorithms
 # have another constant column.
 WIDE = 512
-# Fewest and most features of a kernel.
-_FEWEST = 64
-_MOST = 600
 # Number of features of one column; with many records there are twice as many.
 FEW_TERMS = 4
-# Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
-_COARSE = 0.7
-_FINE = (0.04, 0.35)
-# For two classes the share of fine length scales is this number over the number of records.
-_FINE_RECORDS = 2000.0
-# Largest share of fine length scales.
-_LARGEST_FINE_SHARE = 0.5
-# Value of the constant column beside features of a kernel.
-FEATURE_CONSTANT = 0.5
-
-
-def row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> float:
-    """Return the value of the constant column of the published algorithms, for rows of norm one."""
-    if n_columns <= WIDE:
-        return 0.2
-    if n_classes > 2:
-        return 0.1
-    # The ratio of curvature to noise in each direction, for at most 1000 directions.
-    strength = max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
-    return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
-
-
-def n_kernel_components(n_samples: int, mu: float) -> int:
-    """Return the number of features that the noise leaves room for, an even number.
-
-    That is ``n_samples mu``, within [64, 600]; `mu` may be infinite.
-    """
-    return 2 * round(min(max(n_samples * mu, _FEWEST), _MOST) / 2.0)
-
-
-def length_scales(
-    kernel: str, n_samples: int, n_features: int, n_classes: int, size: int
-) -> FloatArray:
-    """Return `size` length scales of the automatic kernel, relative to the scale of a row.
-
-    Coarse scales come first. The fewer records there are, the larger is the share of fine scales,
-    because no public number says how far apart the rows are. The share falls with the number of
-    classes.
-    """
-    share = min(_FINE_RECORDS / n_samples, _LARGEST_FINE_SHARE) * 2.0 / n_classes
-    n_fine = round(size * share)
-    # Midpoints of equal parts of the logarithmic range.
-    low, high = (math.log(scale) for scale in _FINE)
-    middles = (np.arange(n_fine) + 0.5) / max(n_fine, 1)
-    scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
-    # The Laplacian kernel adds the differences of all columns, which is up to sqrt(d) times as much
-    # as their Euclidean norm.
-    return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
 
 
 def small_table_rule(

@@ -5,14 +5,11 @@ Evidence for the constants: ``docs/defaults/features.md``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from dp_halfspace.algorithms.engine.defaults import (
-    length_scales,
-    n_kernel_components,
-)
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import (
@@ -24,7 +21,18 @@ from dp_halfspace.projection import (
     draw_tensor_sketch,
     jl_dimension,
 )
+from dp_halfspace.rows.blocks import FloatArray
 
+# Fewest and most features of a kernel.
+_FEWEST = 64
+_MOST = 600
+# Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
+_COARSE = 0.7
+_FINE = (0.04, 0.35)
+# For two classes the share of fine length scales is this number over the number of records.
+_FINE_RECORDS = 2000.0
+# Largest share of fine length scales.
+_LARGEST_FINE_SHARE = 0.5
 # Pure DP, whose noise grows with the dimension: fewest and most features, and n epsilon for each
 # feature.
 _PURE_FEWEST = 32
@@ -64,6 +72,34 @@ def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
     if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
         raise ValueError("length_scale must be within a factor 1e6 of data_norm")
     return scale
+
+
+def n_kernel_components(n_samples: int, mu: float) -> int:
+    """Return the number of features that the noise leaves room for, an even number.
+
+    That is ``n_samples mu``, within [64, 600]; `mu` may be infinite.
+    """
+    return 2 * round(min(max(n_samples * mu, _FEWEST), _MOST) / 2.0)
+
+
+def length_scales(
+    kernel: str, n_samples: int, n_features: int, n_classes: int, size: int
+) -> FloatArray:
+    """Return `size` length scales of the automatic kernel, relative to the scale of a row.
+
+    Coarse scales come first. The fewer records there are, the larger is the share of fine scales,
+    because no public number says how far apart the rows are. The share falls with the number of
+    classes.
+    """
+    share = min(_FINE_RECORDS / n_samples, _LARGEST_FINE_SHARE) * 2.0 / n_classes
+    n_fine = round(size * share)
+    # Midpoints of equal parts of the logarithmic range.
+    low, high = (math.log(scale) for scale in _FINE)
+    middles = (np.arange(n_fine) + 0.5) / max(n_fine, 1)
+    scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
+    # The Laplacian kernel adds the differences of all columns, which is up to sqrt(d) times as much
+    # as their Euclidean norm.
+    return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
 
 
 def choose_n_features(n_samples: int, budget: Budget) -> int:

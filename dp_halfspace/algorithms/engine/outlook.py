@@ -164,7 +164,8 @@ class Outlook:
     rare_improvement : float or None
         With two classes, one of which holds `rare_share` of the records: share of the area under
         the curve above one half that a linear classifier without privacy has. None for more
-        classes, and for fits that may rank a rare class no better than chance at any budget.
+        classes, and for fits that may rank a rare class no better than chance at any budget:
+        those that count errors, and those of rows that are not centred.
     rare_share : float
         5 %, or the public share of the rarer class.
     unit : str
@@ -239,13 +240,6 @@ class Outlook:
             f"{self._sizes}: {found}, expect about {self.rare_improvement:.0%} of the area under "
             "the curve above one half that a model without privacy would have"
             f"{_NO_BETTER * self.cannot_rank_rare}"
-        )
-
-    def without_evidence(self) -> str:
-        """Return the warning that released counts of scores do not show that the model ranks."""
-        return (
-            f"{self._sizes}: by noisy counts of scores, the ranking is not significantly better "
-            "than chance: do not rely on it unless a private score on other records confirms it"
         )
 
     @property

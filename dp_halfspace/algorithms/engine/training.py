@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
-from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
@@ -25,14 +24,37 @@ from dp_halfspace.engine.plan import (
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.rows import normalised_rows
+from dp_halfspace.rows.blocks import FloatArray, block_size
+from dp_halfspace.rows.chunked_rows import rows_over
+from dp_halfspace.rows.rows import Rows, normalised_rows
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
 # Default dimension of a projection.
 _COMPONENTS = 500
+
+
+class Plan(Protocol):
+    """A private training algorithm whose public numbers are fixed before the data are read.
+
+    A fit makes a plan, charges its events, and only then runs it.
+    """
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Train within the budget.
+
+        `rows` have the public norm that was planned, constant column included; `classes` are
+        the class indices of the records, `weights` the public weights of the classes; `permit`
+        is charged with `events`. Returns released coefficients of shape (1, n_columns) or
+        (n_classes, n_columns); using them further is post-processing.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +181,7 @@ def linear_plan(
     if linear_map is not None:
         refuse_projected_rows(problem.n_samples, linear_map.n_components)
     takes = {"sample_weight"} if solver == "objective_perturbation" else set()
-    if isinstance(algorithm, GradientPlan):
+    if solver == "noisy_gd":
         is_plain = linear_map is None
         takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
     return LinearPlan(

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dp_halfspace._rounding import FAR_UP, UP
-from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.certificate import Tolerance
@@ -33,6 +32,7 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoi
 from dp_halfspace.privacy.noise import l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Design
 
 # Number of bits of the grid that the linear term is rounded to. The rounding must be small compared
@@ -158,7 +158,7 @@ class ObjectivePlan:
     radius: float
     tolerance: Tolerance
     linear: LinearTerm
-    output: Noise
+    output: GaussianNoise | L2LaplaceNoise | NoNoise
     optimizer: Optimizer = "auto"
 
     @property
@@ -367,7 +367,7 @@ def _with_output(
     change = risk.gradient_change
     goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
     sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * UP
-    output: Noise = NoNoise()
+    output: GaussianNoise | L2LaplaceNoise | NoNoise = NoNoise()
     if isinstance(linear, GaussianLinearTerm):
         output = GaussianNoise(sensitivity, left)
     elif isinstance(linear, LaplaceLinearTerm):

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.perturbation.objective import ObjectivePlan, sketch_objective
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import CertificateError
@@ -39,6 +38,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.interception import Mechanism
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Design
 
 

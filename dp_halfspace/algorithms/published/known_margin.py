@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import row_constant
-from dp_halfspace.algorithms.engine.noisy_gd import (
+from dp_halfspace.algorithms.engine.defaults import WIDE
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
+from dp_halfspace.algorithms.published.noisy_gd import (
     DescentPlan,
     GradientPlan,
     Slopes,
@@ -36,15 +37,13 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_descent,
     softmax_slopes,
 )
-from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
-from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.rows import Rows
 
 # Share of the margin below which a record has a nonzero gradient, as published.
@@ -57,6 +56,17 @@ _LARGEST_MU = 4.0
 _TOLERANCE = 1e-2
 # Upper bound on the norm of a computed row.
 _LENGTH = 1.0 + 2.0**-30
+
+
+def _row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> float:
+    """Return the value of the constant column of the published algorithms, for rows of norm one."""
+    if n_columns <= WIDE:
+        return 0.2
+    if n_classes > 2:
+        return 0.1
+    # The ratio of curvature to noise in each direction, for at most 1000 directions.
+    strength = max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
+    return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +503,7 @@ def _plan_known_margin(
         # proved: docs/proofs/projection.md, section 4.
         margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
     n_columns = problem.n_columns(linear_map)
-    constant_column = row_constant(problem.n_samples, n_columns, problem.n_classes, mu)
+    constant_column = _row_constant(problem.n_samples, n_columns, problem.n_classes, mu)
     return linear_map, problem.constant(constant_column), margin
 
 

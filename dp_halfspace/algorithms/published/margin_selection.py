@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import FEATURE_CONSTANT
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.published.known_margin import (
     default_margin,
@@ -51,6 +49,7 @@ from dp_halfspace.privacy.random_stopping import (
     select_best,
 )
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
 # Share of mu^2 for scores: half as in the papers, and less for random stopping, where each run
@@ -72,6 +71,8 @@ _SHAPE = 2.0
 _POPULATION_BETA = 0.05
 # Largest number of margins to choose from: a plan is made for each, and shares the budget.
 _MOST_MARGINS = 1000
+# Value of the constant column beside features of a kernel.
+_FEATURE_CONSTANT = 0.5
 
 
 def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
@@ -330,7 +331,7 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
 
 def _plan_descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
     """Plan noisy steps for each margin; all have the same events."""
-    constant_column = problem.constant(FEATURE_CONSTANT)
+    constant_column = problem.constant(_FEATURE_CONSTANT)
     sizes = problem.sizes()
     plans = [
         plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)

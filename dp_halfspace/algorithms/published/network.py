@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.search.halfspace_search import SearchPlan, run_search
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
 # Standard deviation of the weights into a unit of the first layer. Inputs have norm at most one, so

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import WIDE_UP
-from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
 # Number of cells for each unit of asinh.

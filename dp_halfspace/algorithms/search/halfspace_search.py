@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import WIDE
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, linear_plan
 from dp_halfspace.algorithms.search.directions import (
     MOST_COLUMNS,
@@ -38,6 +37,7 @@ from dp_halfspace.privacy.events import Event, Exponential, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
 # Number of directions of a stage.

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.search.directions import (
     CellStream,
     DirectionStream,
@@ -35,6 +34,7 @@ from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import normalised_rows
 
 # Value of n epsilon at which a count is precise enough.

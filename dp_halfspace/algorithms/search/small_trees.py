@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.search.directions import (
     EXPONENTS,
     WEIGHT_BITS,
@@ -49,6 +48,7 @@ from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.blocks import FloatArray
 
 # Number of pairs of cuts.
 _PAIRS = 10_000

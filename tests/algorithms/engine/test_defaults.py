@@ -5,12 +5,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.algorithms.engine.defaults import (
-    WIDE,
-    length_scales,
-    n_kernel_components,
-    row_constant,
-)
+from dp_halfspace.algorithms.engine.defaults import WIDE
+from dp_halfspace.algorithms.engine.kernel_features import length_scales, n_kernel_components
+from dp_halfspace.algorithms.published.known_margin import _row_constant
 
 records, columns, classes = st.integers(1, 10**9), st.integers(1, 10**6), st.integers(2, 1000)
 budgets = st.floats(1e-9, 1e9) | st.just(math.inf)
@@ -18,7 +15,7 @@ budgets = st.floats(1e-9, 1e9) | st.just(math.inf)
 
 @given(records, columns, classes, budgets)
 def test_the_constant_column_is_shorter_than_the_row(n, k, n_classes, mu):
-    value = row_constant(n, k, n_classes, mu)
+    value = _row_constant(n, k, n_classes, mu)
     assert 0.1 <= value <= 0.5
     assert k > WIDE or value == 0.2
 

@@ -192,6 +192,54 @@ def test_a_fit_says_that_a_rare_class_cannot_be_ranked():
     assert text == str(expected)
 
 
+CLIPPED = {"preconditioner": False, "data_norm": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "ranks"),
+    [
+        (AdaptiveMarginClassifier(), True),
+        (ObjectivePerturbationClassifier(), True),
+        (ObjectivePerturbationClassifier(delta=0), True),
+        (ObjectivePerturbationClassifier(rows="clipped", data_norm=1.0), False),
+        (ObjectivePerturbationClassifier(**CLIPPED), False),
+        (OutputPerturbationClassifier(), True),
+        (OutputPerturbationClassifier(delta=0, data_norm=1.0), False),
+        (OutputPerturbationClassifier(alpha=0.1, preconditioner=True, data_norm=1.0), True),
+        (OutputPerturbationClassifier(alpha=0.1, data_norm=1.0), False),
+        (OutputPerturbationClassifier(**CLIPPED), False),
+        (OutputPerturbationClassifier(**CLIPPED, class_weight={0: 1, 1: 9}), True),
+        (PureHalfspaceClassifier(), False),
+        (PureHalfspaceClassifier(class_weight={0: 1, 1: 9}), True),
+    ],
+    ids=str,
+)
+def test_fits_that_need_class_weights_say_so_before_and_after(model, ranks):
+    """Those that count errors, and those of rows that are not centred."""
+    X, y = rows(1000, 5)
+    model.set_params(epsilon=2.0, classes=[0, 1])
+    data = model._validate(X, y, None)
+    model.fit(X, y)
+    for seen in (data, None):
+        *_, kind = model._outlook_facts(1000, seen)
+        assert kind.ranks_rare == ranks
+    found = outlook_of(1000, 5, 2, 2.0, 1e-6, kind=kind)
+    assert (found.rare_improvement is not None) == ranks
+    assert ("unless class_weight gives it more weight" in str(found)) == (not ranks)
+
+
+def test_wide_rows_are_not_centred_but_after_a_projection():
+    X, y = rows(50, 600)
+    for model, ranks in (
+        (ObjectivePerturbationClassifier(data_norm=1.0), False),
+        (ObjectivePerturbationClassifier(data_norm=1.0, projection="rademacher"), True),
+        (OutputPerturbationClassifier(data_norm=1.0), False),
+    ):
+        model.set_params(classes=[0, 1])
+        *_, kind = model._outlook_facts(50, model._validate(X, y, None))
+        assert kind.ranks_rare == ranks
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_samples", "n_columns", "epsilon"), [(400, 4, 0.8), (1000, 12, 0.3)])
 def test_a_selection_hardly_ranks_a_class_of_five_percent_as_in_simulations(
@@ -207,14 +255,19 @@ def test_a_selection_hardly_ranks_a_class_of_five_percent_as_in_simulations(
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [ObjectivePerturbationClassifier, OutputPerturbationClassifier, PureHalfspaceClassifier],
+    "model",
+    [
+        ObjectivePerturbationClassifier(rows="clipped"),
+        OutputPerturbationClassifier(preconditioner=False),
+        PureHalfspaceClassifier(),
+    ],
+    ids=str,
 )
-def test_a_class_that_may_be_ranked_only_with_weights_promises_nothing(kind):
+def test_a_class_that_may_be_ranked_only_with_weights_promises_nothing(model):
     X, y = rows(400, 5)
-    model = kind(epsilon=1.0, classes=[0, 1]).fit(X, y)
-    assert "unless class_weight gives it more weight" in _expectation(model)
-    weighed = kind(epsilon=1.0, classes=[0, 1], class_weight={0: 0.1, 1: 0.9}).fit(X, y)
+    model.set_params(classes=[0, 1])
+    assert "unless class_weight gives it more weight" in _expectation(model.fit(X, y))
+    weighed = model.set_params(class_weight={0: 0.1, 1: 0.9}).fit(X, y)
     assert "of the area under the curve" in _expectation(weighed)
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine.noisy_gd import descend
 from dp_halfspace.algorithms.published import known_margin as module
 from dp_halfspace.algorithms.published.known_margin import margin_slopes, plan_margin_descent
+from dp_halfspace.algorithms.published.noisy_gd import descend
 from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.privacy.events import Repeated
 from dp_halfspace.rows.rows import Rows

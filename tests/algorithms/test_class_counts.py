@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.engine import class_counts
-from dp_halfspace.algorithms.engine.class_counts import balanced_weights, plan_class_counts
+from dp_halfspace.algorithms import wrapped_plans
+from dp_halfspace.algorithms.wrapped_plans import balanced_weights, plan_class_counts
 from tests.algorithms.support import assert_costs, permit_for
 
 
@@ -18,7 +18,7 @@ def worst_change(n_classes):
         first = rng.integers(n_classes, size=6)
         second = first.copy()
         second[2] = rng.integers(n_classes)
-        counts = [class_counts.class_counts(codes, n_classes) for codes in (first, second)]
+        counts = [wrapped_plans.class_counts(codes, n_classes) for codes in (first, second)]
         change = counts[0] - counts[1]
         largest = max(largest, float(np.linalg.norm(change[1:] if n_classes == 2 else change)))
     return largest
@@ -32,8 +32,8 @@ def test_a_record_moves_the_counts_by_the_sensitivity(n_classes, bound):
 
 
 def test_brute_force_sees_a_record_that_is_counted_twice(monkeypatch):
-    honest = class_counts.class_counts
-    monkeypatch.setattr(class_counts, "class_counts", lambda *a: 2 * honest(*a))
+    honest = wrapped_plans.class_counts
+    monkeypatch.setattr(wrapped_plans, "class_counts", lambda *a: 2 * honest(*a))
     assert worst_change(2) == 2.0
 
 

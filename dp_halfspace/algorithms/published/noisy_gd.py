@@ -1,8 +1,8 @@
 """Full-batch DP gradient descent on normalised rows: the steps of a published algorithm.
 
 The gradient sum of a clipped loss changes by at most twice the clip when one record is replaced, at
-every point. So a fixed number of noisy steps composes exactly, and step size, momentum and
-averaging are post-processing. The whole run is exactly Gaussian private, with no minimiser, no
+every point. So a fixed number of noisy steps composes exactly, and step size and averaging are
+post-processing. The whole run is exactly Gaussian private, with no minimiser, no
 certificate and no branch that depends on the data. Derivations: ``docs/proofs/noisy_gradient.md``.
 """
 
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
 # Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dp_halfspace.algorithms.engine.noisy_gd import (
+from dp_halfspace.algorithms.published.known_margin import margin_slopes
+from dp_halfspace.algorithms.published.noisy_gd import (
     GradientPlan,
     Steps,
     descend,
     plan_descent,
     softmax_slopes,
 )
-from dp_halfspace.algorithms.published.known_margin import margin_slopes
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs

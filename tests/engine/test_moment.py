@@ -1,0 +1,49 @@
+"""The released second moment: its sensitivity in exact numbers, and directions of LAPACK."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dp_halfspace.engine.moment import centring_of, moment_noise, packed
+from dp_halfspace.privacy.budget import Budget
+
+
+@pytest.mark.parametrize("is_single", [False, True])
+@pytest.mark.parametrize(
+    ("n", "k", "block"), [(1000, 10, 1000), (300_000, 400, 491), (10**6, 20, 4096), (50, 3, 64)]
+)
+def test_sensitivity_is_that_of_the_proof(n, k, block, is_single):
+    """``certificate.md``, sections 7 to 9, in rational arithmetic: no less, no more.
+
+    The allowance for rounding is a part of the sensitivity, and is computed here from the proofs.
+    """
+    gamma = Fraction(101, 100) * (block + min(-(-n // block), 256) + 8) / 2**53
+    allowance = 2 * gamma * n
+    if is_single:
+        # Twice the error of a group of 256 rows, added up in float32.
+        allowance += 2 * Fraction(102, 100) * (256 + 8) * 256 / 2**24
+    found = moment_noise(n, k, block, Budget.gaussian(1.0), is_single=is_single).sensitivity
+    assert found >= math.sqrt(2.0) + float(allowance)
+    assert found <= math.sqrt(2.0) + float(allowance) + 2e-12
+    # The rounding of the sum itself, if the root were exact: removing it is seen at every size.
+    assert Fraction(found) ** 2 > 2 + 2 * allowance
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("size", [4, 40, 301, 513])
+def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
+    """``engine.md``, section 5: up to 2^-20, and by far."""
+    rng = np.random.default_rng(0)
+    spread = np.append(np.full(min(5, size), 40.0), np.ones(max(size - 5, 0)))
+    X = rng.standard_normal((10**4, size)) * spread
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    noise = moment_noise(10**4, size, 4096, Budget.gaussian(1.0), is_single=False)
+    released = packed(X.T @ X)
+    released += noise.sigma * rng.standard_normal(released.size)
+    V = centring_of(released, 1e4, noise, constant=0.0)[0].directions
+    error = np.linalg.norm(V.T @ V - np.eye(V.shape[1]), 2)
+    assert error < 2.0**-36
