@@ -242,7 +242,7 @@ class AdditiveDisplay:
     >>> from dp_halfspace import PrivateKernelClassifier
     >>> from dp_halfspace.inspection import AdditiveDisplay
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
-    >>> model = PrivateKernelClassifier("additive", data_norm=2**0.5, classes=[False, True])
+    >>> model = PrivateKernelClassifier(kernel="additive", data_norm=2**0.5, classes=[False, True])
     >>> model = model.fit(X, np.abs(X[:, 0]) > 0.5)
     >>> display = AdditiveDisplay.from_estimator(model, [[-1, 1], [-1, 1]])
     >>> first, second = (column.effects for column in display.columns)

@@ -252,7 +252,7 @@ class PublicScaler(ColumnScaler):
         return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateScaler(SharedLedger, ColumnScaler):
     """Estimate the centre and the width of every column privately, and scale the columns by them.
 
