@@ -21,6 +21,7 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 from unittest import mock
 
+from dp_halfspace.exceptions import RepeatedFitWarning
 from dp_halfspace.privacy import randomness
 
 FENCE = re.compile(r"^```(\S*)[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -54,6 +55,8 @@ def run(name: str, text: str) -> Iterator[tuple[re.Match[str], str]]:
     namespace = {"__name__": "page"}
     with warnings.catch_warnings(), _named_noise(name):
         warnings.simplefilter("error")
+        # Pages fit public and simulated tables.
+        warnings.filterwarnings("ignore", category=RepeatedFitWarning)
         for match in _CODE.finditer(text):
             code = "\n" * text[: match.start("code")].count("\n") + match["code"]
             printed = io.StringIO()

@@ -40,6 +40,7 @@ RANKS = {
     "rows": 4,
     "privacy": 5,
     "optim": 5,
+    "_repeated_fits": 6,
     "ledger": 6,
     "engine": 6,
     "theory": 6,

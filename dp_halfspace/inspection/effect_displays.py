@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import plain_label
 from dp_halfspace._params import resolved_delta
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import column_names, single_blas_thread
 from dp_halfspace.data.schema import Column
@@ -56,7 +57,7 @@ def noise_deviations(
         return None
     found = []
     # Warnings of fits to simulated tables do not concern the model.
-    with IGNORED_WARNINGS, single_blas_thread():
+    with fits_not_counted(), IGNORED_WARNINGS, single_blas_thread():
         X, y, terms = _simulated_table(model)
         # These fits release nothing private, so nothing is charged or announced.
         own = {"ledger": None, "verbose": 0}

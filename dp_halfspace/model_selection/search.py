@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
+from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -295,6 +296,7 @@ class PrivateSearchCV(WrappingClassifier):
         record_with = lambda epsilon: plan_with(epsilon)[1]  # noqa: E731
         account = opened_ledger(ledger, type(self).__name__, record_with)
         check_workers(self._candidate(plan.candidates[0]), X, y, self.scoring, self.n_jobs)
+        warn_of_repeated_fits(type(self), total, account, X)
         permit = authorise(total, noise_source(self.random_state), account)
 
         index, best = self._run_search(plan, X, y, permit)
