@@ -121,24 +121,18 @@ def _fits_of_search(search: Any, call: _Call) -> int | None:
     return None if fits is None else fits + bool(search.refit)
 
 
-def _is_private(member: Any) -> bool:
-    """Return whether an estimator of this package is fitted, alone or inside."""
+def _private_parts(member: Any) -> list[Any]:
+    """Return the estimators of this package that a member of an ensemble is, or contains."""
     held = [member, *(member.get_params().values() if hasattr(member, "get_params") else ())]
-    return any(library_of(type(one)) == "dp_halfspace" for one in held)
+    return [one for one in held if library_of(type(one)) == "dp_halfspace"]
 
 
 def _fits_of_members(ensemble: Any, call: _Call) -> int | None:
     """Return the number of private members, None if they differ in their kind or budget."""
     del call
-    members = [held for _, held in ensemble.estimators if _is_private(held)]
-    kinds = {
-        (type(held), name, value)
-        for held in members
-        for name, value in held.get_params().items()
-        if name.endswith(("epsilon", "delta"))
-    }
-    budgets = {name for _, name, _ in kinds}
-    return len(members) if len(kinds) == len(budgets) else None
+    members = [parts for _, held in ensemble.estimators if (parts := _private_parts(held))]
+    kinds = {(type(one), one.epsilon, one.delta) for parts in members for one in parts}
+    return len(members) if len(kinds) == 1 else None
 
 
 def _fits_of_stacking(stack: Any, call: _Call) -> int | None:
@@ -147,7 +141,7 @@ def _fits_of_stacking(stack: Any, call: _Call) -> int | None:
     splits, members = _n_splits(stack.cv), _fits_of_members(stack, call)
     # Its own model learns from predictions, which count as another fit if it is private.
     fits = _times(members, None if splits is None else splits + 1)
-    return None if fits is None else fits + _is_private(stack.final_estimator)
+    return None if fits is None else fits + bool(_private_parts(stack.final_estimator))
 
 
 def _fits_of_calibration(outer: Any, call: _Call) -> int | None:
@@ -265,6 +259,14 @@ def _name_of_meta(owner: Any) -> str | None:
     return None
 
 
+def _known(count: Callable[..., int | None], *arguments: Any) -> int | None:
+    """Return a number of fits, None if parameters or data of another library do not tell it."""
+    try:
+        return count(*arguments)
+    except Exception:  # noqa: BLE001 - what that library refuses, it refuses itself
+        return None
+
+
 def _outermost_caller(calls: Sequence[tuple[str, _Call]]) -> _Caller | None:
     """Return the outermost call that fits several times, with the number of all fits inside it."""
     found: list[tuple[str, int | None, _Call]] = []
@@ -273,12 +275,12 @@ def _outermost_caller(calls: Sequence[tuple[str, _Call]]) -> _Caller | None:
     for place, call in reversed(calls):
         module, _, function = place.rpartition(".")
         if not found and module == _OF_FUNCTIONS and function in _FITS_OF_FUNCTIONS:
-            found.append((function, _FITS_OF_FUNCTIONS[function](call), call))
+            found.append((function, _known(_FITS_OF_FUNCTIONS[function], call), call))
         owner = call.get("self")
         name = None if id(owner) in owners else _name_of_meta(owner)
         if name is not None:
             owners.add(id(owner))
-            found.append((name, _FITS[name](owner, call), call))
+            found.append((name, _known(_FITS[name], owner, call), call))
         elif not found and place in _WORKERS:
             found.append((_WORKERS[place], None, call))
             is_worker = True
@@ -337,9 +339,10 @@ def _what_fits_cost(caller: _Caller, kind: type, record: PrivacyRecord) -> str:
         own = ", and a worker process counts its own fits only" if caller.is_worker else ""
         return f"{makes}, and the budget of each, here {budget}, adds to that of the others{own}"
     total = _total(Counter(record.events), caller.n_fits, record.delta)
+    # Fits to few records, or with other parameters, may be planned in another way.
     return (
-        f"{makes}, each with {budget}: together they have epsilon={total} for a {_unit(record)} "
-        "that is in all of them"
+        f"{makes}, each with {budget}: together they have about epsilon={total} for a "
+        f"{_unit(record)} that is in all of them"
     )
 
 
