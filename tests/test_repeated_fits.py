@@ -37,6 +37,7 @@ from dp_halfspace.model_selection import PrivateThresholdClassifier, _search_pla
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import accounting
 from tests.conftest import separated
+from tests.pages import counted_fits
 
 X, Y = separated(200, 5)
 # With a stated delta, fits to folds and to the whole table have one total.
@@ -52,12 +53,9 @@ LINE = 'warnings.filterwarnings("ignore", category=RepeatedFitWarning)'
 
 @pytest.fixture(autouse=True)
 def counted():
-    """Count fits, from none on, in these tests only."""
-    token = _repeated_fits._ARE_COUNTED.set(True)
-    _repeated_fits.forget_fits()
-    yield
-    _repeated_fits.forget_fits()
-    _repeated_fits._ARE_COUNTED.reset(token)
+    """Count fits in these tests only."""
+    with counted_fits():
+        yield
 
 
 def said_of(function, *, ignore=False):
