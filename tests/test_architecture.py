@@ -34,6 +34,7 @@ RANKS = {
     "_silence": 0,
     "_sklearn_compat": 0,
     "_params": 1,
+    "_outer_calls": 1,
     "data": 2,
     "projection": 3,
     "datasets": 3,

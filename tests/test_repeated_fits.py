@@ -28,6 +28,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     PrivateTableClassifier,
     RepeatedFitWarning,
+    _outer_calls,
     _repeated_fits,
     audit,
 )
@@ -344,7 +345,7 @@ def test_grids_that_are_refused_are_refused_by_scikit_learn():
     """What is said never replaces an error of another library, nor adds one."""
     odd = model.GridSearchCV(OURS, {"fit_intercept": np.array([True, False])}, cv=FOLDS)
     assert "7 fits" in texts_of(lambda: odd.fit(X, Y))[0]
-    assert _repeated_fits._known(lambda: int("no number")) is None
+    assert _outer_calls._known(lambda: int("no number")) is None
 
 
 def test_workers_say_it_once_and_count_their_own():
