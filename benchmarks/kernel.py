@@ -130,7 +130,9 @@ def prediction(n: int = 1_000_000, d: int = 22) -> dict[str, float]:
     """Label a million rows."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, size=(20_000, d)), rng.integers(2, size=20_000)
-    model = dp_halfspace.PrivateKernelClassifier("rbf", data_norm=4.0, classes=[0, 1]).fit(X, y)
+    model = dp_halfspace.PrivateKernelClassifier(kernel="rbf", data_norm=4.0, classes=[0, 1]).fit(
+        X, y
+    )
     many = rng.uniform(-1, 1, size=(n, d))
     return {
         "rows": n,

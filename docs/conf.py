@@ -3,6 +3,7 @@
 import logging
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import dp_halfspace
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# The examples fit simulated tables many times.
+warnings.filterwarnings("ignore", category=dp_halfspace.RepeatedFitWarning)
 
 
 def addresses(project: str) -> dict[str, str]:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from dp_halfspace.exceptions import BudgetError as BudgetError
     from dp_halfspace.exceptions import CertificateError as CertificateError
     from dp_halfspace.exceptions import PrivacyWarning as PrivacyWarning
+    from dp_halfspace.exceptions import RepeatedFitWarning as RepeatedFitWarning
     from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
     from dp_halfspace.model_selection.conformal import (
         PrivateConformalClassifier as PrivateConformalClassifier,
@@ -81,7 +82,12 @@ _HOMES = {
     "dp_halfspace.estimators.pure_halfspace": ("PureHalfspaceClassifier",),
     "dp_halfspace.estimators.pure_network": ("PureNetworkClassifier",),
     "dp_halfspace.estimators.table": ("PrivateTableClassifier",),
-    "dp_halfspace.exceptions": ("BudgetError", "CertificateError", "PrivacyWarning"),
+    "dp_halfspace.exceptions": (
+        "BudgetError",
+        "CertificateError",
+        "PrivacyWarning",
+        "RepeatedFitWarning",
+    ),
     "dp_halfspace.ledger.ledger": ("PrivacyLedger",),
     "dp_halfspace.model_selection.conformal": ("PrivateConformalClassifier",),
     "dp_halfspace.model_selection.search": ("PrivateSearchCV",),

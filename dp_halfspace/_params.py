@@ -152,13 +152,25 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
 
 
 def refuse_parameters(**reasons: str) -> Callable[[type], type]:
-    """Explain in an error why a class does not have given parameters of other classes."""
+    """Explain in an error why a class does not have given parameters of other classes.
+
+    The error about an argument without a name, where the class takes named ones only, shows how to
+    name it.
+    """
 
     def decorate(kind: Any) -> Any:
         made = kind.__init__
+        own = signature(kind).parameters.values()
+        by_place = [each.name for each in own if each.kind is each.POSITIONAL_OR_KEYWORD]
 
         @wraps(made)
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            if len(args) > len(by_place):
+                named = f"all parameters but {' and '.join(by_place)}" if by_place else "parameters"
+                raise TypeError(
+                    f"{kind.__name__} takes {named} by name only, as in "
+                    f"{kind.__name__}({''.join(f'{name}, ' for name in by_place)}epsilon=1.0)"
+                )
             for name in reasons.keys() & kwargs.keys():
                 raise TypeError(f"{kind.__name__} has no parameter {name!r}: {reasons[name]}")
             made(self, *args, **kwargs)

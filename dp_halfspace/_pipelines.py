@@ -96,6 +96,12 @@ _READERS_BY_KIND = [
 _READERS = {name: entry[:2] for entry in _READERS_BY_KIND for name in entry[2].split()}
 
 
+def what_it_reads(name: str) -> tuple[str, str]:
+    """Return what a class of scikit-learn reads of the records, and what to use instead."""
+    reads, instead = _READERS[name]
+    return reads, instead
+
+
 def _names(text: str) -> frozenset[str]:
     """Return the words of a text."""
     return frozenset(text.split())

@@ -27,19 +27,37 @@ class PrivacyWarning(UserWarning):
     """
 
 
+class RepeatedFitWarning(PrivacyWarning):
+    """Several fits may be to the same records, so that their budgets add up without a ledger.
+
+    The class has a name of its own so that work on public or simulated data can ignore it, and no
+    other warning, by one line: ``warnings.filterwarnings("ignore", category=RepeatedFitWarning)``.
+    Decided from parameters, public sizes, names and label sets alone.
+    """
+
+
 def install_hint(extra: str) -> str:
     """Say how to install an optional part; the project is in no registry of packages."""
     return f'install the extra `{extra}` from the checkout: pip install ".[{extra}]"'
 
 
-def _is_ours(frame: FrameType) -> bool:
-    """Return whether code of this package runs; file names tell nothing in a frozen program."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
+def _is_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
+    """Return whether code of a package runs; file names tell nothing in a frozen program."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in packages
 
 
-def warn_caller(message: str) -> None:
-    """Issue a `PrivacyWarning` that points at the line of the user, who called the package."""
+def warn_caller(
+    message: str,
+    category: type[PrivacyWarning] = PrivacyWarning,
+    *,
+    beyond: tuple[str, ...] = (),
+) -> None:
+    """Issue a warning that points at the line of the user, who called the package.
+
+    The user may have called it by one of the packages `beyond`.
+    """
+    packages = (__name__.partition(".")[0], *beyond)
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and _is_ours(frame):
+    while frame.f_back is not None and _is_of(frame, packages):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, PrivacyWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+from dp_halfspace._repeated_fits import fits_not_counted
 from tests import repeatable
 
 settings.register_profile(
@@ -50,6 +51,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if str(item.path).startswith(folder):
             item.add_marker(pytest.mark.filterwarnings("ignore:classes=None takes the label set"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def fits_are_not_counted():
+    """Fit simulated tables as often as a test likes; what is said of that has tests of its own."""
+    with fits_not_counted():
+        yield
 
 
 def separated(n: int, d: int, n_classes: int = 2, *, seed: int = 0, norm: float = 1.0):

@@ -4797,6 +4797,32 @@ MUTANTS = [
     ),
     *of(
         "model_selection/_search_plan.py",
+        "tests/test_repeated_fits.py",
+        (
+            "_train_and_score",
+            "with fits_not_counted():",
+            "if True:",
+            "test_a_search_is_one_fit_whose_secret_number_of_runs_is_not_counted",
+        ),
+    ),
+    *of(
+        "_repeated_fits.py",
+        "tests/test_repeated_fits.py",
+        (
+            "_count",
+            'n_units = public["n_samples"]',
+            "n_units = len(X)",
+            "test_no_cell_label_or_number_of_rows_of_a_person_decides",
+        ),
+        (
+            "_columns_of",
+            "return int(shape[1])",
+            "return float(X[0, 0])",
+            "test_no_cell_label_or_number_of_rows_of_a_person_decides",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
         "tests/test_rounding.py",
         (
             "_Search.exponential",

@@ -21,6 +21,8 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 from unittest import mock
 
+from dp_halfspace import _repeated_fits
+from dp_halfspace.exceptions import RepeatedFitWarning
 from dp_halfspace.privacy import randomness
 
 FENCE = re.compile(r"^```(\S*)[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -49,11 +51,25 @@ def _named_noise(name: str) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def counted_fits() -> Iterator[None]:
+    """Count fits, from none on, and warn of them in the block, which is one of a test."""
+    token = _repeated_fits._ARE_COUNTED.set(True)
+    _repeated_fits.forget_fits()
+    try:
+        yield
+    finally:
+        _repeated_fits.forget_fits()
+        _repeated_fits._ARE_COUNTED.reset(token)
+
+
 def run(name: str, text: str) -> Iterator[tuple[re.Match[str], str]]:
     """Yield every Python block of a page with what it prints, all in one namespace."""
     namespace = {"__name__": "page"}
-    with warnings.catch_warnings(), _named_noise(name):
+    with warnings.catch_warnings(), _named_noise(name), counted_fits():
         warnings.simplefilter("error")
+        # Pages fit public and simulated tables many times, and one of them shows what is said.
+        warnings.filterwarnings("ignore", category=RepeatedFitWarning)
         for match in _CODE.finditer(text):
             code = "\n" * text[: match.start("code")].count("\n") + match["code"]
             printed = io.StringIO()

@@ -85,11 +85,11 @@ def of_dask(count):
 MODELS = {
     "units": (lambda: AdaptiveMarginClassifier(**PUBLIC), WITH_MISSING),
     "stated": (lambda: AdaptiveMarginClassifier(data_norm=6000, **PUBLIC), X),
-    "margin": (lambda: AdaptiveMarginClassifier(0.1, data_norm=6000, **PUBLIC), X),
+    "margin": (lambda: AdaptiveMarginClassifier(margin=0.1, data_norm=6000, **PUBLIC), X),
     "curves": (lambda: PrivateKernelClassifier(**PUBLIC), WITH_MISSING),
-    "rbf": (lambda: PrivateKernelClassifier("rbf", **FEW, **PUBLIC), WITH_MISSING),
+    "rbf": (lambda: PrivateKernelClassifier(kernel="rbf", **FEW, **PUBLIC), WITH_MISSING),
     "remade": (
-        lambda: PrivateKernelClassifier("rbf", n_components=60, cache_size=0, **PUBLIC),
+        lambda: PrivateKernelClassifier(kernel="rbf", n_components=60, cache_size=0, **PUBLIC),
         WITH_MISSING,
     ),
     "ranking": (lambda: PrivateAUCClassifier(classes=[0, 1], random_state=0), WITH_MISSING),
@@ -368,7 +368,7 @@ def test_what_does_not_run_on_chunks_says_so():
         ),
         OutputPerturbationClassifier(tilt=1.0, data_norm=1.0, classes=[0, 1, 2]),
         OutputPerturbationClassifier(preconditioner=True, alpha=0.1, classes=[0, 1]),
-        PrivateAUCClassifier("output", data_norm=1.0, classes=[0, 1]),
+        PrivateAUCClassifier(mechanism="output", data_norm=1.0, classes=[0, 1]),
         PrivateAUCClassifier(delta=0, classes=[0, 1]),
     ]
     for model in refused:

@@ -38,8 +38,12 @@ FEATURES = {**STATED, "n_components": 16}
 MODELS = {
     "margin": AdaptiveMarginClassifier(**STATED),
     "units": AdaptiveMarginClassifier(classes=[0, 1]),
-    "signs": AdaptiveMarginClassifier(0.3, projection="rademacher", n_components=2, **STATED),
-    "hadamard": AdaptiveMarginClassifier(0.3, projection="hadamard", n_components=2, **STATED),
+    "signs": AdaptiveMarginClassifier(
+        margin=0.3, projection="rademacher", n_components=2, **STATED
+    ),
+    "hadamard": AdaptiveMarginClassifier(
+        margin=0.3, projection="hadamard", n_components=2, **STATED
+    ),
     "output": OutputPerturbationClassifier(loss="logistic", **STATED),
     "softmax": OutputPerturbationClassifier(
         preconditioner=False, **{**STATED, "classes": [0, 1, 2]}
@@ -47,9 +51,9 @@ MODELS = {
     "objective": ObjectivePerturbationClassifier(**STATED),
     "ranking": PrivateAUCClassifier(**STATED),
     "additive": PrivateKernelClassifier(classes=[0, 1]),
-    "rbf": PrivateKernelClassifier("rbf", **FEATURES),
-    "laplacian": PrivateKernelClassifier("laplacian", **FEATURES),
-    "polynomial": PrivateKernelClassifier("polynomial", **FEATURES),
+    "rbf": PrivateKernelClassifier(kernel="rbf", **FEATURES),
+    "laplacian": PrivateKernelClassifier(kernel="laplacian", **FEATURES),
+    "polynomial": PrivateKernelClassifier(kernel="polynomial", **FEATURES),
     "labels": LabelPrivateClassifier(classes=[0, 1]),
     "cosine labels": LabelPrivateClassifier(n_fourier=20, classes=[0, 1]),
     "network": PureNetworkClassifier(n_candidates=50, **STATED),

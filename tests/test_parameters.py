@@ -5,6 +5,7 @@ import signal
 import warnings
 from contextlib import contextmanager
 from fractions import Fraction
+from inspect import signature
 from numbers import Real
 
 import numpy as np
@@ -13,7 +14,7 @@ import sklearn
 from sklearn.base import clone
 
 import dp_halfspace
-from dp_halfspace import PrivacyWarning, PrivateSearchCV
+from dp_halfspace import PrivacyWarning, PrivateSearchCV, model_selection, preprocessing
 from dp_halfspace._params import is_public_number
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
@@ -30,6 +31,35 @@ def test_the_range_of_a_public_number():
         assert is_public_number(good)
     for bad in (0, -1.0, 1e-51, 1e51, 10**400, np.nan, np.inf, True, np.True_, "1", None, 1j):
         assert not is_public_number(bad)
+
+
+@one_of_each
+def test_parameters_have_names(name):
+    """A number without a name would be a margin or a loss to one reader, a budget to another."""
+    kind = getattr(dp_halfspace, name)
+    for given in ((0.1,), (1,), ("logistic", 0.1)):
+        with pytest.raises(TypeError, match=rf"{name} takes parameters by name only, as in {name}"):
+            kind(*given)
+    assert kind(epsilon=0.1).epsilon == clone(kind(epsilon=0.1)).epsilon == 0.1
+
+
+def test_parameters_of_others_have_names_but_the_obvious_ones():
+    """Only what every other library takes without a name, too: an estimator, its grid, ranges."""
+    by_place = {
+        dp_halfspace.PrivateSearchCV: ["estimator", "param_grid"],
+        model_selection.PrivateThresholdClassifier: ["estimator"],
+        model_selection.PrivateConformalClassifier: ["estimator"],
+        preprocessing.PrivateScaler: [],
+        preprocessing.CosineFeatures: [],
+        preprocessing.PublicScaler: ["ranges"],
+    }
+    for kind, names in by_place.items():
+        own = signature(kind).parameters.values()
+        assert [each.name for each in own if each.kind is not each.KEYWORD_ONLY] == names
+        with pytest.raises(TypeError):
+            kind(*(None for _ in names), 3.0)
+    with pytest.raises(TypeError, match="all parameters but estimator and param_grid by name"):
+        PrivateSearchCV(dp_halfspace.AdaptiveMarginClassifier(), {}, 3.0)
 
 
 @one_of_each

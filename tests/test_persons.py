@@ -117,7 +117,7 @@ def scored(metric, X, y, groups):
 CASES = {
     "units": AdaptiveMarginClassifier(epsilon=50.0),
     "stated": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0),
-    "margin": AdaptiveMarginClassifier(0.3, epsilon=50.0, data_norm=1.0),
+    "margin": AdaptiveMarginClassifier(margin=0.3, epsilon=50.0, data_norm=1.0),
     "additive": PrivateKernelClassifier(epsilon=50.0, n_components=30, cache_size=0.0),
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
     "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
@@ -510,7 +510,7 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
         AdaptiveMarginClassifier(projection="rademacher", n_components=2, data_norm=1.0),
         PrivateKernelClassifier(delta=0.0),
         PrivateKernelClassifier(margin="select"),
-        PrivateAUCClassifier("objective"),
+        PrivateAUCClassifier(mechanism="objective"),
         PrivateAUCClassifier(delta=0.0),
         PrivateTableClassifier(delta=0.0),
         ObjectivePerturbationClassifier(),

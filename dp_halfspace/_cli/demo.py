@@ -23,6 +23,7 @@ import dp_halfspace
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.files import NUMBERS, PICTURE, REPORT, write_out, write_whole
 from dp_halfspace._html import align_columns
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import install_hint
@@ -87,7 +88,7 @@ def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]
     """Fit and score on every split; return a mean accuracy for each model and budget."""
     results: dict[tuple[str, float | None], dict[str, Any]] = {}
     # The table is public, and small budgets are used on purpose.
-    with single_blas_thread(), IGNORED_WARNINGS:
+    with single_blas_thread(), fits_not_counted(), IGNORED_WARNINGS:
         for repeat in range(options.repeats):
             write_out(err, f"dp_halfspace: split {repeat + 1} of {options.repeats}\n")
             rows, test, labels, truth = train_test_split(

@@ -20,6 +20,7 @@ from scipy.special import betaincinv, expit, ndtri
 from sklearn.base import clone
 
 from dp_halfspace._params import check_values
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.privacy.events import Gaussian, single_runs
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -214,7 +215,8 @@ class _Fit:
 def _fit_and_read(model: Any, X: Any, y: Any, features: Features | None, points: Any) -> _Fit:
     """Fit a clone and read its numbers."""
     try:
-        fitted = clone(model).fit(X, y)
+        with fits_not_counted():
+            fitted = clone(model).fit(X, y)
         if features is not None:
             found = [features(fitted)]
         else:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import root
 
 from dp_halfspace._params import checked_size
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace.audit._visible import (
     attributes,
     digest_class_attributes,
@@ -375,6 +376,7 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
         with (
             warnings.catch_warnings(record=True) as caught,
             watch_streams() as streams,
+            fits_not_counted(),
             intercept_releases(answer),
         ):
             warnings.simplefilter("always")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -62,7 +62,7 @@ def _has_link(model: Any) -> bool:
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier, the default of the package.
 
@@ -226,7 +226,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """
 
     margin: Any = "auto"
-    _: KW_ONLY
     solver: str = "auto"
     selection: str = "none"
     selection_score: str = "training"

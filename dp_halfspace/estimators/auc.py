@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from dp_halfspace.privacy.budget import Budget
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateAUCClassifier(PrivateLinearClassifier):
     r"""Private linear ranking: positive records should score higher than negative ones.
 
@@ -145,7 +145,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     """
 
     mechanism: str = "auto"
-    _: KW_ONLY
     loss: str = "logistic"
     alpha: float | str = "auto"
     class_counts: Any = "private"

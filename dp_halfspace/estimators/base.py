@@ -36,6 +36,7 @@ from dp_halfspace._params import (
     public_number,
     resolved_delta,
 )
+from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
@@ -153,6 +154,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         # Pay: the ledger is charged before any noise is drawn.
         plan_with = partial(self._record_with, data)
         ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
+        warn_of_repeated_fits(type(self), record, ledger, X)
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
         permit = authorise(record, noise_source(self.random_state), ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -95,7 +95,7 @@ _WITHOUT_PROBABILITIES = (
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
@@ -250,7 +250,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     """
 
     kernel: str = "auto"
-    _: KW_ONLY
     length_scale: float | str = "auto"
     n_components: int | str = "auto"
     degree: int = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
@@ -268,7 +268,7 @@ class _LabelFit(WrappedPlan):
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class LabelPrivateClassifier(PrivateLinearClassifier):
     r"""Classifier that protects the LABELS only; the features are treated as public.
 
@@ -395,7 +395,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     """
 
     mechanism: str = "statistic"
-    _: KW_ONLY
     kernel: str = "rbf"
     length_scale: float | str = "median"
     n_fourier: int = 1500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -89,7 +89,7 @@ class _ClippedFit(WrappedPlan):
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact minimiser of a regularised risk with a random linear term.
 
@@ -232,7 +232,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     loss: str = "logistic"
     alpha: float | str = "auto"
-    _: KW_ONLY
     margin_offset: float = 2.0
     rows: str = "centred"
     preconditioner: bool | str = "auto"

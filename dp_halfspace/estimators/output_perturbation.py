@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -93,7 +93,7 @@ class _ClippedFit(WrappedPlan):
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact regularised minimiser plus calibrated noise.
 
@@ -262,7 +262,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     loss: str = "logistic"
     alpha: float | str = "auto"
-    _: KW_ONLY
     preconditioner: bool | str = "auto"
     optimizer: Any = "auto"
     project: bool | str = "auto"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from dp_halfspace.projection import PROJECTIONS
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
     """Linear classifier by a private choice among hyperplanes fixed without the data: pure DP.
 
@@ -144,7 +144,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     True
     """
 
-    _: KW_ONLY
     directions: str = "random"
     n_directions: int | str = "auto"
     n_stages: int | str = "auto"

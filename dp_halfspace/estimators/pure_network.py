@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -78,7 +78,7 @@ class _NetworkFit(WrappedPlan):
 
 
 @explains_foreign_parameters
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PureNetworkClassifier(PrivateLinearClassifier):
     """Small neural network by a private choice among networks fixed without the data: pure DP.
 
@@ -198,7 +198,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     """
 
     n_hidden: int | ArrayLike = 6
-    _: KW_ONLY
     n_candidates: int | str = "auto"
     n_stages: int | str = "auto"
     projection: str | None = "auto"

@@ -643,7 +643,7 @@ class PrivateTableClassifier(PrivateClassifier):
         )
         stated = {"n_components": drawn.n_components, "feature_seed": seed}
         model = PrivateKernelClassifier(
-            "auto" if self.features == "auto" else "additive", **self._options_of(data)
+            kernel="auto" if self.features == "auto" else "additive", **self._options_of(data)
         )
         inner: FitPlan
         if budget.is_pure:

@@ -19,6 +19,7 @@ from sklearn.utils import check_X_y
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import checked_size, require, resolved_delta
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace.algorithms.engine.defaults import small_table_rule
 from dp_halfspace.algorithms.engine.outlook import LARGEST_EPSILON, Outlook, outlook_of
@@ -433,7 +434,7 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     seed = None if seeds is None else int(seeds.integers(2**31))
     fit = clone(model).set_params(**budget, ledger=None, verbose=0, random_state=seed)
     # Seeds are allowed here: nothing private is released.
-    with IGNORED_WARNINGS:
+    with fits_not_counted(), IGNORED_WARNINGS:
         fit.fit(table.X, table.y)
         codes = np.searchsorted(classes, table.y_test)
         area = _area(fit.decision_function(table.X_test), codes, len(classes))

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import plain_label
 from dp_halfspace._params import resolved_delta
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import column_names, single_blas_thread
 from dp_halfspace.data.schema import Column
@@ -56,7 +57,7 @@ def noise_deviations(
         return None
     found = []
     # Warnings of fits to simulated tables do not concern the model.
-    with IGNORED_WARNINGS, single_blas_thread():
+    with fits_not_counted(), IGNORED_WARNINGS, single_blas_thread():
         X, y, terms = _simulated_table(model)
         # These fits release nothing private, so nothing is charged or announced.
         own = {"ledger": None, "verbose": 0}
@@ -242,7 +243,7 @@ class AdditiveDisplay:
     >>> from dp_halfspace import PrivateKernelClassifier
     >>> from dp_halfspace.inspection import AdditiveDisplay
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
-    >>> model = PrivateKernelClassifier("additive", data_norm=2**0.5, classes=[False, True])
+    >>> model = PrivateKernelClassifier(kernel="additive", data_norm=2**0.5, classes=[False, True])
     >>> model = model.fit(X, np.abs(X[:, 0]) > 0.5)
     >>> display = AdditiveDisplay.from_estimator(model, [[-1, 1], [-1, 1]])
     >>> first, second = (column.effects for column in display.columns)

@@ -29,6 +29,7 @@ from dp_halfspace._budget import (
     warn_of_weak_budget,
 )
 from dp_halfspace._params import fit_context
+from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace.algorithms.crossing import rounded_up
 from dp_halfspace.data.validation import share_of_right
 from dp_halfspace.engine.plan import PublicPlan
@@ -183,6 +184,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         values = data.outcomes(self._outcome, self.estimator)
         source = noise_source(self.random_state)
         ledger = opened_ledger(self.ledger, type(self).__name__, partial(self._record_with, data))
+        warn_of_repeated_fits(type(self), record, ledger, X)
         permit = authorise(record, source, ledger)
         self._release(plan, data, values, permit)
         self.classes_, self.privacy_ = data.classes, record

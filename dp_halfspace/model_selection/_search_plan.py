@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace._pipelines import check_pipeline, library_of
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
 from dp_halfspace._sklearn_compat import without_callbacks
 from dp_halfspace.data.validation import call_silently, class_indices
@@ -683,7 +684,9 @@ def _train_and_score(
     if seed is not None:
         model.set_params(**{f"{prefix}random_state": int.from_bytes(own.read(4), "little")})
     seed_steps(model, prefix, own)
-    score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)
+    # The record of the search covers all runs, and their number may be secret.
+    with fits_not_counted():
+        score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
         score = float(draw_release(np.array([score]), noise, source)[0])

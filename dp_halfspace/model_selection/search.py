@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
+from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -130,9 +131,11 @@ class PrivateSearchCV(WrappingClassifier):
     estimator : classifier of this package
         The estimator to search over; or a pipeline that ends in one and for which
         :func:`~dp_halfspace.inspection.check_pipeline` reports no finding. Subclasses are refused.
-        Its own `epsilon`, `delta` and `random_state` are not used. In the runs every `verbose` is
-        off, `n_jobs` of steps is 1, callbacks are not called, and steps without a `random_state`
-        get a seed for each run.
+        The budget is stated once, in the search: an estimator with another `epsilon` or `delta`
+        than the search and than the default is refused, because a reader cannot tell whether it is
+        that of a candidate or of the whole search. Its `random_state` is not used. In the runs
+        every `verbose` is off, `n_jobs` of steps is 1, callbacks are not called, and steps without
+        a `random_state` get a seed for each run.
     param_grid : dict or list of dict, default=None
         PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`. The empty grid ``{}``
         has one candidate, the estimator as it is.
@@ -293,6 +296,7 @@ class PrivateSearchCV(WrappingClassifier):
         record_with = lambda epsilon: plan_with(epsilon)[1]  # noqa: E731
         account = opened_ledger(ledger, type(self).__name__, record_with)
         check_workers(self._candidate(plan.candidates[0]), X, y, self.scoring, self.n_jobs)
+        warn_of_repeated_fits(type(self), total, account, X)
         permit = authorise(total, noise_source(self.random_state), account)
 
         index, best = self._run_search(plan, X, y, permit)
@@ -422,6 +426,7 @@ class PrivateSearchCV(WrappingClassifier):
                 f"estimator must be a classifier of this package; {type(model).__name__} "
                 f"does not have the parameters {', '.join(_OWN)}"
             )
+        self._refuse_another_budget(model)
         if prefix and isinstance(self.scoring, RobustAccuracy):
             raise ValueError("RobustAccuracy needs a linear model without a pipeline around it")
         # No more than these are listed.
@@ -447,6 +452,20 @@ class PrivateSearchCV(WrappingClassifier):
         for params in grid:
             check_around(self._with_params(params))
         return [params for params in grid for _ in range(self.n_repeats)]
+
+    def _refuse_another_budget(self, model: Any) -> None:
+        """Refuse a model that states another budget than the search, which would not be used."""
+        for name in ("epsilon", "delta"):
+            stated, own = getattr(model, name), getattr(self, name)
+            default = getattr(type(model), name, stated)
+            # The default delta of a search is 0 if that is the delta of the model.
+            is_taken = name == "delta" and (stated, own) == (0, "auto")
+            if stated not in (default, own) and not is_taken:
+                raise ValueError(
+                    f"the estimator states {name}={stated!r} and the search {name}={own!r}, which "
+                    "is the budget of the whole search, shared by all candidates: state it once, "
+                    f"as {name}=... of {type(self).__name__}, and leave it out of the estimator"
+                )
 
     def _with_params(self, params: dict[str, Any]) -> Any:
         """Return the estimator with parameters of the grid."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from dp_halfspace.preprocessing.scalers import DenseTransformer, check_dense, ch
 from dp_halfspace.projection.features import additive_norm, write_cosines
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class CosineFeatures(DenseTransformer):
     """Map every column to [-1, 1], and add cosines of it with decaying amplitudes.
 
@@ -70,7 +70,6 @@ class CosineFeatures(DenseTransformer):
     """
 
     n_terms: int | str = "auto"
-    _: KW_ONLY
     ranges: ArrayLike | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

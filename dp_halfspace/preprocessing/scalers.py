@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
 from dp_halfspace._params import fit_context, resolved_delta, storable
+from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.algorithms.search.directions import asinh_cells
 from dp_halfspace.data.chunked_data import by_chunks
@@ -252,7 +253,7 @@ class PublicScaler(ColumnScaler):
         return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateScaler(SharedLedger, ColumnScaler):
     """Estimate the centre and the width of every column privately, and scale the columns by them.
 
@@ -350,11 +351,12 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         del y
         probe = stand_in(self)
-        X = check_dense(probe, X, reset=True, hides_rows=groups is not None)
+        given, X = X, check_dense(probe, X, reset=True, hides_rows=groups is not None)
         X, people, _ = sort_by_person(groups, X)
         plan, record = self._plan_fit(X.shape, people)
         plan_with = partial(self._record_with, X.shape, people)
         ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
+        warn_of_repeated_fits(type(self), record, ledger, given)
         permit = authorise(record, noise_source(self.random_state), ledger)
 
         scales = plan.run(X, permit, people)

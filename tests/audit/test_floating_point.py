@@ -154,7 +154,7 @@ def test_values_stay_within_their_sensitivity(path, attack):
 def test_values_of_single_records_stay_within_theirs(attack):
     """Its steps are too many for the tables of the other paths, and go by the places of rows."""
     model = AdaptiveMarginClassifier(
-        0.3, solver="noisy_sgd", epsilon=20.0, data_norm=1.0, classes=[0, 1]
+        margin=0.3, solver="noisy_sgd", epsilon=20.0, data_norm=1.0, classes=[0, 1]
     )
     largest, findings = attacked(model, attack, n=12)
     assert largest <= 1.0

@@ -687,7 +687,7 @@ def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
 def test_ledger_seed_and_patches_are_left_alone():
     ledger = PrivacyLedger(epsilon=10.0, delta=1e-3)
     model = clone(OUTPUT).set_params(ledger=ledger, random_state=3)
-    search = PrivateSearchCV(model, {"alpha": [1.0, 2.0]}, epsilon=5.0, selection="exponential")
+    search = PrivateSearchCV(model, {"alpha": [1.0, 2.0]}, epsilon=4.0, selection="exponential")
     X, y, other, other_y = flipped()
     filters = warnings.filters[:]
     for estimator in (model, search, PrivateScaler(ledger=ledger)):

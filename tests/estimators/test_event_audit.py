@@ -47,7 +47,7 @@ def label_private(mechanism):
     """One label, seen in the score of its own record."""
     X = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]
     params = {"kernel": "linear", "n_components": None, "delta": 0.0, "n_candidates": 20}
-    model = LabelPrivateClassifier(mechanism, classes=[0, 1], **params)
+    model = LabelPrivateClassifier(mechanism=mechanism, classes=[0, 1], **params)
     event = lambda m: m.decision_function(X[:1])[0] > 0  # noqa: E731
     return Audit(model, X, [1, 0, 1], X, [0, 0, 1], event, 150)
 
@@ -70,7 +70,7 @@ def network(n_hidden):
     X = np.zeros((20, 2))
     X[0, 0] = 1.0
     model = PureNetworkClassifier(
-        n_hidden, n_candidates=50, n_stages=1, classes=[0, 1], data_norm=1.0
+        n_hidden=n_hidden, n_candidates=50, n_stages=1, classes=[0, 1], data_norm=1.0
     )
     rest = np.arange(19) % 2
     event = lambda m: m.predict(X[:1])[0]  # noqa: E731

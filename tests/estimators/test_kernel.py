@@ -39,7 +39,9 @@ def crossed(n=8000, n_classes=2, seed=0):
 
 
 def seeded(X, y, **params):
-    model = PrivateKernelClassifier("rbf", random_state=0, classes=[0, 1], data_norm=ROOT_TWO)
+    model = PrivateKernelClassifier(
+        kernel="rbf", random_state=0, classes=[0, 1], data_norm=ROOT_TWO
+    )
     return fitted(model, X, y, **params)
 
 
@@ -85,7 +87,7 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     again = a._drawn_map(problem, facts, budget, public(a)["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
     free = [
-        PrivateKernelClassifier("rbf", data_norm=1.0).fit(X, y).feature_map_.frequencies
+        PrivateKernelClassifier(kernel="rbf", data_norm=1.0).fit(X, y).feature_map_.frequencies
         for _ in range(2)
     ]
     assert not np.array_equal(*free)
@@ -96,7 +98,8 @@ def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
     X, y = crossed(500)
     monkeypatch.setattr(module, "public_generator", lambda *_: np.random.default_rng(0))
     a, b = (
-        PrivateKernelClassifier("rbf", classes=[0, 1], data_norm=1.0).fit(X, y) for _ in range(2)
+        PrivateKernelClassifier(kernel="rbf", classes=[0, 1], data_norm=1.0).fit(X, y)
+        for _ in range(2)
     )
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
     assert not np.array_equal(a.coef_, b.coef_)

@@ -21,7 +21,7 @@ def checkers(n, seed=0):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_halfspaces_do_not_suffice_and_are_not_needed(mechanism):
     (X, y), (Z, t) = checkers(4000), checkers(2000, seed=1)
-    model = LabelPrivateClassifier(mechanism, n_fourier=200, classes=[0, 1]).fit(X, y)
+    model = LabelPrivateClassifier(mechanism=mechanism, n_fourier=200, classes=[0, 1]).fit(X, y)
     assert model.score(Z, t) > (0.8 if mechanism == "net" else 0.9)
 
 
@@ -45,7 +45,7 @@ def test_probabilities_are_calibrated_and_only_of_logistic_models():
     shares = model.predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert np.abs(shares[:, 1] - 1 / (1 + np.exp(-2 * X[:, 0]))).mean() < 0.1
-    assert not hasattr(LabelPrivateClassifier("net"), "predict_proba")
+    assert not hasattr(LabelPrivateClassifier(mechanism="net"), "predict_proba")
     X, y = separated(300, 3, 3)
     assert LabelPrivateClassifier(n_fourier=50).fit(X, y).predict_proba(X).shape == (300, 3)
 
@@ -121,7 +121,7 @@ def test_losses_of_a_search_are_within_the_sensitivity_and_attain_it():
 def test_stages_of_the_net_share_the_budget(n_stages, events):
     X, y = checkers(1500)
     options = {"n_fourier": 20, "n_candidates": 100, "classes": [0, 1], "delta": 0}
-    model = LabelPrivateClassifier("net", n_stages=n_stages, **options).fit(X, y)
+    model = LabelPrivateClassifier(mechanism="net", n_stages=n_stages, **options).fit(X, y)
     assert len(model.privacy_.events) == events
     for event in model.privacy_.events:
         assert event.epsilon == pytest.approx(1.0 / events, rel=1e-6)
@@ -130,11 +130,13 @@ def test_stages_of_the_net_share_the_budget(n_stages, events):
 def test_a_margin_is_asked_of_the_net_and_is_a_public_fact():
     X, y = checkers(400)
     options = {"classes": [-1, 1], "n_candidates": 200, "delta": 0, "epsilon": 5.0}
-    model = LabelPrivateClassifier("net", margin=0.2, **options).fit(X, np.where(y > 0, 1, -1))
+    model = LabelPrivateClassifier(mechanism="net", margin=0.2, **options).fit(
+        X, np.where(y > 0, 1, -1)
+    )
     assert dict(model.privacy_.public)["margin"] == 0.2
     assert model.score(X, np.where(y > 0, 1, -1)) > 0.6
     with pytest.raises(ValueError, match="mechanism='net'"):
         LabelPrivateClassifier(margin=0.2, classes=[-1, 1]).fit(X, np.where(y > 0, 1, -1))
     three = np.arange(len(y)) % 3
     with pytest.raises(ValueError, match="Only binary classification"):
-        LabelPrivateClassifier("net", margin=0.2, classes=[0, 1, 2]).fit(X, three)
+        LabelPrivateClassifier(mechanism="net", margin=0.2, classes=[0, 1, 2]).fit(X, three)

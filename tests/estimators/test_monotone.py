@@ -89,7 +89,7 @@ def test_other_columns_keep_their_effects_and_displays_show_the_copy():
 def test_scores_of_an_additive_kernel_become_monotone(data_norm):
     X = RNG.uniform(-1, 1, (1500, 3))
     y = np.abs(X[:, 0]) > 0.5
-    model = PrivateKernelClassifier("additive", classes=[False, True], data_norm=data_norm)
+    model = PrivateKernelClassifier(kernel="additive", classes=[False, True], data_norm=data_norm)
     changed = model.fit(X, y).with_monotone({"x0": "decreasing"})
     rows = np.tile(X[:1], (300, 1))
     rows[:, 0] = np.linspace(-3, 3, 300)
@@ -115,10 +115,10 @@ def test_what_cannot_be_monotone_is_refused():
     with pytest.raises(ValueError, match="of two classes"):
         three.fit(TABLE, LABELS + (AGES > 70)).with_monotone({"0": "increasing"})
     X = RNG.uniform(-1, 1, (1500, 2))
-    joint = PrivateKernelClassifier("rbf", classes=[0, 1], data_norm=1.5).fit(X, X[:, 0] > 0)
+    joint = PrivateKernelClassifier(kernel="rbf", classes=[0, 1], data_norm=1.5).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="sum of curves"):
         joint.with_monotone({"x0": "increasing"})
-    lines = PrivateKernelClassifier("additive", n_components=2, classes=[0, 1], epsilon=3)
+    lines = PrivateKernelClassifier(kernel="additive", n_components=2, classes=[0, 1], epsilon=3)
     lines.fit(X, X[:, 0] > 0)
     natural_coefficients(lines)
     with pytest.raises(ValueError, match="use AdditiveDisplay"):

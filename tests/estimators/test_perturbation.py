@@ -174,8 +174,8 @@ def test_optimizers_agree_and_are_trusted_only_through_the_certificate(table, ki
 @pytest.mark.parametrize(
     ("model", "door"),
     [
-        (Output("logistic", alpha=1e-4), "clipped_rows"),
-        (Output("hinge", alpha=1e-4), "clipped_rows"),
+        (Output(loss="logistic", alpha=1e-4), "clipped_rows"),
+        (Output(loss="hinge", alpha=1e-4), "clipped_rows"),
         (Objective(alpha=1e-4, rows="clipped"), "clipped_rows"),
     ],
     ids=["logistic", "hinge", "objective"],
@@ -229,8 +229,8 @@ def test_probabilities_are_those_of_the_logistic_model(table, kind):
     np.testing.assert_allclose(binary.predict_proba(X), np.column_stack([1 - ones, ones]))
     many = exact(kind, X, np.arange(len(y)) % 4, **params)
     np.testing.assert_allclose(many.predict_proba(X), softmax(many.decision_function(X), axis=1))
-    assert not hasattr(Objective("shifted_logistic"), "predict_proba")
-    assert not hasattr(Output("hinge"), "predict_proba")
+    assert not hasattr(Objective(loss="shifted_logistic"), "predict_proba")
+    assert not hasattr(Output(loss="hinge"), "predict_proba")
 
 
 @pytest.mark.sampled(1)

@@ -35,7 +35,7 @@ def said(model, method="fit", rows=X, labels=Y):
         AdaptiveMarginClassifier(margin=[0.2, 0.4], selection="gaussian", **NAMED),
         AdaptiveMarginClassifier(n_components=40, **NAMED),
         PureHalfspaceClassifier(n_stages=1, n_directions=100, **NAMED),
-        PrivateKernelClassifier("rbf", margin=0.4, n_components=100, **NAMED),
+        PrivateKernelClassifier(kernel="rbf", margin=0.4, n_components=100, **NAMED),
     ],
 )
 def test_a_map_that_is_none(model, method):
@@ -49,7 +49,9 @@ def test_a_map_that_is_none(model, method):
     "model",
     [
         AdaptiveMarginClassifier(margin=0.4, n_components=24, **NAMED),
-        AdaptiveMarginClassifier([0.2, 1.0], selection="exponential", n_components=29, **NAMED),
+        AdaptiveMarginClassifier(
+            margin=[0.2, 1.0], selection="exponential", n_components=29, **NAMED
+        ),
         PureHalfspaceClassifier(margin=0.4, n_components=24, n_stages=1, n_directions=99, **NAMED),
     ],
 )

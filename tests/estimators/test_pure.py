@@ -125,7 +125,7 @@ def test_one_unit_does_not_learn_it():
 
 def test_several_layers_are_released():
     X, y = xor(300, 0)
-    model = PureNetworkClassifier((4, 3, 2), data_norm=ROOT, n_candidates=50).fit(X, y)
+    model = PureNetworkClassifier(n_hidden=(4, 3, 2), data_norm=ROOT, n_candidates=50).fit(X, y)
     assert [coef.shape for coef in model.hidden_coef_] == [(4, 2), (3, 4), (2, 3)]
     assert [intercept.shape for intercept in model.hidden_intercept_] == [(4,), (3,), (2,)]
     assert model.n_hidden_ == 2

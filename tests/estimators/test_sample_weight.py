@@ -60,7 +60,7 @@ CASES = {
     "units": AdaptiveMarginClassifier(epsilon=50.0),
     "stated": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0),
     "balanced": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, class_weight="balanced"),
-    "margin": AdaptiveMarginClassifier(0.3, epsilon=50.0, data_norm=1.0),
+    "margin": AdaptiveMarginClassifier(margin=0.3, epsilon=50.0, data_norm=1.0),
     "projected": AdaptiveMarginClassifier(
         epsilon=50.0, data_norm=1.0, projection="rademacher", n_components=1
     ),
@@ -72,10 +72,14 @@ CASES = {
     "clipped output": OutputPerturbationClassifier(
         epsilon=50.0, data_norm=1.0, preconditioner=False, fit_intercept=False
     ),
-    "hinge": OutputPerturbationClassifier("huber_hinge", 0.1, epsilon=50.0, data_norm=1.0),
-    "tilted": OutputPerturbationClassifier("logistic", 0.1, epsilon=50.0, data_norm=1.0, tilt=1.0),
+    "hinge": OutputPerturbationClassifier(
+        loss="huber_hinge", alpha=0.1, epsilon=50.0, data_norm=1.0
+    ),
+    "tilted": OutputPerturbationClassifier(
+        loss="logistic", alpha=0.1, epsilon=50.0, data_norm=1.0, tilt=1.0
+    ),
     "robust output": OutputPerturbationClassifier(
-        "logistic", 0.1, epsilon=50.0, data_norm=1.0, adversary_radius=0.3
+        loss="logistic", alpha=0.1, epsilon=50.0, data_norm=1.0, adversary_radius=0.3
     ),
     "objective": ObjectivePerturbationClassifier(epsilon=50.0, data_norm=1.0),
     "pure objective": ObjectivePerturbationClassifier(epsilon=50.0, delta=0.0, data_norm=1.0),
@@ -282,7 +286,12 @@ def test_a_record_of_weight_zero_says_nothing_to_a_minimiser():
     X, y, _ = table()
     w = np.append(np.ones(200), np.zeros(100))
     estimator = OutputPerturbationClassifier(
-        "logistic", 0.1, epsilon=math.inf, data_norm=1.0, preconditioner=False, classes=LABELS
+        loss="logistic",
+        alpha=0.1,
+        epsilon=math.inf,
+        data_norm=1.0,
+        preconditioner=False,
+        classes=LABELS,
     )
     first = clone(estimator).fit(X, y, sample_weight=w).coef_
     other = np.where(w == 0, 1 - y, y)
@@ -294,7 +303,12 @@ def test_a_record_of_weight_zero_says_nothing_to_a_minimiser():
 def test_weights_multiply_those_of_the_classes():
     X, y, _ = table()
     estimator = OutputPerturbationClassifier(
-        "logistic", 0.1, epsilon=math.inf, data_norm=1.0, preconditioner=False, classes=LABELS
+        loss="logistic",
+        alpha=0.1,
+        epsilon=math.inf,
+        data_norm=1.0,
+        preconditioner=False,
+        classes=LABELS,
     )
     by_record = clone(estimator).fit(X, y, sample_weight=np.where(y == 1, 0.25, 1.0))
     by_class = clone(estimator).set_params(class_weight={0: 1.0, 1: 0.25}).fit(X, y)
@@ -407,7 +421,7 @@ UNPROVED = {
     "labels": LabelPrivateClassifier(),
     "pure": AdaptiveMarginClassifier(delta=0.0, epsilon=0.1),
     "selection": AdaptiveMarginClassifier(selection="exponential"),
-    "proximal": AdaptiveMarginClassifier(0.3, solver="phased_prox"),
+    "proximal": AdaptiveMarginClassifier(margin=0.3, solver="phased_prox"),
     "kernel selection": PrivateKernelClassifier(margin="select", data_norm=1.0),
     "integer counts": PrivateTableClassifier(
         epsilon=9.0, delta=0.0, schema={}, threshold={"recall": 0.8}

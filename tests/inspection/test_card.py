@@ -163,8 +163,8 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     [
         (LabelPrivateClassifier(classes=[0, 1]), "its features are not protected"),
         (AdaptiveMarginClassifier(classes=[0, 1], epsilon=np.inf), "the fit had no noise"),
-        (PrivateKernelClassifier("rbf", classes=[0, 1], data_norm=1.0), "no public ranges"),
-        (PrivateKernelClassifier("additive", classes=[0, 1]), "adds to the score of 1"),
+        (PrivateKernelClassifier(kernel="rbf", classes=[0, 1], data_norm=1.0), "no public ranges"),
+        (PrivateKernelClassifier(kernel="additive", classes=[0, 1]), "adds to the score of 1"),
         (
             make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])),
             "Not covered: StandardScaler",

@@ -48,7 +48,9 @@ def test_they_give_the_scores_of_a_model_in_learnt_units(n_classes):
 
 def test_public_scalers_in_front_count():
     scaler = PublicScaler([(0, 120), (0, 600_000), (0, 1)])
-    model = make_pipeline(scaler, AdaptiveMarginClassifier(0.3, classes=[0, 1], data_norm=2.0))
+    model = make_pipeline(
+        scaler, AdaptiveMarginClassifier(margin=0.3, classes=[0, 1], data_norm=2.0)
+    )
     y = (X[:, 0] > 55).astype(int)
     natural = natural_coefficients(model.fit(X, y))
     np.testing.assert_allclose(scores_of(natural, X)[:, 0], model.decision_function(X), rtol=1e-9)
@@ -104,7 +106,7 @@ def test_where_there_are_none_it_is_said():
     small = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X[:200], y[:200])
     with pytest.raises(ValueError, match="use AdditiveDisplay"):
         natural_coefficients(small)
-    curved = PrivateKernelClassifier("additive", classes=[0, 1]).fit(X, y)
+    curved = PrivateKernelClassifier(kernel="additive", classes=[0, 1]).fit(X, y)
     with pytest.raises(ValueError, match="linear in features"):
         natural_coefficients(curved)
     table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)

@@ -18,7 +18,9 @@ def data(n_classes=2):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_curves_of_an_additive_model_add_up_to_its_scores(n_classes):
     X, y = data(n_classes)
-    model = PrivateKernelClassifier("additive", classes=range(n_classes), data_norm=2.0).fit(X, y)
+    model = PrivateKernelClassifier(kernel="additive", classes=range(n_classes), data_norm=2.0).fit(
+        X, y
+    )
     display = AdditiveDisplay.from_estimator(model, RANGES)
     first, second = display.columns
     assert isinstance(first, ColumnEffect)
@@ -186,7 +188,9 @@ def test_a_band_is_drawn_and_axes_can_be_read():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_what_curves_explain_is_all_of_a_sum_and_little_of_a_product(n_classes):
     X, y = data(n_classes)
-    sum_of_curves = PrivateKernelClassifier("additive", classes=range(n_classes), data_norm=2.0)
+    sum_of_curves = PrivateKernelClassifier(
+        kernel="additive", classes=range(n_classes), data_norm=2.0
+    )
     display = AdditiveDisplay.from_estimator(sum_of_curves.fit(X, y), RANGES)
     np.testing.assert_allclose(display.explained, 1.0, atol=1e-6)
     # Independent columns: the shares of all columns add up, but for the rows that are drawn.

@@ -90,7 +90,12 @@ def test_selections_for_small_tables_predict_the_same(norm, n_classes):
 def test_networks_predict_the_same(n_hidden, projection):
     rows = RANGES.fit_transform(X)[:, [0, 1, 0, 1]].astype(np.float32)
     model = PureNetworkClassifier(
-        n_hidden, projection=projection, n_components=2, data_norm=1.2, classes=[0, 1], epsilon=3.0
+        n_hidden=n_hidden,
+        projection=projection,
+        n_components=2,
+        data_norm=1.2,
+        classes=[0, 1],
+        epsilon=3.0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
@@ -118,7 +123,7 @@ def test_every_cell_is_that_of_the_model(constant):
 
 def test_what_is_not_linear_is_refused():
     pytest.importorskip("onnx")
-    model = PrivateKernelClassifier("additive", classes=[0, 1]).fit(X, Y > 0)
+    model = PrivateKernelClassifier(kernel="additive", classes=[0, 1]).fit(X, Y > 0)
     with pytest.raises(ValueError, match="linear in features"):
         to_onnx(model)
 

@@ -36,7 +36,8 @@ def test_what_a_search_on_exact_scores_did_is_not_covered():
 
 
 def test_a_private_search_is_reported_as_a_whole():
-    search = PrivateSearchCV(PRIVATE, {"alpha": [0.1, 1.0]}, epsilon=7.0)
+    model = clone(PRIVATE).set_params(epsilon=7.0)
+    search = PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=7.0)
     lines = lines_of(make_pipeline(search))
     assert lines[0] == "PrivateSearchCV"
     assert "  epsilon: 7.0" in lines

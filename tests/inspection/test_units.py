@@ -90,7 +90,9 @@ def test_matrices():
     assert [f.column for f in check_units(linear, X * [1.0, 88.4])] == ["1"]
     with pytest.raises(ValueError, match="must have the 2 columns"):
         check_units(linear, X[:, :1])
-    stated = AdaptiveMarginClassifier(0.3, classes=[False, True], data_norm=100.0, random_state=0)
+    stated = AdaptiveMarginClassifier(
+        margin=0.3, classes=[False, True], data_norm=100.0, random_state=0
+    )
     with pytest.raises(ValueError, match="no column scales"):
         check_units(stated.fit(X, Y), X)
 

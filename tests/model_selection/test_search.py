@@ -15,6 +15,8 @@ from pandas import DataFrame
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -49,7 +51,7 @@ GRID = {"alpha": [1e-3, 1e-2, 1e-1]}
 OUTPUT = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
 OBJECTIVE = ObjectivePerturbationClassifier(classes=[0, 1], data_norm=1.0)
 # Its loss is a sum over pairs of records, which no selection accounts for.
-RANKING = PrivateAUCClassifier("objective", classes=[0, 1], data_norm=1.0)
+RANKING = PrivateAUCClassifier(mechanism="objective", classes=[0, 1], data_norm=1.0)
 CASES = [
     (OUTPUT, "random_stopping", "auto"),
     (OUTPUT, "random_stopping", 0.0),
@@ -217,12 +219,39 @@ def test_nothing_else_leaves():
     json.dumps({k: v for k, v in fitted.get_params(deep=False).items() if k != "estimator"})
 
 
+@pytest.mark.parametrize(
+    ("stated", "refused"),
+    [
+        ({"epsilon": 3.0}, "states epsilon=3.0 and the search epsilon=2.0"),
+        ({"delta": 1e-4}, "states delta=0.0001 and the search delta='auto'"),
+        ({"epsilon": 2.0}, None),
+        ({"delta": 0.0}, None),
+    ],
+)
+def test_an_estimator_with_another_budget_is_refused_before_any_charge(stated, refused):
+    """A reader cannot tell whether its budget is that of a candidate or of the whole search."""
+    ledger = PrivacyLedger(epsilon=10.0, delta=0.1)
+    model = OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1], **stated)
+    searches = [
+        PrivateSearchCV(inner, {}, epsilon=2.0, ledger=ledger)
+        for inner in (model, make_pipeline(Normalizer(), model))
+    ]
+    for each in searches:
+        if refused is None:
+            assert each.plan(X, Y).epsilon == 2.0
+            continue
+        for method in (each.plan, each.fit):
+            with pytest.raises(ValueError, match=refused):
+                method(X, Y)
+    assert ledger.spent() == 0.0
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
 @pytest.mark.parametrize("delta", ["auto", 0.0])
 def test_what_is_protected_is_what_the_estimator_protects(selection, delta):
     """A search over models that protect labels only must not pass for more."""
-    model = LabelPrivateClassifier(classes=[0, 1], n_fourier=20, delta=0.0 if delta == 0.0 else 0.1)
+    model = LabelPrivateClassifier(classes=[0, 1], n_fourier=20, delta=delta)
     params = {"selection": selection, "delta": delta if delta == 0.0 else 1e-4}
     grid = {"whitening": [0.0, 0.5]}
     fitted = search(model, grid=grid, **params).fit(X, Y)

@@ -21,7 +21,7 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_values_and_names():
     X = np.array([[20.0, 0.3], [99.0, np.nan], [-5.0, 2.0]])
-    features = CosineFeatures(3, ranges=[[0, 80], [0, 1]]).fit(X)
+    features = CosineFeatures(n_terms=3, ranges=[[0, 80], [0, 1]]).fit(X)
     v = np.array([[0.25, 0.3], [1.0, np.nan], [0.0, 1.0]])
     blocks = [2 * v - 1, np.cos(2 * np.pi * v) / ROOT, ROOT / 3 * np.cos(3 * np.pi * v)]
     expected = np.nan_to_num(np.hstack(blocks))
@@ -33,7 +33,7 @@ def test_values_and_names():
 
 def test_rows_are_within_the_public_norm():
     X = np.random.default_rng(0).uniform(-1, 2, (2000, 3)).round(0)
-    features = CosineFeatures(6).fit(X)
+    features = CosineFeatures(n_terms=6).fit(X)
     longest = np.linalg.norm(features.transform(X), axis=1).max()
     assert 0.9 * features.row_norm_ < longest <= features.row_norm_
 
@@ -46,8 +46,8 @@ def test_automatic_number_keeps_a_preconditioner(width, terms):
 
 
 def test_fit_reads_no_value():
-    a = CosineFeatures(3).fit(np.zeros((4, 2)))
-    b = CosineFeatures(3).fit(1e9 * np.random.default_rng(0).standard_normal((4, 2)))
+    a = CosineFeatures(n_terms=3).fit(np.zeros((4, 2)))
+    b = CosineFeatures(n_terms=3).fit(1e9 * np.random.default_rng(0).standard_normal((4, 2)))
     assert a.__dict__ == b.__dict__
 
 

@@ -313,7 +313,12 @@ def test_population_scores_add_a_public_penalty():
 def fit(kind, **more):
     X, y = make_halfspace(300, 4, margin=0.2, random_state=0)
     model = AdaptiveMarginClassifier(
-        [0.05, 0.2], selection=kind, solver="phased_prox", classes=[-1, 1], **more, data_norm=1.0
+        margin=[0.05, 0.2],
+        selection=kind,
+        solver="phased_prox",
+        classes=[-1, 1],
+        **more,
+        data_norm=1.0,
     )
     return model.fit(X, y)
 

@@ -1,0 +1,195 @@
+"""Warnings of fits that multiply: by a meta-estimator around them, or one after the other.
+
+Whether a warning is given depends on public facts alone: the running calls of scikit-learn and
+their parameters, numbers of privacy units and columns, names, label sets, and budgets. With groups,
+the number of persons is public, and the number of rows is not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+
+from sklearn.base import ClassifierMixin
+
+from dp_halfspace._sklearn_compat import calls_of_sklearn
+from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
+
+if TYPE_CHECKING:
+    from dp_halfspace._outer_calls import Caller
+    from dp_halfspace.privacy.events import Event
+    from dp_halfspace.privacy.record import PrivacyRecord
+
+# More kinds of tables than this are not remembered.
+_MOST_TABLES = 4096
+_SHARE_A_LEDGER = (
+    'Give all fits one ledger, such as ledger=PrivacyLedger("fits.db", epsilon=5, delta=1e-5), '
+    "which adds up their budgets and refuses a fit beyond its cap"
+)
+_IGNORE = "For public or simulated data, ignore the category dp_halfspace.RepeatedFitWarning"
+# Digits of a total, which is rounded up.
+_DIGITS = 3
+# Libraries whose code calls a fit in place of the user.
+_LIBRARIES = ("sklearn", "imblearn", "joblib")
+
+_SAID_BY_WORKERS: dict[str, Any] = {}
+_ARE_COUNTED: ContextVar[bool] = ContextVar("are_counted", default=True)
+
+
+@contextmanager
+def fits_not_counted() -> Iterator[None]:
+    """Neither count the fits of the block nor warn that they multiply.
+
+    For fits that one record covers together, whose number may be secret, and for fits that release
+    nothing.
+    """
+    token = _ARE_COUNTED.set(False)
+    try:
+        yield
+    finally:
+        _ARE_COUNTED.reset(token)
+
+
+def warn_of_repeated_fits(kind: type, record: PrivacyRecord, ledger: Any, X: Any) -> None:
+    """Warn of fits around a fit that is about to be made, or before it, and count it.
+
+    `ledger` is None if nothing adds up the fits, and `kind` is the class that is fitted. Of `X`,
+    only the names or the number of columns are read.
+    """
+    if not _ARE_COUNTED.get() or math.isinf(record.epsilon):
+        return
+    is_inside = _warn_of_calls(kind, record, has_ledger=ledger is not None)
+    if ledger is None:
+        _count(record, X, is_silent=is_inside)
+
+
+def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bool:
+    """Warn once of a call that fits several times; return whether there is one."""
+    calls = list(calls_of_sklearn())
+    if not calls:
+        return False
+    from dp_halfspace import _outer_calls  # noqa: PLC0415 - for fits inside of other calls only
+
+    caller = _outer_calls.outermost_caller(calls)
+    if caller is None:
+        return False
+    # A worker sees its own part of a call, so it warns once for all calls of a kind. Otherwise a
+    # local variable of the call remembers this, which ends with the call and keeps nothing alive.
+    said = _SAID_BY_WORKERS if caller.is_worker else cast("dict[str, Any]", caller.call)
+    key = "_dp_halfspace_warned_of_" + caller.name * caller.is_worker
+    role = key + ("classifiers" if issubclass(kind, ClassifierMixin) else "transformers")
+    if role in said:
+        return True
+    sentences = []
+    if not has_ledger and caller.n_fits != 1:
+        sentences += [_what_fits_cost(caller, kind, record), _SHARE_A_LEDGER]
+    if key not in said:
+        sentences += caller.what_no_budget_covers(has_ledger=has_ledger)
+    if sentences:
+        text = ". ".join([*sentences, _IGNORE])
+        warn_caller(text, RepeatedFitWarning, beyond=_LIBRARIES)
+    said[key] = said[role] = True
+    return True
+
+
+def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
+    """Say how many fits there are, and their total budget, as far as both are known."""
+    budget = f"epsilon={record.epsilon:g} at delta={record.delta:.3g}"
+    count = "several" if caller.n_fits is None else str(caller.n_fits)
+    makes = f"{caller.name} makes {count} fits of {kind.__name__}"
+    if caller.n_fits is None or caller.has_many_sizes:
+        own = ", and a worker process counts its own fits only" if caller.is_worker else ""
+        return f"{makes}, and the budget of each, here {budget}, adds to that of the others{own}"
+    total = _total(Counter(record.events), caller.n_fits, record.delta)
+    # Fits to few records, or with other parameters, may be planned in another way.
+    return (
+        f"{makes}, each with {budget}: together they have about epsilon={total} for a "
+        f"{_unit(record)} that is in all of them"
+    )
+
+
+def _total(events: Counter[Event], times: int, delta: float) -> str:
+    """Return the epsilon of all events, each as often as counted and all of that several times."""
+    from dp_halfspace.privacy import accounting  # noqa: PLC0415 - heavy, for a warning only
+    from dp_halfspace.privacy.events import Repeated  # noqa: PLC0415
+    from dp_halfspace.privacy.record import rounded_text  # noqa: PLC0415
+
+    repeated = [Repeated(event, count * times) for event, count in events.items()]
+    return rounded_text(accounting.epsilon(repeated, delta), _DIGITS)
+
+
+def _unit(record: PrivacyRecord) -> str:
+    return "person" if record.adjacency == "replace-one-person" else "record"
+
+
+# Fits one after the other -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Fits:
+    """The fits of this process to tables with the same public facts."""
+
+    n_fits: int = 0
+    delta: float = 0.0
+    events: Counter[Event] = field(default_factory=Counter)
+    is_said: bool = False
+
+
+_TABLES: dict[Hashable, _Fits] = {}
+_LOCK = Lock()
+
+
+def forget_fits() -> None:
+    """Start to count the fits of this process anew."""
+    with _LOCK:
+        _TABLES.clear()
+        _SAID_BY_WORKERS.clear()
+
+
+def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
+    """Count a fit, and warn of the second one to a table with the same public facts."""
+    public = dict(record.public)
+    n_units = public["n_samples"]
+    key = (record.adjacency, n_units, _columns_of(X), tuple(map(repr, public.get("classes", ()))))
+    with _LOCK:
+        before = _TABLES.get(key, _Fits())
+    n_fits, delta = before.n_fits + 1, max(before.delta, record.delta)
+    events = before.events + Counter(record.events)
+    must_warn = n_fits > 1 and not before.is_said and not is_silent
+    if must_warn:
+        unit = _unit(record)
+        same = "columns and classes" if public.get("classes") else "columns"
+        text = (
+            f"this is fit {n_fits} of this process to {n_units} {unit}s with the same {same}: if "
+            f"the {unit}s are the same, the fits together have epsilon={_total(events, 1, delta)} "
+            f"at delta={delta:.3g}, and this one alone {record.epsilon:g}. Further fits add to it "
+            "without another warning, and a worker process counts its own fits only"
+        )
+        # A filter that makes an error of it prevents this fit, which is then not counted.
+        warn_caller(
+            ". ".join([text, _SHARE_A_LEDGER, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES
+        )
+    is_said = before.is_said or must_warn
+    with _LOCK:
+        if key not in _TABLES and len(_TABLES) >= _MOST_TABLES:
+            _TABLES.pop(next(iter(_TABLES)))
+        # What is not needed for a later warning is not kept.
+        _TABLES[key] = _Fits(n_fits, delta, Counter() if is_said else events, is_said)
+
+
+def _columns_of(X: Any) -> Hashable:
+    """Return the names of the columns of a table, or their number; no cell is read."""
+    for name in ("column_names", "columns"):
+        names = getattr(X, name, None)
+        if names is not None and not callable(names):
+            return tuple(map(str, names))
+    shape: Any = getattr(X, "shape", ())
+    if len(shape) == 2:
+        return int(shape[1])
+    return len(X[0]) if isinstance(X, list | tuple) and X and hasattr(X[0], "__len__") else 0

@@ -1,0 +1,535 @@
+"""Fits that multiply are said once, by public facts alone, with their number and their total."""
+
+import math
+import re
+import threading
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from scipy.stats import uniform
+from sklearn import ensemble, multioutput
+from sklearn import feature_selection as selection
+from sklearn import model_selection as model
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    OutputPerturbationClassifier,
+    PrivacyLedger,
+    PrivateSearchCV,
+    PrivateTableClassifier,
+    RepeatedFitWarning,
+    _outer_calls,
+    _repeated_fits,
+    audit,
+)
+from dp_halfspace.estimators import base
+from dp_halfspace.inspection import plan_accuracy
+from dp_halfspace.model_selection import PrivateThresholdClassifier, _search_plan
+from dp_halfspace.preprocessing import PrivateScaler
+from dp_halfspace.privacy import accounting
+from tests.conftest import separated
+from tests.pages import counted_fits
+
+X, Y = separated(200, 5)
+# With a stated delta, fits to folds and to the whole table have one total.
+OURS = AdaptiveMarginClassifier(epsilon=3.0, delta=1e-6, classes=[0, 1], data_norm=1.0)
+FOLDS = model.KFold(3, shuffle=True)
+GRID = {"fit_intercept": [True, False]}
+# So many records that fits to a quarter of them are planned as those to all.
+A, B = separated(1200, 5)
+HALF = np.where(np.arange(len(B)) % 2, B, -1)
+OUTPUTS = np.column_stack([B, 1 - B, B])
+LINE = 'warnings.filterwarnings("ignore", category=RepeatedFitWarning)'
+
+
+@pytest.fixture(autouse=True)
+def counted():
+    """Count fits in these tests only."""
+    with counted_fits():
+        yield
+
+
+def said_of(function, *, ignore=False):
+    """Everything that is said of repeated fits, as warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if ignore:
+            exec(LINE, {"warnings": warnings, "RepeatedFitWarning": RepeatedFitWarning})
+        function()
+    return [one for one in caught if one.category is RepeatedFitWarning]
+
+
+def texts_of(function, **options):
+    return [str(one.message) for one in said_of(function, **options)]
+
+
+def records_of(monkeypatch, function):
+    """The records of all fits, and what was said."""
+    records, real = [], base.warn_of_repeated_fits
+
+    def recorded(kind, record, *others):
+        records.append(record)
+        real(kind, record, *others)
+
+    monkeypatch.setattr(base, "warn_of_repeated_fits", recorded)
+    return records, said_of(function)
+
+
+def search(kind, grid, **options):
+    return lambda: kind(OURS, grid, cv=FOLDS, **options).fit(A, B)
+
+
+# A call, the name of the outermost one, whether its number of fits is known, and a word of what no
+# budget covers.
+CALLS = {
+    "grid": (search(model.GridSearchCV, GRID), "GridSearchCV", True, "PrivateSearchCV"),
+    "grids": (
+        search(model.GridSearchCV, [GRID, {"intercept_scaling": [1, 2, 3]}], refit=False),
+        "GridSearchCV",
+        True,
+        "PrivateSearchCV",
+    ),
+    "grid of budgets": (
+        search(model.GridSearchCV, {"epsilon": [1, 2]}),
+        "GridSearchCV",
+        False,
+        "PrivateSearchCV",
+    ),
+    "random": (
+        search(model.RandomizedSearchCV, {"intercept_scaling": uniform(1, 2)}, n_iter=4),
+        "RandomizedSearchCV",
+        True,
+        "PrivateSearchCV",
+    ),
+    "few": (
+        lambda: model.RandomizedSearchCV(OURS, GRID, n_iter=2, cv=2).fit(A, B),
+        "RandomizedSearchCV",
+        True,
+        "PrivateSearchCV",
+    ),
+    "score": (lambda: model.cross_val_score(OURS, A, B), "cross_val_score", True, "exact"),
+    "repeated": (
+        lambda: model.cross_val_score(OURS, A, B, cv=model.RepeatedKFold(n_splits=2, n_repeats=2)),
+        "cross_val_score",
+        True,
+        "exact",
+    ),
+    "list": (
+        lambda: model.cross_validate(OURS, A, B, cv=[(range(100), range(100, 200))] * 2),
+        "cross_validate",
+        False,
+        "exact",
+    ),
+    "validate": (
+        lambda: model.cross_validate(OURS, A, B, cv=FOLDS),
+        "cross_validate",
+        True,
+        "exact",
+    ),
+    "predict": (
+        lambda: model.cross_val_predict(OURS, A, B, cv=3),
+        "cross_val_predict",
+        True,
+        "exact",
+    ),
+    "learning curve": (
+        lambda: model.learning_curve(OURS, A, B, train_sizes=[0.5, 1.0], cv=2),
+        "learning_curve",
+        True,
+        "exact",
+    ),
+    "validation curve": (
+        lambda: model.validation_curve(
+            OURS, A, B, param_name="intercept_scaling", param_range=[1, 2], cv=2
+        ),
+        "validation_curve",
+        True,
+        "exact",
+    ),
+    "permutations": (
+        lambda: model.permutation_test_score(OURS, A, B, n_permutations=2, cv=2),
+        "permutation_test_score",
+        True,
+        "exact",
+    ),
+    "bagging": (
+        lambda: ensemble.BaggingClassifier(OURS, n_estimators=3).fit(A, B),
+        "BaggingClassifier",
+        True,
+        "",
+    ),
+    "voting": (
+        lambda: ensemble.VotingClassifier(
+            [("a", OURS), ("b", make_pipeline(OURS)), ("c", LogisticRegression()), ("d", "drop")]
+        ).fit(A, B),
+        "VotingClassifier",
+        True,
+        "",
+    ),
+    "unequal voting": (
+        lambda: ensemble.VotingClassifier(
+            [("a", OURS), ("b", make_pipeline(AdaptiveMarginClassifier(classes=[0, 1])))]
+        ).fit(A, B),
+        "VotingClassifier",
+        False,
+        "",
+    ),
+    "stacking": (
+        lambda: ensemble.StackingClassifier([("a", OURS), ("b", OURS)], cv=2).fit(A, B),
+        "StackingClassifier",
+        True,
+        "not private",
+    ),
+    "one against the rest": (
+        lambda: OneVsRestClassifier(OURS).fit(A, np.arange(len(B)) % 3),
+        "OneVsRestClassifier",
+        False,
+        "",
+    ),
+    "pairs": (
+        lambda: OneVsOneClassifier(OURS).fit(A, np.arange(len(B)) % 3),
+        "OneVsOneClassifier",
+        False,
+        "",
+    ),
+    "outputs": (
+        lambda: multioutput.MultiOutputClassifier(OURS).fit(A, OUTPUTS),
+        "MultiOutputClassifier",
+        True,
+        "",
+    ),
+    "chain": (
+        lambda: multioutput.ClassifierChain(OURS).fit(A, OUTPUTS),
+        "ClassifierChain",
+        True,
+        "",
+    ),
+    "elimination": (lambda: selection.RFE(OURS).fit(A, B), "RFE", True, ""),
+    "elimination by steps": (
+        lambda: selection.RFE(OURS, step=0.5, n_features_to_select=0.2).fit(A, B),
+        "RFE",
+        True,
+        "",
+    ),
+    "elimination by folds": (
+        lambda: selection.RFECV(OURS, cv=2).fit(A, B),
+        "RFECV",
+        False,
+        "not private",
+    ),
+    "self-training": (
+        lambda: SelfTrainingClassifier(OURS).fit(A, HALF),
+        "SelfTrainingClassifier",
+        False,
+        "not private",
+    ),
+    "calibration": (
+        lambda: CalibratedClassifierCV(OURS, cv=3).fit(A, B),
+        "CalibratedClassifierCV",
+        True,
+        "not private",
+    ),
+    "one calibration": (
+        lambda: CalibratedClassifierCV(OURS, cv=3, ensemble=False).fit(A, B),
+        "CalibratedClassifierCV",
+        True,
+        "not private",
+    ),
+    "threshold": (
+        lambda: model.TunedThresholdClassifierCV(OURS, cv=2).fit(A, B),
+        "TunedThresholdClassifierCV",
+        False,
+        "not private",
+    ),
+    "nested": (
+        lambda: model.cross_val_score(model.GridSearchCV(OURS, GRID, cv=2), A, B, cv=2),
+        "cross_val_score",
+        True,
+        "exact",
+    ),
+    "nested ensembles": (
+        lambda: model.GridSearchCV(
+            ensemble.BaggingClassifier(make_pipeline(OURS), n_estimators=2), {}, cv=2
+        ).fit(A, B),
+        "GridSearchCV",
+        True,
+        "PrivateSearchCV",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_outermost_call_is_named_once_with_the_number_of_its_fits(call, monkeypatch):
+    function, name, is_known, uncovered = CALLS[call]
+    records, said = records_of(monkeypatch, function)
+    (one,) = said
+    text = str(one.message)
+    # The line of the user, and not one of scikit-learn or of this package.
+    assert one.filename == __file__
+    assert "PrivacyLedger(" in text
+    assert "dp_halfspace.RepeatedFitWarning" in text
+    assert bool(re.search("exact function|so that its result is not private", text)) == bool(
+        uncovered
+    )
+    assert uncovered in text
+    if not is_known:
+        assert text.startswith(f"{name} makes several fits of AdaptiveMarginClassifier")
+        return
+    assert text.startswith(f"{name} makes {len(records)} fits of AdaptiveMarginClassifier")
+    if call == "learning curve":
+        return
+    stated = float(re.search(r"together they have about epsilon=(\S+)", text)[1])
+    events = [event for record in records for event in record.events]
+    total = accounting.epsilon(events, records[0].delta)
+    assert 0.999 * total <= stated <= 1.01 * total
+    # That test sees the budget of a single fit.
+    assert stated > 1.2 * records[0].epsilon
+
+
+def test_a_second_call_is_said_again():
+    assert len(said_of(lambda: [model.cross_val_score(OURS, X, Y) for _ in range(2)])) == 2
+
+
+def test_what_a_ledger_covers_is_not_said():
+    def with_ledger(make):
+        ledger = PrivacyLedger(epsilon=1e3, delta=1e-2)
+        return texts_of(lambda: make(OURS.__sklearn_clone__().set_params(ledger=ledger)).fit(X, Y))
+
+    assert with_ledger(lambda ours: ensemble.VotingClassifier([("a", ours), ("b", ours)])) == []
+    for make in (
+        lambda ours: model.GridSearchCV(ours, GRID, cv=FOLDS),
+        lambda ours: CalibratedClassifierCV(ours, cv=FOLDS),
+        lambda ours: ensemble.StackingClassifier([("a", ours)], cv=FOLDS),
+    ):
+        (text,) = with_ledger(make)
+        assert "not private" in text
+        assert "makes" not in text
+    ledger = PrivacyLedger(epsilon=1e3, delta=1e-2)
+    model_with_ledger = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0, ledger=ledger)
+    assert texts_of(lambda: model.cross_val_score(model_with_ledger, X, Y)) == []
+    assert texts_of(lambda: [model_with_ledger.fit(X, Y) for _ in range(3)]) == []
+
+
+def test_steps_that_spend_are_said_beside_the_model():
+    steps = make_pipeline(PrivateScaler(), OURS)
+    first, second = texts_of(lambda: model.cross_val_score(steps, X, Y))
+    assert "5 fits of PrivateScaler, each with epsilon=1 " in first
+    assert "5 fits of AdaptiveMarginClassifier, each with epsilon=3 " in second
+    assert texts_of(lambda: make_pipeline(PrivateScaler(), OURS).fit(X[:99], Y[:99])) == []
+
+
+def test_calls_that_fit_once_are_not_said():
+    calls = (
+        lambda: make_pipeline(OURS).fit(X, Y),
+        lambda: model.FixedThresholdClassifier(OURS).fit(X[:150], Y[:150]),
+        lambda: ensemble.VotingClassifier([("a", OURS)]).fit(X[:140], Y[:140]),
+        lambda: selection.SelectFromModel(OURS).fit(X[:130], Y[:130]),
+        lambda: ensemble.BaggingClassifier(OURS, n_estimators=1).fit(X[:120], Y[:120]),
+        lambda: selection.RFE(OURS, n_features_to_select=5).fit(X[:110], Y[:110]),
+    )
+    for call in calls:
+        assert texts_of(call) == []
+
+
+def test_grids_that_are_refused_are_refused_by_scikit_learn():
+    """What is said never replaces an error of another library, nor adds one."""
+    odd = model.GridSearchCV(OURS, {"fit_intercept": np.array([True, False])}, cv=FOLDS)
+    assert "7 fits" in texts_of(lambda: odd.fit(X, Y))[0]
+    assert _outer_calls._known(lambda: int("no number")) is None
+
+
+def test_workers_say_it_once_and_count_their_own():
+    def by_threads():
+        with parallel_config("threading", n_jobs=2):
+            for _ in range(2):
+                model.cross_val_score(OURS, X, Y)
+
+    (text,) = texts_of(by_threads)
+    assert "several fits" in text
+    assert "a worker process counts its own fits only" in text
+
+
+def test_the_second_fit_to_a_table_is_said_and_later_ones_are_not():
+    (one,) = said_of(lambda: [OURS.fit(X, Y) for _ in range(4)])
+    text = str(one.message)
+    assert one.filename == __file__
+    assert text.startswith("this is fit 2 of this process to 200 records with the same columns and")
+    assert "a worker process counts its own fits only" in text
+    total = accounting.epsilon([*OURS.privacy_.events] * 2, OURS.privacy_.delta)
+    stated = float(re.search(r"together have epsilon=(\S+)", text)[1])
+    assert total <= stated <= 1.01 * total
+    assert 'PrivacyLedger("fits.db"' in text
+
+
+def test_fits_of_any_kind_and_budget_add_up():
+    other = OutputPerturbationClassifier(epsilon=1.0, delta=1e-9, classes=[0, 1], data_norm=1.0)
+    (text,) = texts_of(lambda: (OURS.fit(X, Y), other.fit(X, Y)))
+    events = [*OURS.privacy_.events, *other.privacy_.events]
+    total = accounting.epsilon(events, OURS.privacy_.delta)
+    assert total <= float(re.search(r"together have epsilon=(\S+)", text)[1]) <= 1.01 * total
+    assert "this one alone 1." in text
+    # Fits inside a call are counted, although another warning is about them.
+    _repeated_fits.forget_fits()
+    texts = texts_of(lambda: (selection.RFE(OURS, step=3).fit(X, Y), OURS.fit(X, Y)))
+    assert texts[1].startswith("this is fit 2 of")
+
+
+def test_tables_with_other_public_facts_are_others():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    fits = [
+        (OURS, X, Y),
+        (OURS, X[:199], Y[:199]),
+        (OURS, X[:, :4], Y),
+        (OURS, frame, Y),
+        (OURS, frame.rename(columns={"a": "z"}), Y),
+        (AdaptiveMarginClassifier(classes=[0, 1, 2], data_norm=1.0), X, Y),
+        (PrivateScaler(), X, None),
+    ]
+    assert texts_of(lambda: [ours.fit(A, b) for ours, A, b in fits]) == []
+    for ours, A, b in fits:
+        (text,) = texts_of(lambda ours=ours, A=A, b=b: ours.fit(A, b))
+        assert ("columns and classes" in text) == (b is not None)
+
+
+def test_no_cell_label_or_number_of_rows_of_a_person_decides():
+    """The same is said for any two tables of the same public size."""
+    rng = np.random.default_rng(0)
+    other = rng.standard_normal(X.shape), 1 - Y
+    texts = []
+    for second in ((X, Y), other, (np.zeros_like(X), Y)):
+        _repeated_fits.forget_fits()
+        texts.append(texts_of(lambda second=second: (OURS.fit(X, Y), OURS.fit(*second))))
+    assert texts[0] == texts[1] == texts[2]
+    assert len(texts[0]) == 1
+    # Two tables of 40 persons, with other numbers of rows.
+    persons = np.arange(200) % 40
+    ours = AdaptiveMarginClassifier(epsilon=50.0, classes=[0, 1], data_norm=1.0)
+    (text,) = texts_of(
+        lambda: (
+            ours.fit(X, Y, groups=persons),
+            ours.fit(X[:150], Y[:150], groups=persons[:150]),
+        )
+    )
+    assert "40 persons" in text
+    assert not re.search(r"\b(200|150)\b", text)
+    # The same number of records, not persons, is another table.
+    assert texts_of(lambda: ours.fit(X[:40], Y[:40])) == []
+
+
+def test_one_line_says_that_data_are_public():
+    def fit():
+        model.cross_val_score(OURS, X, Y)
+        OURS.fit(X, Y).fit(X, Y)
+
+    assert texts_of(fit, ignore=True) == []
+    assert LINE in RepeatedFitWarning.__doc__
+    _repeated_fits.forget_fits()
+    assert len(texts_of(fit)) == 2
+
+
+def test_an_error_in_place_of_the_warning_refuses_the_fit_each_time():
+    ours = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0).fit(X, Y)
+    first = ours.coef_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedFitWarning)
+        for _ in range(2):
+            with pytest.raises(RepeatedFitWarning, match="this is fit 2 of"):
+                ours.fit(X, Y)
+    assert ours.coef_ is first
+
+
+def test_nothing_is_counted_without_a_guarantee():
+    ours = AdaptiveMarginClassifier(epsilon=math.inf, classes=[0, 1], data_norm=1.0)
+    assert texts_of(lambda: [ours.fit(X, Y) for _ in range(3)]) == []
+    assert texts_of(lambda: model.cross_val_score(ours, X, Y)) == []
+    assert _repeated_fits._TABLES == {}
+    assert texts_of(lambda: [OURS.plan(X, Y) for _ in range(3)]) == []
+    assert _repeated_fits._TABLES == {}
+
+
+@pytest.mark.parametrize("planted", [False, True])
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+def test_a_search_is_one_fit_whose_secret_number_of_runs_is_not_counted(
+    selection, planted, monkeypatch
+):
+    if planted:
+        monkeypatch.setattr(_search_plan, "fits_not_counted", nullcontext)
+    ours = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+    grid = {"alpha": [0.1, 1.0, 10.0, 20.0]}
+    params = {"selection": selection, "random_state": 0}
+    private = PrivateSearchCV(ours, grid, epsilon=2.0, **params)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        private.fit(X, Y)
+    (fits,) = _repeated_fits._TABLES.values()
+    assert (fits.n_fits == 1) != planted
+    if not planted:
+        (text,) = texts_of(lambda: private.fit(X, Y))
+        total = accounting.epsilon([*private.privacy_.events] * 2, private.privacy_.delta)
+        assert float(re.search(r"together have epsilon=(\S+)", text)[1]) >= total
+
+
+def test_fits_of_audits_plans_and_displays_are_not_counted():
+    ours = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+
+    def look():
+        other = X.copy()
+        other[0] = -X[0]
+        audit.audit(ours, X, Y, other, Y, n_fits=20)
+        plan_accuracy(300, 3, 2, epsilons=[1.0], n_repeats=2, random_state=0)
+
+    assert texts_of(look) == []
+    assert _repeated_fits._TABLES == {}
+
+
+def test_releases_beside_a_fitted_model_are_counted():
+    frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
+    choice = PrivateThresholdClassifier(frozen, target="recall", value=0.5, epsilon=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        choice.fit(X, Y)
+    (text,) = texts_of(lambda: choice.fit(X, Y))
+    assert "together have epsilon=4 at delta=0" in text
+
+
+def test_tables_and_lists_have_columns_too():
+    table = PrivateTableClassifier(epsilon=1.0, classes=[0, 1])
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table.fit(frame, Y)
+    (text,) = texts_of(lambda: table.fit(frame, Y))
+    assert "fit 2 of" in text
+    names = [_repeated_fits._columns_of(rows) for rows in (X, X.tolist(), [], {}, frame)]
+    assert names == [5, 5, 0, 0, tuple("abcde")]
+
+
+def test_few_tables_are_remembered(monkeypatch):
+    monkeypatch.setattr(_repeated_fits, "_MOST_TABLES", 2)
+    for n in (200, 190, 180):
+        OURS.fit(X[:n], Y[:n])
+    assert [key[1] for key in _repeated_fits._TABLES] == [190, 180]
+
+
+def test_threads_count_for_one_process():
+    def fit():
+        OURS.__sklearn_clone__().fit(X, Y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        threads = [threading.Thread(target=fit) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+            thread.join()
+    (fits,) = _repeated_fits._TABLES.values()
+    assert fits.n_fits == 4
