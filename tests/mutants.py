@@ -424,7 +424,7 @@ MUTANTS = [
         ("_read_excel", "keep_default_na=False", "keep_default_na=True", "test_excel"),
         ("schema_of", 'table.name.split(".")[0]', "table.stem", "test_schema_of_several_tables"),
         (
-            "declared_columns",
+            "guesses",
             "rules.get(name) is None",
             "name not in rules",
             "test_facts_that_a_schema_leaves_out_or_writes_as_numbers",
@@ -2019,11 +2019,23 @@ MUTANTS = [
         ),
         (
             "date_in_format",
-            "return number_of(cell) if is_stored_as_date else math.nan",
+            "return number_of(cell) if isinstance(cell, Moment) else math.nan",
             "return math.nan",
             "test_a_date_in_another_format_reads_the_same_from_dates_and_from_texts",
         ),
         ("_parse_number", "_ONE_GROUP[other].fullmatch(text)", "True", "test_signs_of_decimals"),
+        (
+            "notated_number",
+            ".removesuffix(unit)",
+            "",
+            "test_a_unit_is_read_where_it_is_stated",
+        ),
+        (
+            "notated_number",
+            "if _GROUPED_BY_BLANKS.fullmatch(text):",
+            "if True:",
+            "test_notations_of_numbers_are_read_in_a_column_of_numbers_alone",
+        ),
         (
             "_in_digits",
             "whole.zfill(n_whole)",
