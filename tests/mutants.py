@@ -3580,6 +3580,12 @@ MUTANTS = [
             "float(np.abs(c.effects).max())",
             "test_the_largest_effects_are_drawn_first",
         ),
+        (
+            "_explains_nothing",
+            "bool(column.is_noise.all()) or",
+            "",
+            "test_a_display_that_explains_nothing_is_not_shown",
+        ),
     ),
     *of(
         "inspection/card.py",
