@@ -425,8 +425,7 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
         return "<p>Not drawn: matplotlib was not installed when this page was made.</p>"
-    n_columns = len(display.columns)
-    if not n_columns:
+    if not display.columns:
         return "<p>No column has a known range or known categories to draw.</p>"
     if display.explained is not None and display.explained.max() < _LEAST_EXPLAINED:
         return (
@@ -441,6 +440,7 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     display.columns = tuple(c for c in display.columns if c.name not in flat)
     if not display.columns:
         return f"<p>No effect is shown.{escape(left_out)}</p>"
+    n_columns = len(display.columns)
     largest = sorted(display.columns, key=lambda c: -float(np.abs(c.effects).max()))
     display.columns = tuple(largest[:_MOST_CURVES])
     n_drawn = len(display.columns)
@@ -459,10 +459,10 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     return (
         f"<p>{left}What the value of one column adds to the {odds}{of}, compared with "
         f"an empty row. {_noise_note(display.columns)}{escape(left_out)} "
-        f"{_explained_note(display)} Drawn from released numbers, over stated ranges or around the released "
-        "centres, so it shows no row. Columns of strings without a list of categories, columns of "
-        f"more than {MOST_SHOWN} categories, and columns of numbers with neither a stated range "
-        f"nor a released scale are left out.</p>\n<figure>{drawing}</figure>"
+        f"{_explained_note(display)} Drawn from released numbers, over stated ranges or around "
+        "the released centres, so it shows no row. Columns of strings without a list of "
+        f"categories, columns of more than {MOST_SHOWN} categories, and columns of numbers with "
+        f"neither a stated range nor a released scale are left out.</p>\n<figure>{drawing}</figure>"
     )
 
 
