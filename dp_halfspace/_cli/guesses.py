@@ -41,7 +41,7 @@ _FORMATS = tuple(day + clock for day in _DAYS for clock in ("", " %H:%M", " %H:%
 # Number of distinct cells by which most formats are excluded.
 _FIRST_CELLS = 100
 # A number with a unit behind it.
-_WITH_UNIT = re.compile(r"[^0-9]{0,3}[0-9][0-9.,]*\s*(?P<unit>[^\s0-9.,:;()'\-].*)")
+_WITH_UNIT = re.compile(r"[^0-9]{0,3}[0-9][0-9.,]*\s*(?P<unit>[^\s0-9.,:;()'\-].{0,19})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,8 @@ class _Cells:
             if value is not None and k
         ]
         self.decimal = decimal
+        texts = (value for _, value, _ in self.there if isinstance(value, str))
+        self._notated = {text for text in texts if self._reads(text, "")}
         self.enough = NEARLY_ALL * self.count(lambda _: True)
 
     def count(self, holds: Callable[[Any], bool]) -> int:
@@ -85,8 +87,12 @@ class _Cells:
 
     def is_notated(self, value: Any, unit: str = "") -> bool:
         """Return whether a string is a number in another notation, with a unit, or a limit."""
-        is_text = isinstance(value, str)
-        return is_text and not math.isnan(notated_number(value, self.decimal, unit))
+        if not isinstance(value, str) or not unit:
+            return value in self._notated
+        return self._reads(value, unit)
+
+    def _reads(self, text: str, unit: str) -> bool:
+        return not math.isnan(notated_number(text, self.decimal, unit))
 
 
 def guess_column(texts: Any, decimal: str | None) -> Guess:

@@ -66,6 +66,8 @@ _NOTATIONS = tuple(
     )
 )
 _MINUS_SIGN = "\u2212"
+# All characters of these notations without a unit; most texts have others.
+_NOTATED = re.compile(rf"(?:[-+<>=\u2264\u2265\u2212()0-9.,eE%'\u2019\s]|{_CURRENCY})*")
 # Groups of three digits with a blank or an apostrophe between them, which is always the same one.
 _GROUP_SIGN = re.compile("[ \u00a0\u2007\u2009\u202f'\u2019]")
 _GROUPED_BY_BLANKS = re.compile(
@@ -438,6 +440,8 @@ def is_limit(text: str) -> bool:
 
 def notated_number(text: str, decimal: str | None = None, unit: str = "") -> float:
     """Return the number of a string in a notation of a column of numbers, or NaN."""
+    if len(text) > _MOST_DIGITS or not (unit or _NOTATED.fullmatch(text)):
+        return math.nan
     limit = _BEYOND_LIMIT.fullmatch(text)
     text = (limit["limit"] if limit else text).replace(_MINUS_SIGN, "-")
     text = text.removeprefix(unit).removesuffix(unit).strip()

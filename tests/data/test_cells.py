@@ -273,6 +273,12 @@ def test_notations_of_numbers_are_read_in_a_column_of_numbers_alone(text):
     assert np.isnan(date_of(cell))
 
 
+def test_a_long_text_is_no_number_and_takes_no_time():
+    """Blanks before a sign would otherwise be tried from every position."""
+    for text in ("5" + " " * 10**6 + "x", "$" * 10**6, "(" * 10**6, "1 " * 10**6):
+        assert np.isnan(number_of(canonical(text)))
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "number"),
     [
