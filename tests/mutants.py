@@ -2003,7 +2003,7 @@ MUTANTS = [
             "date_in_format",
             "str | bytes | bytearray",
             "str",
-            "test_one_object_changes_no_other_row",
+            "test_a_stated_format_decides_where_the_year_comes_first_too",
         ),
         (
             "date_in_format",

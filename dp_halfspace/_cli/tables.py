@@ -142,7 +142,8 @@ def _checked_fields(line: str, separator: str, path: Path, number: int, width: i
     if len(row) != width:
         raise UserError(
             f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
-            "The header must be the first line: remove a title or comments above it"
+            "Remove lines that are no rows, such as a title, comments or units; the header must be "
+            "the first line"
         )
     return row
 

@@ -479,7 +479,14 @@ def test_a_title_above_the_header_is_named_as_such(tmp_path):
     path = write(tmp_path, ["All patients", "size,y", "1,a", "2,b"])
     assert refusal(path).endswith("remove the title or comments above it")
     path = write(tmp_path, ["y of patients", "size,y", "1,a", "2,b"])
-    assert refusal(path).endswith("remove a title or comments above it")
+    assert "such as a title, comments or units; the header must be the first" in refusal(path)
+    path = write(tmp_path, ["size,y", "# of 2020", "1,a", "2,b"])
+    assert "line 2 has 1 fields" in refusal(path)
+    assert "such as a title, comments or units" in refusal(path)
+    path = write(tmp_path, ["size,y", "cm,", "1,a", "2,b"])
+    assert "column 'y' is empty in row 1 below the header" in refusal(path)
+    path = write(tmp_path, ["other;names", "1,5;a", "2,5;b"])
+    assert refusal(path).startswith("there is no column 'y' in line 1, the header")
 
 
 def test_a_long_cell_needs_its_own_room_alone(tmp_path):

@@ -315,7 +315,13 @@ def test_a_unit_is_read_where_it_is_stated(text, unit, number):
 def test_a_date_is_read_year_first_or_in_a_stated_format(text, form):
     assert np.isnan(date_of(canonical(text)))
     assert text_of(canonical(text)) == text
-    assert date_in_format(text, form) == date_of(canonical("2026-12-31")) == 20818.0
+    for cell in (text, text.encode(), bytearray(text.encode())):
+        assert date_in_format(cell, form) == date_of(canonical("2026-12-31")) == 20818.0
+
+
+def test_a_stated_format_decides_where_the_year_comes_first_too():
+    for cell in ("2026-02-01", b"2026-02-01", bytearray(b"2026-02-01")):
+        assert date_in_format(cell, "%Y-%d-%m") == date_of(canonical("2026-01-02"))
 
 
 def test_a_limit_is_a_number_in_a_column_of_numbers_alone():
