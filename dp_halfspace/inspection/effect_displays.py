@@ -22,6 +22,7 @@ from dp_halfspace._sklearn_compat import column_names, single_blas_thread
 from dp_halfspace.data.schema import Column
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.inspection.accuracy_display import COLORS, panel_axes
+from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 if TYPE_CHECKING:
@@ -275,7 +276,8 @@ class AdditiveDisplay:
             Fitted, with a ``decision_function``.
         ranges : array-like of shape (n_features, 2)
             PUBLIC lower and upper end of the range that is shown of each column, never the extremes
-            of the data.
+            of the data. A column with the range [0, 1] is shown at both ends alone if its released
+            centre and scale are those of a column of zeros and ones.
 
         Returns
         -------
@@ -295,10 +297,16 @@ class AdditiveDisplay:
         _refuse_many_classes(model)
         grids = _Grids([], [], [], ends.mean(axis=1)[None, :])
         centre = _scores(model, grids.empty)
+        scaler = getattr(model, "scaler_", None)
         for j, name in enumerate(column_names(model)):
-            values = np.linspace(float(ends[j, 0]), float(ends[j, 1]), _POINTS)
+            low, high = map(float, ends[j])
+            is_two = isinstance(scaler, ReleasedScaler) and is_flag(
+                float(np.asarray(scaler.center)[j]), float(np.asarray(scaler.scale)[j]), (low, high)
+            )
+            values = np.arange(2.0) if is_two else np.linspace(low, high, _POINTS)
             effects = _scores(model, grids.rows_of(values, j)) - centre
-            grids.add(ColumnEffect(str(name), values, effects), values, j)
+            labels = _FLAGS if is_two else ()
+            grids.add(ColumnEffect(str(name), values, effects, labels), values, j)
         columns, explained = _explained(model, grids, grids.columns)
         return cls(
             columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained

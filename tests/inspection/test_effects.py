@@ -96,6 +96,17 @@ def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
     assert len(shown.values) == 101
 
 
+def test_zeros_and_ones_in_an_array_are_two_points():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.integers(0, 2, 20000), rng.random(20000)])
+    model = PrivateKernelClassifier(epsilon=3.0, classes=[False, True])
+    model.fit(X, X[:, 0] + X[:, 1] > 1)
+    first, second = AdditiveDisplay.from_estimator(model, [[0, 1], [0, 1]]).columns
+    assert (first.labels, len(second.values)) == (("0", "1"), 101)
+    scores = model.decision_function([[0, 0.5], [1, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(first.effects[:, 0], scores[:2] - scores[2], atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("centre", "scale", "ends", "expected"),
     [
