@@ -407,8 +407,8 @@ def _read_time(value: Any) -> Cell:
 def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the exact whole days and nanoseconds of the day of dates in any unit."""
     unit, count = np.datetime_data(array.dtype)
-    limit = 2**40 if unit in ("Y", "M", "W") else 2**62
-    steps = np.clip(array.astype(np.int64), -limit // count, limit // count) * count
+    limit = 2**40 if unit in ("Y", "M", "W") else 2**63 - 1
+    steps = np.clip(array.astype(np.int64), -(limit // count), limit // count) * count
     if unit in ("Y", "M", "W", "D"):
         days = steps.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64)
         return days, np.zeros_like(days)

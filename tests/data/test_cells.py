@@ -366,6 +366,17 @@ def test_numbers_are_exact():
     assert canonical(Decimal("1e-999999")) == 0
 
 
+@pytest.mark.parametrize("day", ["1677-09-22", "2116-02-20", "2117-01-01", "2262-04-11"])
+def test_all_dates_that_have_nanoseconds_are_exact(day):
+    for unit in ("D", "s", "ms", "us", "ns"):
+        for array in (
+            np.array([day], f"M8[{unit}]"),
+            np.array([day], f"M8[{unit}]").astype("M8[ns]"),
+        ):
+            assert days_of_array(array)[0] == number_of(canonical(day))
+            assert canonical(array[0]) == canonical(day)
+
+
 @given(st.datetimes(), st.integers(0, 999))
 def test_dates_are_the_same_bits_in_every_unit_and_type(moment, nanoseconds):
     text = f"{moment.isoformat(timespec='microseconds')}{nanoseconds:03}"
