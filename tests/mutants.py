@@ -424,7 +424,7 @@ MUTANTS = [
         ("_read_excel", "keep_default_na=False", "keep_default_na=True", "test_excel"),
         ("schema_of", 'table.name.split(".")[0]', "table.stem", "test_schema_of_several_tables"),
         (
-            "declared_columns",
+            "guesses",
             "rules.get(name) is None",
             "name not in rules",
             "test_facts_that_a_schema_leaves_out_or_writes_as_numbers",
@@ -1970,7 +1970,7 @@ MUTANTS = [
             "date_in_format",
             "str | bytes | bytearray",
             "str",
-            "test_one_object_changes_no_other_row",
+            "test_a_stated_format_decides_where_the_year_comes_first_too",
         ),
         (
             "date_in_format",
@@ -1986,11 +1986,23 @@ MUTANTS = [
         ),
         (
             "date_in_format",
-            "return number_of(cell) if is_stored_as_date else math.nan",
+            "return number_of(cell) if isinstance(cell, Moment) else math.nan",
             "return math.nan",
             "test_a_date_in_another_format_reads_the_same_from_dates_and_from_texts",
         ),
         ("_parse_number", "_ONE_GROUP[other].fullmatch(text)", "True", "test_signs_of_decimals"),
+        (
+            "notated_number",
+            ".removesuffix(unit)",
+            "",
+            "test_a_unit_is_read_where_it_is_stated",
+        ),
+        (
+            "notated_number",
+            "if _GROUPED_BY_BLANKS.fullmatch(text):",
+            "if True:",
+            "test_notations_of_numbers_are_read_in_a_column_of_numbers_alone",
+        ),
         (
             "_in_digits",
             "whole.zfill(n_whole)",
@@ -3554,6 +3566,12 @@ MUTANTS = [
             "-float(np.abs(c.effects).max())",
             "float(np.abs(c.effects).max())",
             "test_the_largest_effects_are_drawn_first",
+        ),
+        (
+            "_explains_nothing",
+            "bool(column.is_noise.all()) or",
+            "",
+            "test_a_display_that_explains_nothing_is_not_shown",
         ),
     ),
     *of(

@@ -24,6 +24,7 @@ from dp_halfspace._cli.tables import (
     Cells,
     TrainingTable,
     declared_columns,
+    guesses,
     is_verbatim,
     labels_of,
     read_cells,
@@ -38,7 +39,7 @@ from dp_halfspace.algorithms.engine.operating_point import TARGETS
 from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
-from dp_halfspace.data.schema import Column, looks_like_key, word_of
+from dp_halfspace.data.schema import Column, facts_of, looks_like_key
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
 from dp_halfspace.inspection.card import model_card, outlook_for, table_of_scores
@@ -168,8 +169,12 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     """Write the names and types of columns, and no values, as a draft of a schema."""
     roles = [options.target] if options.target else []
     cells = read_cells(options, roles)
-    columns = declared_columns(replace(cells, frame=cells.frame.drop(columns=roles)), {})
-    template = {"columns": {name: word_of(column) for name, column in columns.items()}}
+    cells = replace(cells, frame=cells.frame.drop(columns=roles))
+    columns, found = declared_columns(cells, {}), guesses(cells, {})
+    rules = {name: facts_of(column) for name, column in columns.items()}
+    rules |= {name: dict(guess.rule) for name, guess in found.items()}
+    entries = {name: rule if len(rule) > 1 else rule["kind"] for name, rule in rules.items()}
+    template = {"columns": entries}
     text = json.dumps(template, indent=1, ensure_ascii=False) + "\n"
     if options.out is None:
         write_out(out, text)
@@ -183,6 +188,9 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         'a text ["I", "II", "III"], and a column that is not a feature '
         '"drop". A cell of another type than its column is treated as missing.',
     )
+    looks = [f"column {name!r}: {guess.look}" for name, guess in found.items() if guess.look]
+    if looks:
+        _note(err, f"look at the file before you use this template. In {'; in '.join(looks)}.")
     keys = note_on_keys(columns, {})
     if keys:
         _note(err, keys)

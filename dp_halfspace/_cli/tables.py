@@ -13,7 +13,6 @@ import gzip
 import io
 import json
 import lzma
-import math
 import re
 import zipfile
 import zlib
@@ -28,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._cli.guesses import Guess, guess_column
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace.data.cells import Moment, canonical, limit_of, text_of, truth_of
+from dp_halfspace.data.cells import canonical, text_of
 from dp_halfspace.data.frame import read_column, read_frame
-from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word_of
+from dp_halfspace.data.schema import Column, facts_of, read_schema, resolved_columns
 from dp_halfspace.data.validation import with_readable_texts
 from dp_halfspace.exceptions import install_hint
 
@@ -53,11 +53,14 @@ _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 
 
 def _row_blocks(
-    file: Iterator[str], separator: str, path: Path, width: int
+    file: Iterator[str], separator: str, path: Path, width: int, first: int
 ) -> Iterator[list[list[str]]]:
-    """Yield the fields of the lines below the header, many at a time; a line of tabs is a row."""
+    """Yield the fields of the lines below the header, many at a time; a line of tabs is a row.
+
+    The number of the first of these lines in the file is `first`.
+    """
     blanks = "\r\n" if separator == "\t" else None
-    lines = ((number, line) for number, line in enumerate(file, 2) if line.strip(blanks))
+    lines = ((number, line) for number, line in enumerate(file, first) if line.strip(blanks))
     while block := list(islice(lines, _LINES)):
         rows = _split_plain([line for _, line in block], separator, width)
         if rows is None:
@@ -138,7 +141,9 @@ def _checked_fields(line: str, separator: str, path: Path, number: int, width: i
     row = fields(line, separator, path, number)
     if len(row) != width:
         raise UserError(
-            f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}"
+            f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
+            "Remove lines that are no rows, such as a title, comments or units; the header must be "
+            "the first line"
         )
     return row
 
@@ -171,11 +176,12 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
 # Number of cells of a table from which its rows are encoded in chunks.
 FIRST_STREAMED = 2**22
 _SEPARATORS = ",;\t| "
+_STATED_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 # Largest number of labels in a table without a stated label set.
 _MOST_CLASSES = 100
-# A column that no schema states consists of numbers, or of dates, from this share of them on.
-NEARLY_ALL = 0.95
+# Largest number of characters of a label.
+_LONGEST_LABEL = 1000
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
 # Number of bytes of a column of a Parquet file that are read at a time.
 _READ_BYTES = 2**20
@@ -258,7 +264,7 @@ def stream_cells(
             frames = [_read_parquet(path)] if whole else ParquetRows(path, BLOCK_ROWS)
             blocks = ((frame, None) for frame in frames)
         else:
-            blocks = _read_csv(options, set(wanted), is_verbatim, whole=whole)
+            blocks = _read_csv(options, wanted, is_verbatim, whole=whole)
         for frame, decimal in blocks:
             yield replace(_checked_cells(path, frame, decimal, wanted), n_before=n_rows)
             n_rows += len(frame)
@@ -283,13 +289,21 @@ def _no_column(names: Sequence[str]) -> str:
     return f"{start} {', '.join(names)}"
 
 
+def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a table without one of the columns `wanted`."""
+    absent = [repr(name) for name in wanted if name not in names]
+    if absent:
+        raise UserError(
+            f"{_no_column(absent)} in line 1, the header, of {path}; if the header is in another "
+            "line, remove the title or comments above it"
+        )
+
+
 def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence[str]) -> Cells:
     """Return a frame with column names, without the columns that have none."""
     names = [str(name).strip() for name in cells.columns]
     cells.columns = names
-    absent = [repr(name) for name in wanted if name not in names]
-    if absent:
-        raise UserError(f"{_no_column(absent)} in line 1, the header, of {path}")
+    _refuse_absent(path, names, wanted)
     kept = [j for j, name in enumerate(names) if name and not name.startswith("__index_level_")]
     for name in names:
         if name and names.count(name) > 1:
@@ -427,7 +441,7 @@ def _read_excel(path: Path) -> Any:
 
 
 def _read_csv(
-    options: Any, wanted: set[str], is_verbatim: Callable[[str], bool], *, whole: bool
+    options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool], *, whole: bool
 ) -> Iterator[tuple[Any, str | None]]:
     """Yield frames of strings and floats, each with the decimal sign for `canonical`.
 
@@ -439,9 +453,11 @@ def _read_csv(
 
     path = options.table
     with _open_text(path, options.encoding) as file:
-        names, separator, decimal = _read_header(file, options, wanted)
+        names, separator, decimal, first = _read_header(file, options, set(wanted))
+        # Rows that another separator would split are not refused for the lack of a column.
+        _refuse_absent(path, names, wanted)
         stay = [decimal == "," or is_verbatim(name) for name in names]
-        blocks = _row_blocks(file, separator, path, len(names))
+        blocks = _row_blocks(file, separator, path, len(names), first)
         for part in [blocks] if whole else ([rows] for rows in blocks):
             columns = [_Column(stays) for stays in stay]
             for rows in part:
@@ -452,15 +468,25 @@ def _read_csv(
             yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
 
 
-def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], str, str | None]:
-    """Return the names of columns, the separator, and the decimal sign for `canonical`."""
-    header = next((line for line in file if line.strip()), None)
-    if header is None:
+def _read_header(
+    file: Any, options: Any, wanted: set[str]
+) -> tuple[list[str], str, str | None, int]:
+    """Return the names of columns, the separator, the decimal sign, and the number of a line.
+
+    The decimal sign is that for `canonical`, and the line is the first one below the header. A line
+    ``sep=;`` in front of the header, which Excel reads, states the separator.
+    """
+    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    number, header = next(lines, (0, ""))
+    stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
+    if stated:
+        number, header = next(lines, (0, ""))
+    if not number:
         raise UserError(f"{options.table} is empty")
-    separator = options.separator or _separator(header, wanted)
+    separator = options.separator or (stated and stated[1]) or _separator(header, wanted)
     # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
     decimal = options.decimal or (None if separator == "," else "either")
-    return fields(header, separator, options.table, 1), separator, decimal
+    return fields(header, separator, options.table, number), separator, decimal, number + 1
 
 
 @contextmanager
@@ -486,6 +512,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
 def _separator(line: str, wanted: set[str]) -> str:
     """Return the separator that finds most of the required columns, then most columns."""
     readable_line = line.replace("\0", "")
+    csv.field_size_limit(_MOST_CHARACTERS)
 
     def found(separator: str) -> tuple[int, int]:
         names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
@@ -527,40 +554,18 @@ def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column
         names = ", ".join(map(repr, unknown))
         raise UserError(f"--schema names {words} {names}, which the table does not have")
     rules = dict(rules)
-    for name in cells.frame.columns if cells.is_text else ():
-        if rules.get(name) is None:
-            kind = _kind_of_texts(cells.frame[name], cells.decimal)
-            rules[name] = {"kind": kind, "stated": False}
+    for name, guess in guesses(cells, rules).items():
+        rules[name] = {**guess.usable_rule, "stated": False}
     try:
         return {column.name: column for column in resolved_columns(read_frame(cells.frame), rules)}
     except ValueError as error:
         raise UserError(f"--schema: {error}") from error
 
 
-def _kind_of_texts(texts: Any, decimal: str | None) -> str:
-    """Return the kind of nearly all cells of a column that are not missing; numbers come first.
-
-    A few other cells among numbers or dates are considered remarks, and missing. Limits such as
-    ``<0.3`` are numbers only if there are at least as many plain numbers; otherwise they are
-    categories.
-    """
-    if getattr(texts.dtype, "kind", "O") == "f":
-        return "number"
-    found, places = read_column(texts).distinct()
-    # Places of missing cells may be -1, that of the last value.
-    counts = np.bincount(places % max(len(found), 1), minlength=len(found)).tolist()
-    cells = [(canonical(text, decimal), k) for text, k in zip(found, counts, strict=True)]
-    there = [(value, k) for value, k in cells if value is not None and k]
-    enough = NEARLY_ALL * sum(k for _, k in there)
-    plain = sum(k for value, k in there if type(value) in (int, float))
-    texts = [(value, k) for value, k in there if isinstance(value, str)]
-    limits = sum(k for value, k in texts if not math.isnan(limit_of(value, decimal)))
-    if plain + limits >= enough and plain >= limits:
-        return "number"
-    if all(truth_of(value) is not None for value, _ in there):
-        return "boolean"
-    dates = sum(k for value, k in there if isinstance(value, Moment))
-    return "date" if dates >= enough else "text"
+def guesses(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Guess]:
+    """Return a proposal for each column of strings that the rules do not state."""
+    names = [name for name in cells.frame.columns if cells.is_text and rules.get(name) is None]
+    return {name: guess_column(cells.frame[name], cells.decimal) for name in names}
 
 
 def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:
@@ -569,7 +574,7 @@ def read_typed_columns(cells: Cells, columns: Mapping[str, Column]) -> Any:
     if not cells.is_text:
         return frame
     numbers = {
-        name: read_column(frame[name]).numbers(column.decimal or cells.decimal)
+        name: read_column(frame[name]).numbers(column.decimal or cells.decimal, column.unit)
         for name, column in columns.items()
         if column.kind == "number" and frame[name].dtype.kind != "f"
     }
@@ -596,7 +601,8 @@ def labels_of(cells: Cells, name: str) -> Any:
     if rows:
         row = f"row {cells.n_before + rows[0]} below the header of {cells.path}"
         raise UserError(f"column {name!r} is empty in {row}; remove such rows")
-    return np.array(["" if text is None else text for text in texts])[places]
+    # Objects, because an array of texts would give each row the room of the longest text.
+    return np.array(["" if text is None else text for text in texts], dtype=object)[places]
 
 
 def _label(value: Any) -> str | None:
@@ -665,7 +671,7 @@ def read_training_table(options: Any) -> TrainingTable:
     frame = read_typed_columns(features, columns)
     found = [column for column in columns.values() if not column.is_stated]
     if features.is_text:
-        rules |= {column.name: {"kind": word_of(column), "stated": False} for column in found}
+        rules |= {column.name: {**facts_of(column), "stated": False} for column in found}
     classes = options.classes
     if classes is None and labels is not None:
         classes = [str(label) for label in labels]
@@ -684,6 +690,7 @@ def read_training_table(options: Any) -> TrainingTable:
             "declared public."
         )
     _check_labels(options.table, target, y, classes)
+    y = y.astype(str)
     ids = None if groups is None else labels_of(cells, groups)
     return TrainingTable(frame, y, rules, classes, ids, tuple(notes), source)
 
@@ -709,6 +716,11 @@ def _read_role(path: Path, name: str) -> Cells:
 def _check_labels(path: Path, target: str, y: NDArray[Any], classes: Sequence[str] | None) -> None:
     """Refuse labels that are not classes, or not the stated ones."""
     seen = np.unique(y)
+    if max(map(len, [*seen, *(classes or ())])) > _LONGEST_LABEL:
+        raise UserError(
+            f"column {target!r} of {path} has a label of more than {_LONGEST_LABEL} characters; "
+            "choose a column of classes"
+        )
     if classes is not None:
         if not set(seen.tolist()) <= set(classes):
             raise UserError(

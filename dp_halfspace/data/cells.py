@@ -52,7 +52,27 @@ _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 _GROUPED_BY_DOTS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]*|(?:\.[0-9]{3}){2,})")
 
 # A value beyond the limit of a measurement: <0.3, > 200.
-_BEYOND_LIMIT = re.compile(r"(?:[<>]=?|[\u2264\u2265])\s*(?P<limit>[0-9+\-.,].*)")
+_BEYOND_LIMIT = re.compile(r"(?:[<>]=?|[\u2264\u2265])\s*(?P<limit>\S.*)")
+# Notations that only a column of numbers reads, and what is left of each. They are undone in this
+# order, each once, and each covers the whole text. A percentage is the number before its sign.
+_CURRENCY = "[$\u00a2-\u00a5\u0e3f\u20a0-\u20cf]"
+_NOTATIONS = tuple(
+    (re.compile(notation), left)
+    for notation, left in (
+        (r"\(([^-+()]*)\)", r"-\1"),  # (12.3)
+        (r"([^-+()]*)-", r"-\1"),  # 12.3-
+        (rf"([-+]?)\s*{_CURRENCY}\s*(.*)", r"\1\2"),  # $5, -$5 and $-5
+        (rf"(.*?)\s*(?:{_CURRENCY}|%)", r"\1"),  # 5 EUR with its sign, 45 %
+    )
+)
+_MINUS_SIGN = "\u2212"
+# All characters of these notations without a unit; most texts have others.
+_NOTATED = re.compile(rf"(?:[-+<>=\u2264\u2265\u2212()0-9.,eE%'\u2019\s]|{_CURRENCY})*")
+# Groups of three digits with a blank or an apostrophe between them, which is always the same one.
+_GROUP_SIGN = re.compile("[ \u00a0\u2007\u2009\u202f'\u2019]")
+_GROUPED_BY_BLANKS = re.compile(
+    rf"[+-]?[1-9][0-9]{{0,2}}({_GROUP_SIGN.pattern})[0-9]{{3}}(?:\1[0-9]{{3}})*(?:[.,][0-9]*)?"
+)
 
 # The thousands separator for each decimal sign, and a pattern of numbers with one group.
 _GROUPING = {".": ",", ",": "."}
@@ -71,8 +91,6 @@ _DATES = tuple(
     for day in (
         r"(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})",
         r"(?P<year>[0-9]{4})/(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})",
-        r"(?P<day>[0-9]{1,2})\.(?P<month>[0-9]{1,2})\.(?P<year>[0-9]{4})",
-        r"(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})/(?P<year>[0-9]{4})",
     )
 )
 # A time of day; readers with a type for it write no fraction or six digits of it.
@@ -149,7 +167,7 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
     [1, 1, 1, 1, 1, 1]
     >>> [canonical(value) for value in (True, "TRUE", None, "", float("nan"))]
     [True, True, None, None, None]
-    >>> canonical("31.12.2026 12:00") == canonical("2026-12-31T12:00:00Z")
+    >>> canonical("2026/12/31 12:00") == canonical("2026-12-31T12:00:00Z")
     True
     """
     try:
@@ -389,8 +407,8 @@ def _read_time(value: Any) -> Cell:
 def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the exact whole days and nanoseconds of the day of dates in any unit."""
     unit, count = np.datetime_data(array.dtype)
-    limit = 2**40 if unit in ("Y", "M", "W") else 2**62
-    steps = np.clip(array.astype(np.int64), -limit // count, limit // count) * count
+    limit = 2**40 if unit in ("Y", "M", "W") else 2**63 - 1
+    steps = np.clip(array.astype(np.int64), -(limit // count), limit // count) * count
     if unit in ("Y", "M", "W", "D"):
         days = steps.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64)
         return days, np.zeros_like(days)
@@ -415,23 +433,41 @@ def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(result)
 
 
-def limit_of(text: str, decimal: str | None) -> float:
-    """Return the limit of a string such as ``<0.3`` or ``> 200``, and NaN for any other string."""
-    found = _BEYOND_LIMIT.fullmatch(text)
-    limit = None if found is None else _parse_number(found["limit"], decimal)
-    return math.nan if limit is None else number_of(limit)
+def is_limit(text: str) -> bool:
+    """Return whether a string states a limit, such as ``<0.3`` or ``> 200``."""
+    return _BEYOND_LIMIT.fullmatch(text) is not None
 
 
-def number_of(cell: Cell, decimal: str | None = None) -> float:
+def notated_number(text: str, decimal: str | None = None, unit: str = "") -> float:
+    """Return the number of a string in a notation of a column of numbers, or NaN."""
+    if len(text) > _MOST_DIGITS or not (unit or _NOTATED.fullmatch(text)):
+        return math.nan
+    limit = _BEYOND_LIMIT.fullmatch(text)
+    text = (limit["limit"] if limit else text).replace(_MINUS_SIGN, "-")
+    text = text.removeprefix(unit).removesuffix(unit).strip()
+    for notation, left in _NOTATIONS:
+        found = notation.fullmatch(text)
+        text = text if found is None else found.expand(left).strip()
+    if _GROUPED_BY_BLANKS.fullmatch(text):
+        text = _GROUP_SIGN.sub("", text)
+    number = _parse_number(text, decimal) if text else None
+    return math.nan if number is None else number_of(number)
+
+
+def number_of(cell: Cell, decimal: str | None = None, unit: str = "") -> float:
     """Return the number of a cell, in days for dates, and NaN for strings and missing values.
 
-    For a string that states a limit, the number is the limit, read with the decimal sign.
+    A string may have one of the notations of numbers, and the PUBLIC `unit` before or after the
+    number. For a string that states a limit, the number is the limit.
+
+    >>> [number_of(text) for text in ("45%", "$1,200", "12 345", "(12.3)", "12.3-", "<0.3")]
+    [45.0, 1200.0, 12345.0, -12.3, -12.3, 0.3]
     """
     if cell is None:
         return math.nan
     if isinstance(cell, str):
         word = _NUMBER_WORDS.get(cell.lower())
-        return limit_of(cell, decimal) if word is None else word
+        return notated_number(cell, decimal, unit) if word is None else word
     if isinstance(cell, Moment):
         return cell.days + cell.nanoseconds / _PER_DAY
     if isinstance(cell, Duration):
@@ -470,8 +506,7 @@ def date_in_format(value: Any, form: str) -> float:
         text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
         return number_of(_read_time(datetime.strptime(str(text), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
-        is_stored_as_date = isinstance(cell, Moment) and value[:4].isdigit()
-        return number_of(cell) if is_stored_as_date else math.nan
+        return number_of(cell) if isinstance(cell, Moment) else math.nan
 
 
 def _in_digits(cell: Cell, form: str) -> str | None:

@@ -148,7 +148,7 @@ class Encoding:
 def read_numbers(cells: Stored, column: Column) -> FloatArray:
     """Return numbers, or days since 1970, by the rule of a column."""
     if column.kind == "number":
-        return cells.numbers(column.decimal)
+        return cells.numbers(column.decimal, column.unit)
     if column.date_format is None:
         if cells.is_dates:
             return cells.numbers()

@@ -77,7 +77,7 @@ class Stored:
         cells, places = self.distinct()
         return np.asarray(np.array([reading(cell) for cell in cells], dtype=dtype)[places])
 
-    def numbers(self, decimal: str | None = None) -> FloatArray:
+    def numbers(self, decimal: str | None = None, unit: str = "") -> FloatArray:
         """Return the numbers of all cells, dates in days, and NaN for other and missing cells."""
         kind = "O" if self.codes is not None else self.array.dtype.kind
         # Objects that all are floats have the values that they would have one by one.
@@ -89,7 +89,7 @@ class Stored:
         elif kind in "mM":
             numbers = days_of_array(self.array)
         else:
-            numbers = self.read(lambda cell: number_of(canonical(cell, decimal), decimal))
+            numbers = self.read(lambda cell: number_of(canonical(cell, decimal), decimal, unit))
         if self.missing is not None:
             numbers[self.missing] = np.nan
         return np.clip(numbers, -LARGEST, LARGEST)

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,10 @@ from dp_halfspace.data.validation import array_or_none, is_chunked
 # Kinds of columns that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
 # Keys of a mapping that states facts about a column.
-_FACTS = ("kind", "range", "categories", "decimal", "format", "columns", "missing", "stated")
+_FACTS = (
+    *("kind", "range", "categories", "decimal", "unit", "format", "columns", "missing"),
+    "stated",
+)
 # What a missing number or date becomes: zero, with or without an indicator beside it.
 _MISSING = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
@@ -37,10 +40,22 @@ _RULES_OF_COLUMNS = (
 )
 # Parts of names of columns that identify rows or persons.
 _KEYS = frozenset(
-    ("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed")
+    (
+        *("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed"),
+        *("seqn", "rowname", "rownames", "aktenzeichen"),
+    )
+)
+# The end of a name that consists of who is numbered and of a word for a number.
+_NUMBERED = re.compile(
+    r"(?:patient(?:en)?|pat|u?subj(?:ect)?|person(?:al)?|pers|participant|proband(?:en)?|case|fall|"
+    r"employee|emp|staff|customer|cust|kunden|client|member|user|account|policy|nhs|hospital|"
+    r"record|row|encounter|admission|hadm|stay|versicherten|versicherungs|akten|household|sample)"
+    r"s?(?:id|ids|number|num|nbr|no|nr|nummer|code|key)"
 )
 # Boundaries of words: characters other than letters and digits, and capitals after small letters.
 _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
+# Between two formats of dates, of which a user is to choose one.
+CHOICE = " or "
 _BY_DTYPE = "by the dtype of the column"
 _BY_CATEGORIES = "by the dtype of the column; its categories are not public unless stated"
 _BY_LIST = "as in all lists of rows"
@@ -61,6 +76,7 @@ class Column:
     categories: tuple[str, ...] = ()
     decimal: str | None = None
     date_format: str | None = None
+    unit: str = ""
     source: str = ""
     n_columns: int = 0
     indicates_missing: bool = True
@@ -172,8 +188,7 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     unstated = [column for column in columns if not column.is_stated]
     if not unstated:
         return ""
-    some = ", ".join(f"{column.name!r}: {word_of(column)}" for column in unstated[:5])
-    more = f" and {len(unstated) - 5} more" if len(unstated) > 5 else ""
+    some = _some([f"{column.name!r}: {word_of(column)}" for column in unstated])
     origin = "a list of rows has no dtypes, so it is read as numbers"
     if unstated[0].source != _BY_LIST:
         origin = (
@@ -183,33 +198,58 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     listed = [column.name for column in unstated if column.source == _BY_CATEGORIES]
     if listed:
         origin += (
-            f". The categories of the dtype of {', '.join(map(repr, listed[:5]))} may have been "
+            f". The categories of the dtype of {_some(map(repr, listed))} may have been "
             "found by a reader, so they are treated as private and the column is read as text: "
             f"list them in the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
+        )
+    texts = [c.name for c in unstated if c.source == _BY_DTYPE and c.kind == "text"]
+    if texts:
+        are, hold = ("is", "it holds") if len(texts) == 1 else ("are", "they hold")
+        origin += (
+            f". The cells of {_some(map(repr, texts))} are stored as objects or texts, so "
+            f"{'this column' if len(texts) == 1 else 'these columns'} {are} read as text, even if "
+            f"{hold} numbers: state schema={{{texts[0]!r}: 'number'}}, or 'date' or 'boolean', to "
+            "read each cell as such"
         )
     keys = [column.name for column in unstated if looks_like_key(column.name)]
     hint = ""
     if keys:
         are = "is a feature" if len(keys) == 1 else "are features"
         hint = (
-            f". Judging by the name, {', '.join(map(repr, keys[:5]))} may identify rows or "
+            f". Judging by the name, {_some(map(repr, keys))} may identify rows or "
             f"persons, and {are} unless the schema says 'drop'; fit(groups=...) protects persons"
         )
     return (
-        f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}{more}):"
+        f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}):"
         f" {origin}. State every column, for example schema={{{unstated[0].name!r}: "
         f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template{hint}"
     )
 
 
+def _some(texts: Iterable[str]) -> str:
+    """List the first few of several texts, and count the others."""
+    first, *others = list(texts)
+    more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+    return ", ".join([first, *others[:4]]) + more
+
+
 def looks_like_key(name: str) -> bool:
     """Return whether a column may identify rows or persons, by its name alone."""
-    return any(part.lower() in _KEYS for part in _BORDER.split(name))
+    parts = [part.lower() for part in _BORDER.split(name)]
+    return any(part in _KEYS for part in parts) or any(
+        _NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts))
+    )
 
 
 def word_of(column: Column) -> str:
     """Return the word of a schema for the kind of a column that the schema does not name."""
     return "boolean" if column.categories == BOOLEAN else column.kind
+
+
+def facts_of(column: Column) -> dict[str, str]:
+    """Return the entry of a schema for a column that the schema does not name."""
+    facts = {"format": column.date_format, "unit": column.unit}
+    return {"kind": word_of(column), **{name: fact for name, fact in facts.items() if fact}}
 
 
 def _column(name: str, kind: str, **facts: Any) -> Column:
@@ -253,6 +293,13 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         raise ValueError(f"{refusal}; decimal is one of {', '.join(map(repr, DECIMALS))}")
     if form is not None and (kind != "date" or not isinstance(form, str)):
         raise ValueError(f"{refusal}; format is that of dates, such as '%d/%m/%Y'")
+    if form is not None and CHOICE in form:
+        raise ValueError(f"{refusal}; format states two formats: choose one of {form}")
+    unit = facts.get("unit", "")
+    if unit and (
+        kind != "number" or not isinstance(unit, str) or not isinstance(canonical(unit), str)
+    ):
+        raise ValueError(f"{refusal}; unit is a text beside numbers, such as 'mmHg'")
     size = facts.get("columns")
     if size is not None and (
         kind != "words"
@@ -279,6 +326,7 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         column,
         decimal=decimal,
         date_format=form,
+        unit=str(unit or "").strip(),
         source=source,
         indicates_missing=missing != "ignore",
     )

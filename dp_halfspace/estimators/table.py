@@ -270,8 +270,8 @@ class PrivateTableClassifier(PrivateClassifier):
         column to ``[low, high]`` (values outside are clipped to this range), to a list of
         categories, to a kind (``"number"``, ``"date"``, ``"boolean"``, ``"text"``, ``"words"``,
         ``"drop"``), or to a mapping with some of ``kind``, ``range``, ``categories``, ``decimal``,
-        ``format``, ``missing`` (``"ignore"`` if a column of numbers or dates is complete, or
-        what is missing says nothing; otherwise ``"indicator"``) and ``columns`` (the number of
+        ``unit``, ``format``, ``missing`` (``"ignore"`` if a column of numbers or dates is complete,
+        or what is missing says nothing; otherwise ``"indicator"``) and ``columns`` (the number of
         columns in which the words of a text are counted).
         The kind of a column that is not named follows from its dtype and is declared public, with a
         `PrivacyWarning`. The mapping may also be the value of ``"columns"``, next to ``"target"``,

@@ -30,12 +30,13 @@ from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Outlook, outlook_o
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
-    HALF_WIDTH,
     MOST_CLASSES,
     MOST_SHOWN,
     AdditiveDisplay,
     ColumnEffect,
     TableEffectsDisplay,
+    around,
+    is_flag,
 )
 from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
@@ -44,6 +45,8 @@ from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 # Number of columns whose effects are shown, largest effects first, and of plots in one row.
 _MOST_CURVES = 24
 _CURVES_IN_A_ROW = 3
+# Squared correlation with the score below which the effects of single columns are not shown.
+_LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
 _UNSURE = " (?)"
 # Fits to simulated tables that estimate the noise in an effect.
@@ -370,23 +373,24 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
         scaler = getattr(inner, "scaler_", None)
         if model is not inner or not isinstance(scaler, ReleasedScaler):
             return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
-        center, half_width = np.asarray(scaler.center), HALF_WIDTH * np.asarray(scaler.scale)
-        ranges = np.column_stack([center - half_width, center + half_width])
+        ranges = [
+            (0.0, 1.0) if is_flag(*scales, (-math.inf, math.inf)) else around(*scales)
+            for scales in zip(np.asarray(scaler.center), np.asarray(scaler.scale), strict=True)
+        ]
         return _curves(AdditiveDisplay.from_estimator(model, ranges), inner)
     importances = natural.importances
     names = list(importances)[:_MOST_CURVES]
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
     place = {name: j for j, name in enumerate(natural.names)}
+    errors = natural.coefficients * math.nan if natural.errors is None else natural.errors
     rows = [
         (
             name,
-            *(
-                f"{part:.3g}{'' if is_sure else _UNSURE}"
-                for part, is_sure in zip(
-                    natural.coefficients[:, place[name]],
-                    natural.has_sign[:, place[name]],
-                    strict=True,
-                )
+            *map(
+                _coefficient,
+                natural.coefficients[:, place[name]],
+                errors[:, place[name]],
+                natural.has_sign[:, place[name]],
             ),
             f"{importances[name]:.2g}",
         )
@@ -397,23 +401,46 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
         f" Marked by{_UNSURE}: within two standard errors of the noise of the fit, which may have "
         "decided the sign."
     ) * (not natural.has_sign.all())
+    noise = " Behind ± is the standard error of the noise of the fit." * (
+        natural.errors is not None
+    )
     return (
         f"<p>{left * (len(names) < len(place))}What one unit of a column adds to the score. "
         "The importance is the change of the score over the released width of the column, if there "
-        f"is one; of several scores, the largest difference.{unsure}</p>\n{table(heads, *rows)}"
+        f"is one; of several scores, the largest difference.{noise}{unsure}</p>\n"
+        f"{table(heads, *rows)}"
     )
 
 
+def _coefficient(value: float, error: float, has_sign: bool) -> str:
+    """Write a coefficient with its standard error, if known, and a mark if it has no sign."""
+    noise = "" if math.isnan(error) else f" ± {error:.2g}"
+    return f"{value:.3g}{noise}{'' if has_sign else _UNSURE}"
+
+
 def _curves(display: AdditiveDisplay, model: Any) -> str:
-    """Draw the effect of every column, if matplotlib is installed."""
+    """Draw the effects that explain something, if matplotlib is installed."""
     try:
         from matplotlib import rc_context  # noqa: PLC0415 (optional dependency)
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
         return "<p>Not drawn: matplotlib was not installed when this page was made.</p>"
-    n_columns = len(display.columns)
-    if not n_columns:
+    if not display.columns:
         return "<p>No column has a known range or known categories to draw.</p>"
+    if display.explained is not None and display.explained.max() < _LEAST_EXPLAINED:
+        return (
+            "<p>Not shown: effects of single columns do not describe the score of this model. "
+            f"{_explained_note(display)}</p>"
+        )
+    flat = [column.name for column in display.columns if _explains_nothing(column)]
+    left_out = (
+        f" Not shown, because they cannot be told from noise or are zero: "
+        f"{', '.join(map(printable, flat))}."
+    ) * bool(flat)
+    display.columns = tuple(c for c in display.columns if c.name not in flat)
+    if not display.columns:
+        return f"<p>No effect is shown.{escape(left_out)}</p>"
+    n_columns = len(display.columns)
     largest = sorted(display.columns, key=lambda c: -float(np.abs(c.effects).max()))
     display.columns = tuple(largest[:_MOST_CURVES])
     n_drawn = len(display.columns)
@@ -431,10 +458,11 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     odds = "log odds" if getattr(model, "probability", False) else "score"
     return (
         f"<p>{left}What the value of one column adds to the {odds}{of}, compared with "
-        f"an empty row. {_noise_note(display.columns)} {_explained_note(display)} "
-        "Drawn from released numbers, over stated ranges or around the released "
-        "centres, so it shows no row. Columns of strings without a list of categories, and columns "
-        f"of more than {MOST_SHOWN} categories, are left out.</p>\n<figure>{drawing}</figure>"
+        f"an empty row. {_noise_note(display.columns)}{escape(left_out)} "
+        f"{_explained_note(display)} Drawn from released numbers, over stated ranges or around "
+        "the released centres, so it shows no row. Columns of strings without a list of "
+        f"categories, columns of more than {MOST_SHOWN} categories, and columns of numbers with "
+        f"neither a stated range nor a released scale are left out.</p>\n<figure>{drawing}</figure>"
     )
 
 
@@ -442,14 +470,15 @@ def _noise_note(columns: Sequence[ColumnEffect]) -> str:
     """Describe the band, or state that there is none."""
     if columns[0].deviations is None:
         return "The amount of noise in it is not known."
-    hidden = [column.name for column in columns if column.is_noise.all()]
-    names = (
-        f" Not distinguishable from noise: {', '.join(map(printable, hidden))}." if hidden else ""
-    )
     return (
-        "Grey effects may be due to noise alone: the band has two standard deviations "
-        f"on both sides.{escape(names)}"
+        "Grey effects may be due to noise alone: the band has two standard deviations on both "
+        "sides."
     )
+
+
+def _explains_nothing(column: ColumnEffect) -> bool:
+    """Return whether all effects of a column are zero or within the noise."""
+    return bool(column.is_noise.all()) or not column.effects.any()
 
 
 def _explained_note(display: AdditiveDisplay) -> str:

@@ -23,6 +23,7 @@ from dp_halfspace._sklearn_compat import column_names, single_blas_thread
 from dp_halfspace.data.schema import Column
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.inspection.accuracy_display import COLORS, panel_axes
+from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 if TYPE_CHECKING:
@@ -137,6 +138,9 @@ def _rule(column: Column) -> Any:
 _POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
 HALF_WIDTH = 2.5
+# Labels of a column of zeros and ones, and the relative error of the scale by which it is known.
+_FLAGS = ("0", "1")
+_FLAG_TOLERANCE = 0.15
 # Largest number of classes, and of categories of a column that are shown without being named.
 MOST_CLASSES = 100
 MOST_SHOWN = 1000
@@ -273,7 +277,8 @@ class AdditiveDisplay:
             Fitted, with a ``decision_function``.
         ranges : array-like of shape (n_features, 2)
             PUBLIC lower and upper end of the range that is shown of each column, never the extremes
-            of the data.
+            of the data. A column with the range [0, 1] is shown at both ends alone if its released
+            centre and scale are those of a column of zeros and ones.
 
         Returns
         -------
@@ -293,10 +298,16 @@ class AdditiveDisplay:
         _refuse_many_classes(model)
         grids = _Grids([], [], [], ends.mean(axis=1)[None, :])
         centre = _scores(model, grids.empty)
+        scaler = getattr(model, "scaler_", None)
         for j, name in enumerate(column_names(model)):
-            values = np.linspace(float(ends[j, 0]), float(ends[j, 1]), _POINTS)
+            low, high = map(float, ends[j])
+            is_two = isinstance(scaler, ReleasedScaler) and is_flag(
+                float(np.asarray(scaler.center)[j]), float(np.asarray(scaler.scale)[j]), (low, high)
+            )
+            values = np.arange(2.0) if is_two else np.linspace(low, high, _POINTS)
             effects = _scores(model, grids.rows_of(values, j)) - centre
-            grids.add(ColumnEffect(str(name), values, effects), values, j)
+            labels = _FLAGS if is_two else ()
+            grids.add(ColumnEffect(str(name), values, effects, labels), values, j)
         columns, explained = _explained(model, grids, grids.columns)
         return cls(
             columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained
@@ -403,8 +414,9 @@ class TableEffectsDisplay(AdditiveDisplay):
         ranges : dict or None, default=None
             PUBLIC ``[low, high]`` of columns of numbers, and lists of texts of columns of texts, by
             name. Columns of numbers that are not named are shown on their stated range or around
-            their released centre; columns of texts, and of more than 1000 categories, that are not
-            named are left out.
+            their released centre, or at 0 and 1 if their released centre and scale are those of a
+            column of zeros and ones. Columns of numbers with neither a stated range nor a released
+            scale, of texts, and of more than 1000 categories, that are not named are left out.
         n_noise_fits : int, default=0
             Number of fits to simulated tables that estimate the noise in every effect, 8 or more
             for bands; 0 for none. There are no bands for a model of a small table, without
@@ -510,26 +522,51 @@ def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
     """Return the rows that a display of a table evaluates; `shown` are public ranges and texts."""
     columns, scales = model.encoding_.columns, model.column_scales_
     numbers = zip(model.encoding_.numbers, scales.center, scales.scale, strict=True)
+    released, flags = model._columns_in_estimated_scales, set()
     for column, centre, scale in numbers:
-        around = (centre - HALF_WIDTH * scale, centre + HALF_WIDTH * scale)
-        shown.setdefault(column.name, (column.low, column.high) if column.has_range else around)
+        is_released, ends = column.name in released, (column.low, column.high)
+        if column.name in shown:
+            continue
+        if is_released and column.kind == "number" and is_flag(centre, scale, ends):
+            flags.add(column.name)
+        elif column.has_range:
+            shown[column.name] = ends
+        elif is_released:
+            shown[column.name] = around(centre, scale)
     grids = _Grids([], [], [], np.full((1, len(columns)), None, dtype=object))
     for j, column in enumerate(columns):
         known = column.categories if len(column.categories) <= MOST_SHOWN else ()
         labels = () if column.is_number else tuple(shown.get(column.name, known))
+        labels = _FLAGS if column.name in flags else labels
         values, is_date = np.arange(float(len(labels))), column.kind == "date"
-        if column.is_number:
+        if column.is_number and column.name in shown:
             low, high = shown[column.name]
             values = np.linspace(float(low), float(high), _POINTS)
         if column.kind == "drop" or not len(values):
             continue
-        cells = labels or (_dates(values) if is_date else values)
+        cells = values if column.is_number and not is_date else labels or _dates(values)
         nothing = np.zeros((len(values), 1))
         effect = ColumnEffect(
             column.name, values, nothing, tuple(map(str, labels)), is_date=is_date
         )
         grids.add(effect, cells, j)
     return grids
+
+
+def around(centre: float, scale: float) -> tuple[float, float]:
+    """Return the range that is shown of a column of which centre and scale were released."""
+    return centre - HALF_WIDTH * scale, centre + HALF_WIDTH * scale
+
+
+def is_flag(centre: float, scale: float, ends: tuple[float, float]) -> bool:
+    """Return whether a column consists of zeros and ones, judging by what was released of it.
+
+    No other column between 0 and 1 with the same mean has as large a standard deviation.
+    """
+    if ends not in ((-math.inf, math.inf), (0.0, 1.0)) or not 0.0 < centre < 1.0:
+        return False
+    deviation = math.sqrt(centre * (1.0 - centre))
+    return abs(scale - deviation) <= _FLAG_TOLERANCE * deviation
 
 
 def _dates(days: NDArray[np.float64]) -> list[Any]:

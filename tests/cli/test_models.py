@@ -83,7 +83,7 @@ def test_columns_of_new_tables_are_read_as_in_the_fit(patients):
     assert main([*FIT, *SAVE]) == 0
     assert main(["predict", "model.joblib", "patients.csv", "--out", "a.csv"]) == 0
     odd = patients.drop(columns="outcome")[["city", "age", "seen", "stage"]]
-    odd["seen"] = odd["seen"].dt.strftime("%d.%m.%Y")
+    odd["seen"] = odd["seen"].dt.strftime("%Y/%m/%d")
     odd.assign(extra=1).to_csv("odd.csv", sep=";", decimal=",")
     with open("odd.csv", "a") as file:
         file.write(";nowhere;old;never;9;1\n")

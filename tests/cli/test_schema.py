@@ -21,7 +21,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-KINDS = {"id": "number", "age": "number", "smoker": "boolean", "seen": "date", "city": "text"}
+KINDS = {"id": "number", "age": "number", "smoker": "boolean", "city": "text"}
+KINDS["seen"] = {"kind": "date", "format": "%d.%m.%Y"}
 
 
 def test_a_template_has_names_and_kinds_and_no_value(folder, capsys):
@@ -77,7 +78,7 @@ def test_limits_alone_are_names_of_groups(folder, capsys):
 
 def test_one_remark_leaves_a_column_of_dates_and_none_one_of_truth_values(folder, capsys):
     days = [f"{k}.01.2026" for k in range(1, 20)]
-    assert template(folder, capsys, *days, "unknown")[0] == "date"
+    assert template(folder, capsys, *days, "unknown")[0] == KINDS["seen"]
     assert template(folder, capsys, *["yes"] * 19, "unknown")[0] == "text"
     assert template(folder, capsys, "", "")[0] == "number"
 
@@ -89,6 +90,57 @@ def test_parquet_says_its_kinds(folder, capsys):
     assert main(["schema", "own.parquet"]) == 0
     found = json.loads(capsys.readouterr().out)["columns"]
     assert found == {"n": "number", "t": "text", "b": "boolean", "d": "date"}
+
+
+PROPOSED = {
+    "percent": (["45%", "12 %"], "number", 1),
+    "currency": (["5", "$1,200"], "number", 2),
+    "blanks": (["1", "12 345"], "number", 2),
+    "minus": (["1", "2", "(12.3)"], "number", 3),
+    "unit": (["120 mmHg", "80 mmHg"], {"kind": "number", "unit": "mmHg"}, 1),
+    "units behind limits": (["<0.3 mg/l", "2 mg/l"], {"kind": "number", "unit": "mg/l"}, 1),
+    "day first": (["01/02/2003", "31/12/2003"], {"kind": "date", "format": "%d/%m/%Y"}, 2),
+    "month first": (["01/02/2003", "12/31/2003"], {"kind": "date", "format": "%m/%d/%Y"}, 2),
+    "dashes": (["31-12-2003", "05-01-2003"], {"kind": "date", "format": "%d-%m-%Y"}, 1),
+    "names": (["05-Jan-2003", "31-Dec-2003"], {"kind": "date", "format": "%d-%b-%Y"}, 1),
+    "clock": (["05.01.2003 10:30"], {"kind": "date", "format": "%d.%m.%Y %H:%M"}, 1),
+    "either": (["01/02/2003"], {"kind": "date", "format": "%d/%m/%Y or %m/%d/%Y"}, 1),
+    "remarks": (["1", "2", "not done"], "text", 3),
+    "ratios": (["120/80", "130/70"], "text", 0),
+}
+
+
+@pytest.mark.parametrize("name", PROPOSED)
+def test_a_template_proposes_notations_with_the_row_to_look_at(folder, capsys, name):
+    cells, rule, row = PROPOSED[name]
+    found, errors = template(folder, capsys, *cells)
+    assert found == rule
+    assert ("look at the file" in errors) == bool(row)
+    if row:
+        assert f"column 'crp': row {row} below" in errors or f"numbers and row {row} bel" in errors
+    assert not any(cell in errors for cell in cells if len(cell) > 4)
+
+
+def test_a_choice_of_two_formats_is_asked_for_and_a_fit_alone_makes_none(folder, capsys):
+    rows = [f"0{k % 9 + 1}/02/2003;{k};{'ab'[k % 2]}" for k in range(40)]
+    (folder / "own.csv").write_text("\n".join(["seen;age;outcome", *rows]) + "\n")
+    assert main(["schema", "own.csv", "--target", "outcome", "--out", "s.json"]) == 0
+    fit = ["fit", "own.csv", "--target", "outcome", "--epsilon", "1", "--save", "m.joblib"]
+    assert main([*fit, "--schema", "s.json"]) == 2
+    refusal = "format states two formats: choose one of %d/%m/%Y or %m/%d/%Y"
+    assert refusal in capsys.readouterr().err
+    assert main([*fit, "--classes", "a,b"]) == 0
+    assert "seen    text    as found" in capsys.readouterr().out
+
+
+def test_a_model_reads_the_notations_that_it_was_fitted_to(folder, capsys):
+    rows = [f"{80 + k} mmHg;{k % 28 + 1}.01.2003;{'ab'[k > 20]}" for k in range(41)]
+    (folder / "own.csv").write_text("\n".join(["bp;seen;outcome", *rows]) + "\n")
+    fit = ["fit", "own.csv", "--target", "outcome", "--classes", "a,b", "--epsilon", "1000"]
+    assert main([*fit, "--save", "m.joblib"]) == 0
+    assert main(["predict", "m.joblib", "own.csv", "--out", "p.csv"]) == 0
+    found = pandas.read_csv("p.csv")["prediction"]
+    assert (found == ["ab"[k > 20] for k in range(41)]).mean() > 0.9
 
 
 def test_mistakes_are_one_sentence(folder, capsys):

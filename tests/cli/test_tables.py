@@ -111,7 +111,7 @@ def test_a_file_of_another_encoding_is_refused_with_the_one_to_state(tmp_path, e
     assert read(path, "--encoding", named).y.tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("cell", ["2026-01-31", "31.01.2026", "01/31/2026", "2026-01-31T00:00:00Z"])
+@pytest.mark.parametrize("cell", ["2026-01-31", "2026/01/31", "2026-01-31T00:00:00Z"])
 def test_dates_are_read_row_by_row(tmp_path, cell):
     lines = written([[cell, "a"], ["2026-05-06", "b"], ["never", "b"]], ",", ["d", "y"])
     path = write(tmp_path, lines)
@@ -441,9 +441,64 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
     assert "there are no columns 'other', 'one'" in refusal(path, "--drop", "other", "one")
     assert refusal(path, "--drop", "patient_id,age").endswith("; separate names by blanks")
     assert "--target or --groups" in refusal(path, "--drop", "y")
-    keys = ["id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2", "Unnamed: 0"]
-    assert all(map(looks_like_key, keys))
-    assert not any(map(looks_like_key, ["age", "acid", "lipid_ratio", "idle", "hybrid"]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2", "Unnamed: 0"),
+        *("EmployeeNumber", "USUBJID", "SUBJID", "patient_nbr", "NHSNumber", "SEQN", "Fallnummer"),
+        *("encounter_id", "Patientennummer", "PatNr", "customerID", "Employee Number", "caseno"),
+    ],
+)
+def test_a_name_of_an_identifier(name):
+    assert looks_like_key(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("age", "acid", "lipid_ratio", "idle", "hybrid", "paid", "EmployeeCount", "visit_number"),
+        *("num_lab_procedures", "number_of_patients", "patient_age", "zip_code", "sex_code"),
+        *("admission_type", "casein", "stay_length", "falls", "fall_risk", "user_rating"),
+    ],
+)
+def test_a_name_of_a_feature(name):
+    assert not looks_like_key(name)
+
+
+def test_a_line_that_states_the_separator_is_no_header(tmp_path):
+    for line in ("sep=;", '"sep=;"'):
+        path = write(tmp_path, [line, "size;y", "1,5;a", "2,5;b"])
+        assert read(path).frame["size"].tolist() == [1.5, 2.5]
+    path = write(tmp_path, ["sep=;", "size;y", "1,5;a", "2,5"])
+    assert "line 4 has 1 fields" in refusal(path)
+
+
+def test_a_title_above_the_header_is_named_as_such(tmp_path):
+    path = write(tmp_path, ["All patients", "size,y", "1,a", "2,b"])
+    assert refusal(path).endswith("remove the title or comments above it")
+    path = write(tmp_path, ["y of patients", "size,y", "1,a", "2,b"])
+    assert "such as a title, comments or units; the header must be the first" in refusal(path)
+    path = write(tmp_path, ["size,y", "# of 2020", "1,a", "2,b"])
+    assert "line 2 has 1 fields" in refusal(path)
+    assert "such as a title, comments or units" in refusal(path)
+    path = write(tmp_path, ["size,y", "cm,", "1,a", "2,b"])
+    assert "column 'y' is empty in row 1 below the header" in refusal(path)
+    path = write(tmp_path, ["other;names", "1,5;a", "2,5;b"])
+    assert refusal(path).startswith("there is no column 'y' in line 1, the header")
+
+
+def test_a_long_cell_needs_its_own_room_alone(tmp_path):
+    long = "x" * 10**7
+    lines = ["person,size,y", f"{long},1,a", *(f"p{k},{k},{'ab'[k % 2]}" for k in range(300))]
+    table = read(write(tmp_path, lines), "--groups", "person")
+    assert table.groups.dtype == object
+    assert sorted(map(len, table.groups))[-1] == len(long)
+    lines = ["size,y", f"1,{long}", *(f"{k},{'ab'[k % 2]}" for k in range(300))]
+    assert "has a label of more than 1000 characters" in refusal(write(tmp_path, lines))
+    lines = [f"{'z' * 200_000},y", *(f"{k},{'ab'[k % 2]}" for k in range(9))]
+    assert len(read(write(tmp_path, lines)).frame.columns[0]) == 200_000
 
 
 NUMERALS = (

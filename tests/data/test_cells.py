@@ -70,6 +70,7 @@ KINDS = {
     "compact dates": ["20200102", "19991231"],
     "times": ["03:04:05.5", "23:59:00"],
     "texts": ["Oslo", " Rome"],
+    "notations": ["45%", "$1,200", "(12.3)", "12.3-", "\u221212.3", "12 345", "12'345"],
 }
 ODD = ["unknown", "", "true", "yes", "-7", "7.5", "2020-05-06 10:00:00.123456789", "NA", "1e999"]
 
@@ -190,7 +191,7 @@ def test_the_comparison_sees_a_reading_that_follows_the_storage(
 ONES = [1, 1.0, "1", "01", "1.0", "+1", "1e0", " 1 ", b"1", Decimal("1.00"), Fraction(1),
         np.int8(1), np.float32(1), np.str_("1"), pa.scalar(1)]  # fmt: skip
 DAYS = [
-    *("2020-01-02", "2020-1-2", "2020/01/02", "02.01.2020", "1/2/2020", "2020-01-02 00:00:00"),
+    *("2020-01-02", "2020-1-2", "2020/01/02", "2020/1/2", "2020-01-02 00:00:00"),
     *("2020-01-02T00:00:00Z", "2020-01-02T01:00+01:00", "2020-01-01T19:30:00.000-0430"),
     *(date(2020, 1, 2), datetime(2020, 1, 2), pd.Timestamp("2020-01-02", tz="UTC")),
     *(np.datetime64("2020-01-02"), np.datetime64("2020-01-02", "ns"), pa.scalar(date(2020, 1, 2))),
@@ -252,6 +253,77 @@ def test_signs_of_decimals(text, readings):
         np.testing.assert_equal(number_of(canonical(text, decimal), decimal), number)
 
 
+NOTATIONS = {
+    "45%": 45.0, "12,5 %": 12.5, "$1,200": 1200.0, "-$5": -5.0, "$-5": -5.0,
+    "1.200,50 \u20ac": 1200.5, "\u00a35.50": 5.5, "12 345": 12345.0, "12\u00a0345,5": 12345.5,
+    "1\u2009234\u2009567": 1234567.0,
+    "12\u202f345": 12345.0, "12'345.50": 12345.5, "12\u2019345": 12345.0, "\u221212.3": -12.3,
+    "(12.3)": -12.3, "($1,200)": -1200.0, "12.3-": -12.3, "<45%": 45.0, "> 1 200": 1200.0,
+    "120 mmHg": np.nan, "120/80": np.nan, "130+": np.nan, "(-5)": np.nan, "18-25": np.nan,
+    "1 2": np.nan, "12 34": np.nan, "12 345'678": np.nan, "030 123 456": np.nan, "$$5": np.nan,
+    "()": np.nan, "$": np.nan, "%": np.nan, "-": np.nan, "5 -+": np.nan, "not done": np.nan,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOTATIONS)
+def test_notations_of_numbers_are_read_in_a_column_of_numbers_alone(text):
+    cell = canonical(text)
+    np.testing.assert_equal(number_of(cell), NOTATIONS[text])
+    assert text_of(cell) == text
+    assert np.isnan(date_of(cell))
+
+
+def test_a_long_text_is_no_number_and_takes_no_time():
+    """Blanks before a sign would otherwise be tried from every position."""
+    for text in ("5" + " " * 10**6 + "x", "$" * 10**6, "(" * 10**6, "1 " * 10**6):
+        assert np.isnan(number_of(canonical(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "number"),
+    [
+        ("120 mmHg", "mmHg", 120.0),
+        ("120mmHg", "mmHg", 120.0),
+        ("120", "mmHg", 120.0),
+        ("USD 1,200", "USD", 1200.0),
+        ("<0.3 mg/l", "mg/l", 0.3),
+        ("130+", "+", 130.0),
+        ("120/80", "/80", 120.0),
+        ("120 mmhg", "mmHg", np.nan),
+        ("120 cm", "mmHg", np.nan),
+        ("mmHg", "mmHg", np.nan),
+    ],
+)
+def test_a_unit_is_read_where_it_is_stated(text, unit, number):
+    rules = read_schema({"c": {"kind": "number", "unit": unit}})[0]
+    for X in (pd.DataFrame({"c": [text]}), pl.DataFrame({"c": [text]})):
+        table = read_frame(X)
+        encoding = Encoding(resolved_columns(table, rules), True)
+        np.testing.assert_equal(encoding.to_coded_rows(table).numbers, [[number]])
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("31/12/2026", "%d/%m/%Y"),
+        ("31-12-2026", "%d-%m-%Y"),
+        ("31-Dec-2026", "%d-%b-%Y"),
+        ("31.12.2026", "%d.%m.%Y"),
+        ("12/31/2026 00:00", "%m/%d/%Y %H:%M"),
+    ],
+)
+def test_a_date_is_read_year_first_or_in_a_stated_format(text, form):
+    assert np.isnan(date_of(canonical(text)))
+    assert text_of(canonical(text)) == text
+    for cell in (text, text.encode(), bytearray(text.encode())):
+        assert date_in_format(cell, form) == date_of(canonical("2026-12-31")) == 20818.0
+
+
+def test_a_stated_format_decides_where_the_year_comes_first_too():
+    for cell in ("2026-02-01", b"2026-02-01", bytearray(b"2026-02-01")):
+        assert date_in_format(cell, "%Y-%d-%m") == date_of(canonical("2026-01-02"))
+
+
 def test_a_limit_is_a_number_in_a_column_of_numbers_alone():
     cell = canonical("<0.3")
     assert number_of(cell) == 0.3
@@ -292,6 +364,17 @@ def test_numbers_are_exact():
     for huge in (10**5000, Decimal("1e999999"), "9" * 5000):
         assert canonical(huge) == np.inf
     assert canonical(Decimal("1e-999999")) == 0
+
+
+@pytest.mark.parametrize("day", ["1677-09-22", "2116-02-20", "2117-01-01", "2262-04-11"])
+def test_all_dates_that_have_nanoseconds_are_exact(day):
+    for unit in ("D", "s", "ms", "us", "ns"):
+        for array in (
+            np.array([day], f"M8[{unit}]"),
+            np.array([day], f"M8[{unit}]").astype("M8[ns]"),
+        ):
+            assert days_of_array(array)[0] == number_of(canonical(day))
+            assert canonical(array[0]) == canonical(day)
 
 
 @given(st.datetimes(), st.integers(0, 999))
@@ -409,6 +492,37 @@ def test_a_fit_moves_by_its_sensitivity_whatever_a_reader_infers(read, odd):
         for table in tables
     ]
     assert np.abs(counts[0] - counts[1]).sum() <= 2.0 + 1e-9
+
+
+STORED = {
+    "objects": lambda table: table.astype(object),
+    "texts": lambda table: table.astype(str),
+    "categories": lambda table: table.astype("category"),
+    "polars": pl.from_pandas,
+    "decimals": lambda table: table.map(lambda cell: Decimal(repr(float(cell)))),
+    "percentages": lambda table: table.map(lambda cell: f"{float(cell)!r} %"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.parametrize("name", STORED)
+def test_a_stated_table_has_one_fit_however_its_cells_are_stored(name):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(20, 90, N), "size": rng.normal(size=N)})
+    y = np.where(table["age"] > 55, "yes", "no")
+    model = PrivateTableClassifier(
+        epsilon=20.0,
+        classes=["no", "yes"],
+        schema={"age": "number", "size": "number"},
+        random_state=0,
+    )
+    wanted = model.fit(table, y).decision_function(table)
+    other = STORED[name](table)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = model.fit(other, y).decision_function(other)
+    assert wanted.tobytes() == found.tobytes()
+    assert not any("schema" in str(each.message) for each in caught)
 
 
 @pytest.mark.filterwarnings("ignore:random_state", "ignore:Could not infer format")

@@ -177,6 +177,8 @@ def test_kinds_that_dtypes_say_are_declared_once():
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
+    assert "The cells of 'city' are stored as objects or texts, so this column is read as" in text
+    assert "state schema={'city': 'number'}, or 'date' or 'boolean'" in text
     assert "may identify rows or persons" not in text
     described = dict(dict(model.privacy_.public)["columns"])
     assert described["city"] == "text, by the dtype of the column"
@@ -188,6 +190,20 @@ def test_kinds_that_dtypes_say_are_declared_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clone(TABLE).set_params(schema=STATED).fit(FRAME, LABELS)
+
+
+@pytest.mark.parametrize("odd", ["unknown", None, -1.0])
+def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
+    """The message depends on the types of the columns, which are declared public, and names."""
+    cells = np.arange(80.0).reshape(40, 2).astype(object)
+    cells[3, 1] = odd
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PrivateTableClassifier(classes=[0, 1]).fit(cells, [0, 1] * 20)
+    (text,) = [str(w.message) for w in caught if "schema" in str(w.message)]
+    assert "The cells of '0', '1' are stored as objects or texts, so these columns are" in text
+    assert "even if they hold numbers: state schema={'0': 'number'}" in text
+    assert "unknown" not in text
 
 
 def test_ranges_are_public_units_until_learning_pays():

@@ -22,8 +22,14 @@ from dp_halfspace import (
     PrivateThresholdClassifier,
 )
 from dp_halfspace.algorithms.engine.outlook import Table, outlook_of
+from dp_halfspace.inspection import (
+    ColumnEffect,
+    TableEffectsDisplay,
+    model_card,
+    natural_coefficients,
+    privacy_report,
+)
 from dp_halfspace.inspection import card as card_module
-from dp_halfspace.inspection import model_card, natural_coefficients, privacy_report
 from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.metrics import private_score
 from tests.cli.test_models import read_page
@@ -80,9 +86,11 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
     natural = natural_coefficients(model)
     assert natural.has_sign[0].tolist() == [True, False]
     assert "Marked by (?): within two standard errors" in text
-    marks = zip(natural.names, natural.coefficients[0], ("", " (?)"), strict=True)
-    for name, coefficient, mark in marks:
-        assert f" {name} {coefficient:.3g}{mark} {natural.importances[name]:.2g}" in text
+    numbers = zip(natural.coefficients[0], natural.errors[0], ("", " (?)"), strict=True)
+    for name, (coefficient, error, mark) in zip(natural.names, numbers, strict=True):
+        shown = f"{coefficient:.3g} ± {error:.2g}{mark}"
+        assert f" {name} {shown} {natural.importances[name]:.2g}" in text
+    assert "Behind ± is the standard error of the noise" in text
     with pytest.raises(ValueError, match="file of a privacy ledger"):
         model_card(model, tmp_path / "l.db")
     assert "About" not in text_of(model_card(model), tmp_path)[1]
@@ -116,7 +124,8 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
     _, text = text_of(model_card(model), tmp_path)
     assert f"{found}. Expect little more than the majority class" in text
     assert "about" in str(found)
-    assert "The amount of noise in it is not known." in text
+    # Neither a range nor a scale of a column is known, so there is no axis in its units.
+    assert "No column has a known range or known categories to draw." in text
 
 
 def test_pure_dp_has_no_exceptions(tmp_path):
@@ -131,7 +140,7 @@ def test_the_largest_effects_are_drawn_first(monkeypatch):
     effects = {"small": [0.1, -0.2], "large": [0.0, -3.0], "middle": [1.0, 0.0]}
     display = SimpleNamespace(
         columns=[
-            SimpleNamespace(name=name, effects=np.array(each), deviations=None)
+            ColumnEffect(name, np.arange(2.0), np.array(each)[:, None])
             for name, each in effects.items()
         ],
         explained=None,
@@ -140,6 +149,31 @@ def test_the_largest_effects_are_drawn_first(monkeypatch):
     said = card_module._curves(display, SimpleNamespace(classes_=[0, 1, 2]))
     assert [column.name for column in display.columns] == ["large", "middle"]
     assert "The 2 columns of 3 with the largest effects." in said
+
+
+def test_a_display_that_explains_nothing_is_not_shown():
+    """Flat effects are left out by name, and a sum that does not describe the score as a whole."""
+    levels = np.arange(3.0)
+
+    def said(explained, **effects):
+        columns = [
+            ColumnEffect(name, levels, np.array(each)[:, None], deviations=np.full((3, 1), 0.5))
+            for name, each in effects.items()
+        ]
+        display = TableEffectsDisplay(columns, [1], np.array([explained]))
+        return card_module._curves(display, SimpleNamespace(classes_=[0, 1]))
+
+    flat, steep, nothing = [0.1, -0.9, 0.9], [0.0, 1.1, 0.2], [0.0, 0.0, 0.0]
+    both = said(0.9, age=steep, sex=flat, unit=nothing)
+    assert "<figure>" in both
+    assert "cannot be told from noise or are zero: sex, unit." in both
+    assert ">sex<" not in both[both.index("<figure>") :]
+    alone = said(0.9, sex=flat)
+    assert "No effect is shown." in alone
+    poor = said(0.29, age=steep)
+    assert "effects of single columns do not describe the score" in poor
+    assert "<figure>" not in alone + poor
+    assert "<figure>" in said(0.31, age=steep)
 
 
 def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):

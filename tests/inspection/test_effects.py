@@ -1,11 +1,13 @@
 """AdditiveDisplay: curves add up to the scores, and are drawn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
+from dp_halfspace.inspection.effect_displays import is_flag
 
 RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
 
@@ -63,6 +65,77 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     own = TableEffectsDisplay.from_estimator(model).columns
     assert len(own) == 3
     np.testing.assert_allclose(own[1].values[50], model.column_scales_.center[1])
+
+
+def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
+    figures = pytest.importorskip("matplotlib.figure")
+    rng = np.random.default_rng(3)
+    n = 20000
+    columns = {
+        "age": rng.normal(55, 12, n),
+        "sex": rng.integers(0, 2, n),
+        "stated": rng.integers(0, 2, n),
+        "share": rng.random(n),
+    }
+    X = pd.DataFrame(columns)
+    schema = {"age": "number", "sex": "number", "stated": [0, 1], "share": "number"}
+    model = PrivateTableClassifier(epsilon=3.0, schema=schema, classes=[False, True])
+    model.fit(X, X["age"] + 12 * X["sex"] > 61)
+    display = TableEffectsDisplay.from_estimator(model)
+    found = {column.name: column for column in display.columns}
+    assert 15 < found["age"].values[0] < 40
+    assert 70 < found["age"].values[-1] < 95
+    assert found["sex"].labels == found["stated"].labels == ("0", "1")
+    assert found["share"].labels == ()
+    middle = model.decision_function(pd.DataFrame([dict.fromkeys(columns)]))
+    for value in (0, 1):
+        row = pd.DataFrame([{**dict.fromkeys(columns), "sex": value}])
+        score = model.decision_function(row) - middle
+        np.testing.assert_allclose(found["sex"].effects[value], score, atol=1e-6)
+    drawn = display.plot(figure=figures.Figure())
+    assert drawn.ax_[1].get_lines()[0].get_xdata().tolist() == [0.0, 1.0]
+    shown = TableEffectsDisplay.from_estimator(model, {"sex": [0, 1]}).columns[1]
+    assert len(shown.values) == 101
+
+
+def test_zeros_and_ones_in_an_array_are_two_points():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.integers(0, 2, 20000), rng.random(20000)])
+    model = PrivateKernelClassifier(epsilon=3.0, classes=[False, True])
+    model.fit(X, X[:, 0] + X[:, 1] > 1)
+    first, second = AdditiveDisplay.from_estimator(model, [[0, 1], [0, 1]]).columns
+    assert (first.labels, len(second.values)) == (("0", "1"), 101)
+    scores = model.decision_function([[0, 0.5], [1, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(first.effects[:, 0], scores[:2] - scores[2], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("centre", "scale", "ends", "expected"),
+    [
+        (0.5, 0.5, (-np.inf, np.inf), True),
+        (0.1, 0.3, (0.0, 1.0), True),
+        (0.5, 0.29, (0.0, 1.0), False),
+        (0.5, 0.5, (0.0, 120.0), False),
+        (55.0, 12.0, (-np.inf, np.inf), False),
+        (0.0, 1.0, (-np.inf, np.inf), False),
+        (1.2, 0.3, (-np.inf, np.inf), False),
+    ],
+)
+def test_zeros_and_ones_are_known_by_the_largest_deviation(centre, scale, ends, expected):
+    assert is_flag(centre, scale, ends) is expected
+
+
+def test_a_column_without_a_range_or_a_released_scale_has_no_axis():
+    rng = np.random.default_rng(0)
+    X = rng.normal(55, 12, (300, 2))
+    schema = {"0": "number", "1": [0, 120]}
+    model = PrivateTableClassifier(epsilon=1.0, schema=schema, classes=[False, True])
+    model.fit(X, X[:, 0] > 55)
+    assert hasattr(model.model_, "row_lengths_")
+    (column,) = TableEffectsDisplay.from_estimator(model).columns
+    assert (column.name, column.values[0], column.values[-1]) == ("1", 0.0, 120.0)
+    named = TableEffectsDisplay.from_estimator(model, {"0": [20, 90]}).columns
+    assert [column.name for column in named] == ["0", "1"]
 
 
 def additive_table(n=3000, epsilon=1.0, **parameters):

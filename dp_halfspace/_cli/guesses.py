@@ -1,0 +1,165 @@
+"""Proposals for the schema of the columns of a file, which follow from all cells of a column.
+
+They are as private as the cells. A proposal names a row to look at and no cell.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dp_halfspace.data.cells import (
+    Moment,
+    canonical,
+    date_in_format,
+    is_limit,
+    notated_number,
+    truth_of,
+)
+from dp_halfspace.data.frame import read_column
+from dp_halfspace.data.schema import CHOICE
+
+# A column consists of numbers, or of dates, from this share of its cells on. A few other cells are
+# considered remarks, and missing.
+NEARLY_ALL = 0.95
+# Formats of dates that are proposed; a date with its year first needs none. Where two of them read
+# as many cells, a user is to choose.
+_DAYS = (
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y"),
+    *("%m/%d/%y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
+    *("%d%b%Y", "%Y.%m.%d"),
+)
+_FORMATS = tuple(day + clock for day in _DAYS for clock in ("", " %H:%M", " %H:%M:%S"))
+# Number of distinct cells by which most formats are excluded.
+_FIRST_CELLS = 100
+# A number with a unit behind it.
+_WITH_UNIT = re.compile(r"[^0-9]{0,3}[0-9][0-9.,]*\s*(?P<unit>[^\s0-9.,:;()'\-].{0,19})")
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """The entry of a schema for a column, and what a user should look at."""
+
+    rule: dict[str, str]
+    look: str = ""
+
+    @property
+    def usable_rule(self) -> dict[str, str]:
+        """The rule without a choice: dates that may be read in two ways are texts."""
+        return {"kind": "text"} if CHOICE in self.rule.get("format", "") else self.rule
+
+
+class _Cells:
+    """The canonical values of a column, each with the number of its cells."""
+
+    def __init__(self, texts: Any, decimal: str | None) -> None:
+        found, places = read_column(texts).distinct()
+        # Places of missing cells may be -1, that of the last value.
+        self._places = places % max(len(found), 1)
+        counts = np.bincount(self._places, minlength=len(found)).tolist()
+        values = [canonical(text, decimal) for text in found]
+        self.there = [
+            (j, value, k)
+            for j, (value, k) in enumerate(zip(values, counts, strict=True))
+            if value is not None and k
+        ]
+        self.decimal = decimal
+        texts = (value for _, value, _ in self.there if isinstance(value, str))
+        self._notated = {text for text in texts if self._reads(text, "")}
+        self.enough = NEARLY_ALL * self.count(lambda _: True)
+
+    def count(self, holds: Callable[[Any], bool]) -> int:
+        """Return the number of cells of which something holds."""
+        return sum(k for _, value, k in self.there if holds(value))
+
+    def row(self, holds: Callable[[Any], bool]) -> str:
+        """Return the place of the first cell of which something holds."""
+        first = np.isin(self._places, [j for j, value, _ in self.there if holds(value)]).argmax()
+        return f"row {first + 1} below the header"
+
+    def is_notated(self, value: Any, unit: str = "") -> bool:
+        """Return whether a string is a number in another notation, with a unit, or a limit."""
+        if not isinstance(value, str) or not unit:
+            return value in self._notated
+        return self._reads(value, unit)
+
+    def _reads(self, text: str, unit: str) -> bool:
+        return not math.isnan(notated_number(text, self.decimal, unit))
+
+
+def guess_column(texts: Any, decimal: str | None) -> Guess:
+    """Return a proposal for a column of floats or strings; numbers come first."""
+    if getattr(texts.dtype, "kind", "O") == "f":
+        return Guess({"kind": "number"})
+    return next(_guesses(_Cells(texts, decimal)))
+
+
+def _guesses(cells: _Cells) -> Iterator[Guess]:
+    """Yield all proposals that nearly all cells fit, the best first, and text at last.
+
+    Limits such as ``<0.3`` are numbers only if there are at least as many plain numbers; otherwise
+    they are categories.
+    """
+    limits = cells.count(lambda value: cells.is_notated(value) and is_limit(value))
+    plain = cells.count(lambda value: type(value) in (int, float))
+    notated = cells.count(cells.is_notated) - limits
+    if plain + limits >= cells.enough and plain >= limits:
+        yield Guess({"kind": "number"})
+    if all(truth_of(value) is not None for _, value, _ in cells.there):
+        yield Guess({"kind": "boolean"})
+    if cells.count(lambda value: isinstance(value, Moment)) >= cells.enough:
+        yield Guess({"kind": "date"})
+    if plain + notated + limits >= cells.enough and plain + notated >= limits:
+        row = cells.row(lambda value: cells.is_notated(value) and not is_limit(value))
+        yield Guess({"kind": "number"}, f"{row} has a number in another notation than 1234.5")
+    yield from _with_format(cells)
+    yield from _with_unit(cells, plain)
+    look = ""
+    if 2 * (plain + notated + limits) >= cells.count(lambda _: True):
+        row = cells.row(lambda value: isinstance(value, str) and not cells.is_notated(value))
+        look = f"most cells are numbers and {row} is none, which 'number' takes for missing"
+    yield Guess({"kind": "text"}, look)
+
+
+def _with_unit(cells: _Cells, plain: int) -> Iterator[Guess]:
+    """Yield numbers with the unit that most strings have."""
+    units = Counter[str]()
+    for _, value, k in cells.there:
+        found = _WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
+        units[found["unit"] if found else ""] += k
+    unit = max(units, key=units.__getitem__, default="")
+    if unit and plain + cells.count(lambda value: cells.is_notated(value, unit)) >= cells.enough:
+        row = cells.row(lambda value: not cells.is_notated(value) and cells.is_notated(value, unit))
+        yield Guess({"kind": "number", "unit": unit}, f"{row} has a number with a unit")
+
+
+def _with_format(cells: _Cells) -> Iterator[Guess]:
+    """Yield dates in a format that reads nearly all cells, or in two such formats."""
+
+    def reads(value: Any, form: str) -> bool:
+        return isinstance(value, str) and not math.isnan(date_in_format(value, form))
+
+    first = [value for _, value, _ in islice(cells.there, _FIRST_CELLS)]
+    possible = [form for form in _FORMATS if any(reads(value, form) for value in first)]
+    found = {form: cells.count(partial(reads, form=form)) for form in possible}
+    dates = cells.count(lambda value: isinstance(value, Moment))
+    best = [form for form in possible if found[form] == max(found.values())]
+    if not best or found[best[0]] + dates < cells.enough:
+        return
+    # Such a date decides between the day and the month.
+    others = [form for form in possible if form not in best]
+    row = cells.row(
+        lambda value: reads(value, best[0]) and not any(reads(value, form) for form in others)
+    )
+    look = f"{row} has a date of the format that is proposed"
+    if len(best) > 1:
+        look = f"{row} has a date of both formats that are proposed: choose one of them"
+    yield Guess({"kind": "date", "format": CHOICE.join(best)}, look)
