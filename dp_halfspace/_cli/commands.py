@@ -666,10 +666,9 @@ class _Booking:
             if left
             else f"no epsilon was found with which another {what} like this one is accepted"
         )
-        return (
-            f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
-            f"delta {ledger.delta:g}; {another}\n"
-        )
+        # The first line of a summary: what was asked for, and the exact composition.
+        state = ledger.summary().splitlines()[0].split(": ", 1)[1]
+        return f"Ledger:    {state} {another[0].upper()}{another[1:]}.\n"
 
     @contextmanager
     def state_on_failure(self, lost: str) -> Iterator[None]:
