@@ -56,7 +56,9 @@ def test_the_entries_say_what_for_and_by_whom(folder, capsys):
     assert texts == [("PrivateTableClassifier", "triage model"), ("private_score", None)]
     lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Ledger:")]
     for line, what in zip(lines, ("fit", "evaluation"), strict=True):
-        found = re.search(f"; another {what} like this one is accepted with epsilon (.*)$", line)
+        found = re.search(
+            rf"\. Another {what} like this one is accepted with epsilon (.*)\.$", line
+        )
         assert float(found[1]) > 4
     # What the last line names is accepted, and no more.
     again = [found[1] if word == "1" else word for word in scores]
