@@ -102,7 +102,12 @@ class _List(argparse.Action):
     ) -> None:
         del parser, option_string
         try:
-            items = [self.read(part.strip()) for text in values for part in text.split(",")]
+            # A comma, a blank or both are one separator; a word may contain blanks.
+            text = ",".join(word.removesuffix(",") for word in values[:-1])
+            parts = (
+                [*text.split(","), *values[-1].split(",")] if values[1:] else values[0].split(",")
+            )
+            items = [self.read(part.strip()) for part in parts]
             self.check(items)
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentError(self, str(error)) from error
@@ -133,6 +138,17 @@ class _Epsilons(_List):
     def read(self, text: str) -> float:
         """Read a budget."""
         return _positive(text)
+
+
+class _Paths(_List):
+    """A list of files; the name of a file that exists may contain a comma."""
+
+    def __call__(
+        self, parser: Any, options: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        del parser, option_string
+        parts = [[text] if Path(text).exists() else text.split(",") for text in values]
+        setattr(options, self.dest, [_path(each.strip()) for names in parts for each in names])
 
 
 class _Metrics(_List):
@@ -355,7 +371,9 @@ def _add_card(parser: argparse.ArgumentParser) -> None:
     add("--groups", metavar="COLUMN", help="column of persons of the fit, to be named on the card")
     _add_file(parser, "--ledger", "ledger that was charged, to show its remaining budget")
     saved = "files of scores of this model, that `evaluate --save` has written"
-    _add_file(parser, "--scores", saved, nargs="+", default=[])
+    parser.add_argument(
+        "--scores", action=_Paths, metavar="FILE", help=saved, nargs="+", default=[]
+    )
     _add_texts(parser)
 
 

@@ -108,7 +108,7 @@ def test_the_ends_of_ranges_are_read():
         (["fit", "a.csv", "--epsilom", "1"], ["--epsilom; did you mean --epsilon? ("]),
         (["fti", "a.csv"], ["'fti' is not a command", "; did you mean fit?"]),
         (["evaluate", "m", "a.csv", "--metric", "acuracy"], ["did you mean accuracy?"]),
-        (["evaluate", "m", "a.csv", "--metric", "f2"], ["'f2' is not a metric; did you mean f1?"]),
+        (["evaluate", "m", "a.csv", "--metric", "f2"], ["'f2' is not a metric; choose from acc"]),
         (["evaluate", "m", "a.csv", "--metric", "accuracy,"], ["'' is not a metric; choose"]),
         (["fit", "example:people.csv"], ["'example:people.csv' is not", "example:patients.csv"]),
         (["--unknown"], ["--unknown"]),
