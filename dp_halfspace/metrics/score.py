@@ -460,8 +460,8 @@ _TABLE_OF_GROUPS = "confusion_matrix"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
 _SHORTAGE = (
-    "there is not enough memory for this score: give fewer records, or records in chunks "
-    "(docs/scaling.md). What a ledger was charged remains charged"
+    "there is not enough memory for this score: give fewer records, or records in chunks, as dask "
+    "arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
 )
 
 

@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
         f"{age},{city},{crp:.1f},{'yes' if age > 50 else 'no'}"
         for age, city, crp in zip(
             rng.integers(20, 90, 900),
-            rng.choice(["Rome", "Oslo"], 900),
+            cities,
             rng.random(900),
             strict=True,
         )
