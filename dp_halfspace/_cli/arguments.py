@@ -253,7 +253,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the options of the demonstration."""
     add = parser.add_argument
     _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
-    add("--repeats", type=_count, default=3, help="number of splits and fits (default: 3)")
+    add("--repeats", type=_count, default=5, help="number of splits and fits (default: 5)")
     add(
         "--out",
         type=Path,
@@ -503,9 +503,9 @@ def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
 _COMMANDS = {
     "": _Command(
         _add_demo,
-        "every class on a built-in table",
-        """Compare every private classifier of dp_halfspace with the majority class and a
-non-private LinearSVC, on a built-in table in original units.""",
+        "three classes on a built-in table",
+        """Compare three private classifiers of dp_halfspace with the majority class and a
+LinearSVC without privacy, on a built-in table in original units.""",
         f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),
     "plan": _Command(
