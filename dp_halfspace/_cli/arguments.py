@@ -156,7 +156,7 @@ class _Metrics(_List):
 
     def read(self, text: str) -> str:
         """Return the name of a metric."""
-        from dp_halfspace.metrics import METRICS  # noqa: PLC0415 (loads slowly)
+        from dp_halfspace.metrics._table import ALIASES, METRICS  # noqa: PLC0415 (loads slowly)
 
         name = ALIASES.get(text, text)
         if name not in METRICS:
@@ -165,10 +165,6 @@ class _Metrics(_List):
                 f"{text!r} is not a metric{meant or '; choose from ' + ', '.join(METRICS)}"
             )
         return name
-
-
-# Other names of metrics.
-ALIASES = {"auc": "roc_auc"}
 
 
 class _DryRun(argparse.Action):
