@@ -48,7 +48,8 @@ _LOW = """
 is too small for this class and so few rows."""
 _TEST_SHARE = 0.3
 # Shares of the improvement over the majority class: hardly any, and nearly all.
-_HARDLY, _NEARLY = 0.1, 0.9
+_HARDLY = 0.1
+_NEARLY = 0.9
 
 
 def demo(options: Any, out: TextIO, err: TextIO) -> None:

@@ -1,6 +1,7 @@
 """Rows for a fit and held-out rows: whose choice it is, and that every row is in one file."""
 
 import gzip
+import shlex
 
 import numpy as np
 import pandas
@@ -152,3 +153,13 @@ def test_the_example_can_be_split_fitted_and_scored(folder, capsys):
     assert main([*scored, *people, "--metric", "auc"]) == 0
     value = float(capsys.readouterr().out.splitlines()[1].split()[1])
     assert value > 0.7
+
+
+def test_the_second_line_of_the_readme_runs_as_it_stands(folder):
+    (line,) = (
+        line
+        for line in (example_table.PATH.parents[3] / "README.md").read_text().splitlines()
+        if line.startswith("python -m dp_halfspace fit ")
+    )
+    assert main(shlex.split(line)[3:]) == 0
+    assert {path.name for path in folder.iterdir()} == {"model.joblib", "card.html"}

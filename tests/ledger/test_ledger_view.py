@@ -227,6 +227,7 @@ def test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap():
     (row,) = ledger._statement()._page_rows()
     # What was asked for, and what all entries so far cost.
     assert "<td>epsilon 0.3 at delta 1e-09</td>" in row
+    assert f"alone: epsilon {rounded_text(spent.epsilon_at(1e-6))} at delta 1e-06" in row
     assert row.endswith(f"<td>{rounded_text(spent.epsilon_at(1e-6))}</td></tr>")
 
 
