@@ -158,13 +158,17 @@ def device():
 @pytest.mark.slow
 def test_a_full_standard_output(folder, device):
     done = run(*FIT, *LEDGER, stdout=device)
-    text = "dp_halfspace: error: cannot write to standard output: No space left on device; "
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, text + "the model is in m.joblib")
+    text = "dp_halfspace: error: cannot write to standard output: No space left on device"
+    # What is planned cannot be printed, so nothing is charged.
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, text)
+    assert booked() == 0
+    assert not Path("m.joblib").exists()
+    assert run(*FIT, *LEDGER, stdout=subprocess.PIPE).returncode == 0
     scores = ["evaluate", "m.joblib", "t.csv", "--epsilon", "1", "--ledger", "l.db"]
     done = run(*scores, stdout=device)
     assert done.returncode == 2
     line = done.stderr.splitlines()[-1]
-    assert line.startswith(f"{text}epsilon 1, delta ")
+    assert line.startswith(f"{text}; epsilon 1, delta ")
     assert line.endswith(
         " remain charged to the ledger l.db, and the scores were not shown in full"
     )
