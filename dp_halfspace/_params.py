@@ -205,7 +205,8 @@ def explains_absence(is_there: Callable[[Any], bool], why: str) -> Callable[[Any
 
 _SHORTAGE = (
     "there is not enough memory for this fit: use fewer columns, classes or components, or give "
-    "the rows in chunks (docs/scaling.md). What a ledger was charged remains charged"
+    "the rows in chunks, as dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was "
+    "charged remains charged"
 )
 
 
@@ -232,7 +233,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
             if unsupported and "sample_weight" in kwargs:
                 raise TypeError(
                     f"{type(estimator).__name__}.{fit.__name__} takes no sample_weight: "
-                    "docs/guide/weights.md lists the estimators that weigh records"
+                    "AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier, "
+                    "OutputPerturbationClassifier and ObjectivePerturbationClassifier weigh records"
                 )
             # The ranges are part of the guarantee, so the setting of scikit-learn that skips the
             # validation of parameters does not skip this one.

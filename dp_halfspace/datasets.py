@@ -161,8 +161,10 @@ def read_parquet(path: str | PathLike[str], label: str) -> tuple[Chunks, Chunks]
 
     Returns
     -------
-    X, y : Chunks
-        For ``fit``. A row group is read when a pass needs it, and then dropped.
+    X : Chunks
+        Rows for ``fit``. A row group is read when a pass needs it, and then dropped.
+    y : Chunks
+        Labels for ``fit``.
 
     Raises
     ------

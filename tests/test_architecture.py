@@ -32,6 +32,7 @@ RANKS = {
     "_rounding": 0,
     "_pipelines": 0,
     "_silence": 0,
+    "_suggestion": 0,
     "_sklearn_compat": 0,
     "_params": 1,
     "_outer_calls": 1,

@@ -383,6 +383,41 @@ def test_docstrings_and_messages_speak_the_language_of_the_field():
         assert old_words(" ".join("\n".join(said).split())) == [], path
 
 
+def pages_in_messages(source):
+    """Texts of a module that name a page of the repository, without docstrings.
+
+    Who has installed the package has no such file.
+    """
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.search(r"\bdocs/|\w\.md\b", node.value) and id(node) not in docstrings
+    ]
+
+
+def test_messages_name_no_page_that_an_installed_user_does_not_have():
+    for path in sorted((ROOT / "dp_halfspace").rglob("*.py")):
+        assert pages_in_messages(path.read_text()) == [], path
+
+
+def test_a_page_in_a_message_is_seen():
+    source = '''
+def fit():
+    """See ``docs/scaling.md``."""
+    raise ValueError(f"{1}: docs/guide/persons.md lists them")
+'''
+    assert pages_in_messages(source) == [": docs/guide/persons.md lists them"]
+
+
 def test_an_old_word_is_seen():
     assert old_words("The larger class is paid for, `peers` is code.") == [
         "paid for",

@@ -98,7 +98,8 @@ def test_a_full_disk_leaves_what_an_earlier_command_has_written(folder, capsys, 
 
 def test_a_full_disk_leaves_the_files_of_an_earlier_demonstration(tmp_path, capsys, monkeypatch):
     facts = {"dataset": "D", "estimator": "A", "adjacency": "replace-one", "delta": 0.0}
-    rows = [{**facts, "epsilon": epsilon, "auc": 0.9, "accuracy": 0.8} for epsilon in (1.0, 3.0)]
+    facts |= {"auc": 0.9, "accuracies": [0.8]}
+    rows = [{**facts, "epsilon": epsilon, "accuracy": 0.8} for epsilon in (1.0, 3.0)]
     monkeypatch.setattr(demo, "score_all", lambda *_: rows)
     with full_disk():
         assert main(["--out", str(tmp_path)]) == 2

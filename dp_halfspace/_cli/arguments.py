@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from dp_halfspace import __version__
+from dp_halfspace._suggestion import did_you_mean
 
 _MODULE = "python -m dp_halfspace"
 _LARGEST_SEED = 2**32 - 1
@@ -76,11 +77,107 @@ _character = _reader(
     lambda text: len(text) == 1,
     "one character",
 )
-_labels = _reader(
-    lambda text: [label.strip() for label in text.split(",")],
-    lambda labels: len(set(labels)) == len(labels) >= 2 and all(labels),
-    "a list of two or more distinct labels, such as no,yes",
-)
+# Tables that are part of the package are named with this prefix.
+_EXAMPLE = "example:"
+_EXAMPLES = Path(__file__).with_name("examples")
+
+
+def _path(text: str) -> Path:
+    """Return the path of a file of the user, or of an example of the package."""
+    if not text.startswith(_EXAMPLE):
+        return Path(text)
+    known = sorted(f"{_EXAMPLE}{path.name}" for path in _EXAMPLES.iterdir())
+    if text not in known:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an example of the package; there are {', '.join(known)}"
+        )
+    return _EXAMPLES / text.removeprefix(_EXAMPLE)
+
+
+class _List(argparse.Action):
+    """A list, whose items are separated by commas or by blanks."""
+
+    def __call__(
+        self, parser: Any, options: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        del parser, option_string
+        try:
+            # A comma, a blank or both are one separator; a word may contain blanks.
+            text = ",".join(word.removesuffix(",") for word in values[:-1])
+            parts = (
+                [*text.split(","), *values[-1].split(",")] if values[1:] else values[0].split(",")
+            )
+            items = [self.read(part.strip()) for part in parts]
+            self.check(items)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+        setattr(options, self.dest, items)
+
+    def read(self, text: str) -> Any:
+        """Read an item."""
+        return text
+
+    def check(self, items: list[Any]) -> None:
+        """Refuse a wrong list."""
+
+
+class _Labels(_List):
+    """A set of labels."""
+
+    def check(self, items: list[Any]) -> None:
+        """Refuse fewer than two labels, and equal ones."""
+        if not len(set(items)) == len(items) >= 2 or not all(items):
+            raise argparse.ArgumentTypeError(
+                f"{','.join(items)!r} is not a list of two or more distinct labels, such as no,yes"
+            )
+
+
+class _Epsilons(_List):
+    """A list of budgets."""
+
+    def read(self, text: str) -> float:
+        """Read a budget."""
+        return _positive(text)
+
+
+class _Paths(_List):
+    """A list of files; the name of a file that exists may contain a comma."""
+
+    def __call__(
+        self, parser: Any, options: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        del parser, option_string
+        parts = [[text] if Path(text).exists() else text.split(",") for text in values]
+        setattr(options, self.dest, [_path(each.strip()) for names in parts for each in names])
+
+
+class _Metrics(_List):
+    """A list of metrics by their names, or by others that are in use."""
+
+    def read(self, text: str) -> str:
+        """Return the name of a metric."""
+        from dp_halfspace.metrics._table import ALIASES, METRICS  # noqa: PLC0415 (loads slowly)
+
+        name = ALIASES.get(text, text)
+        if name not in METRICS:
+            meant = did_you_mean(text, [*METRICS, *ALIASES])
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a metric{meant or '; choose from ' + ', '.join(METRICS)}"
+            )
+        return name
+
+
+class _DryRun(argparse.Action):
+    """Nothing is written, so that no file needs to be named."""
+
+    def __call__(
+        self, parser: Any, options: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        del values, option_string
+        options.dry_run = True
+        for action in parser._actions:
+            if action.dest == "save":
+                action.required = False
 
 
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
@@ -103,17 +200,56 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     command.add_options(parser)
     words = argv[1:] if name else argv
     if not name and words and not words[0].startswith("-"):
-        parser.error(f"{words[0]!r} is not a command; choose from {', '.join(COMMANDS)}")
-    options = parser.parse_args(words)
+        parser.error(
+            f"{words[0]!r} is not a command; choose from {', '.join(COMMANDS)}"
+            f"{did_you_mean(words[0], COMMANDS)}"
+        )
+    _refuse_unknown_options(parser, words)
+    options = parser.parse_args(_with_separate_values(words))
     options.command = name
     return options
+
+
+# Options with two values, which may be separated by a comma.
+_PAIRS = ("--cap", "--threshold")
+
+
+def _refuse_unknown_options(parser: _Parser, words: Sequence[str]) -> None:
+    """Refuse an option that does not exist before those that are missing are named."""
+    known = parser._option_string_actions
+    for word in words:
+        if word == "--":
+            return
+        name = word.split("=", 1)[0]
+        if name.startswith("--") and name not in known:
+            parser.error(f"unrecognized arguments: {word}{did_you_mean(name, known)}")
+
+
+def _with_separate_values(words: Sequence[str]) -> list[str]:
+    """Separate two values with a comma between them, and end a list of labels with commas.
+
+    Labels without blanks between them are one word, after which a table may follow.
+    """
+    found: list[str] = []
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else ""
+        name, sign, value = word.partition("=")
+        if before in _PAIRS and "," in word:
+            found += word.split(",", 1)
+        elif name in _PAIRS and sign:
+            found += [name, *value.split(",", 1)]
+        elif before == "--classes" and "," in word.rstrip(",") and not word.endswith(","):
+            found[-1] = f"--classes={word}"
+        else:
+            found.append(word)
+    return found
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the options of the demonstration."""
     add = parser.add_argument
     _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
-    add("--repeats", type=_count, default=3, help="number of splits and fits (default: 3)")
+    add("--repeats", type=_count, default=5, help="number of splits and fits (default: 5)")
     add(
         "--out",
         type=Path,
@@ -134,10 +270,10 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add(
         "--reference",
         type=_fraction,
-        default=0.85,
         metavar="ACCURACY",
         help="accuracy of a linear classifier without privacy on such tables, from the "
-        "literature or a guess, never from the private rows (default: 0.85)",
+        "literature or a guess, never from the private rows (default: 0.85; if --majority is "
+        "above 0.8, --reference-area 0.85 instead)",
     )
     add(
         "--majority",
@@ -172,17 +308,19 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--classes",
-        type=_labels,
-        metavar="A,B",
-        help="label set (default: that of the schema, otherwise the labels in the table, "
-        "which are then declared public)",
+        nargs="+",
+        action=_Labels,
+        metavar="LABEL",
+        help="label set, such as no,yes (default: that of the schema, otherwise the labels in the "
+        "table, which are then declared public)",
     )
     add(
         "--drop",
         nargs="+",
         default=[],
         metavar="COLUMN",
-        help='columns that are not features, such as identifiers; the same as "drop" in a schema',
+        help="columns that are not features, such as identifiers, separated by commas or blanks; "
+        'the same as "drop" in a schema',
     )
     _add_budget(parser, "fit")
     add(
@@ -206,6 +344,14 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="additive: the score is a sum of curves, one for each column (default: auto)",
     )
+    add(
+        "--dry-run",
+        action=_DryRun,
+        nargs=0,
+        default=False,
+        help="print what a fit would read, release, cost and be expected to reach; nothing is "
+        "released, charged or written",
+    )
     saved = "file for the model (skops if its name ends in .skops, otherwise joblib)"
     _add_file(parser, "--save", saved, required=True)
     _add_file(parser, "--card", "file for the model card (HTML)")
@@ -221,7 +367,9 @@ def _add_card(parser: argparse.ArgumentParser) -> None:
     add("--groups", metavar="COLUMN", help="column of persons of the fit, to be named on the card")
     _add_file(parser, "--ledger", "ledger that was charged, to show its remaining budget")
     saved = "files of scores of this model, that `evaluate --save` has written"
-    _add_file(parser, "--scores", saved, nargs="+", default=[])
+    parser.add_argument(
+        "--scores", action=_Paths, metavar="FILE", help=saved, nargs="+", default=[]
+    )
     _add_texts(parser)
 
 
@@ -243,6 +391,18 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
     label = "column that holds the label, which is left out"
     parser.add_argument("--target", metavar="COLUMN", help=label)
     _add_file(parser, "--out", "JSON file to write (default: standard output)")
+
+
+def _add_split(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `split`."""
+    _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip) or Parquet file")
+    _add_file(parser, "--train", "file for the rows of the fit", required=True)
+    _add_file(parser, "--test", "file for the held-out rows", required=True)
+    add = parser.add_argument
+    add("--share", type=_fraction, default=0.3, help="share of held-out rows (default: 0.3)")
+    add("--seed", type=_seed, default=0, help="PUBLIC seed of the split (default: 0)")
+    people = "column that names the person of each row: all rows of a person stay together"
+    add("--groups", metavar="COLUMN", help=people)
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
@@ -271,10 +431,11 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     add(
         "--metric",
         nargs="+",
-        choices=list(METRICS),
+        action=_Metrics,
         default=["accuracy"],
         metavar="METRIC",
-        help=f"{', '.join(METRICS)}; several metrics share the budget (default: accuracy)",
+        help=f"{', '.join(METRICS)}, or auc for roc_auc; several metrics share the budget "
+        "(default: accuracy)",
     )
 
 
@@ -282,7 +443,7 @@ def _add_file(
     parser: argparse.ArgumentParser, name: str, text: str, *, metavar: str = "FILE", **more: Any
 ) -> None:
     """Add a path."""
-    parser.add_argument(name, type=Path, metavar=metavar, help=text, **more)
+    parser.add_argument(name, type=_path, metavar=metavar, help=text, **more)
 
 
 def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
@@ -327,7 +488,7 @@ def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
     parser.add_argument(
         "--epsilon",
         dest="epsilons",
-        type=_positive,
+        action=_Epsilons,
         nargs="+",
         default=default,
         metavar="EPSILON",
@@ -338,9 +499,9 @@ def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
 _COMMANDS = {
     "": _Command(
         _add_demo,
-        "every class on a built-in table",
-        """Compare every private classifier of dp_halfspace with the majority class and a
-non-private LinearSVC, on a built-in table in original units.""",
+        "three classes on a built-in table",
+        """Compare three private classifiers of dp_halfspace with the majority class and a
+LinearSVC without privacy, on a built-in table in original units.""",
         f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),
     "plan": _Command(
@@ -360,6 +521,14 @@ in any units, texts, dates, missing values. The model and its card may be publis
         "schema.json, from what the columns mean and never from the data:\n"
         '  {"age": [0, 120], "stage": ["I", "II", "III"], "platelets": "number", "seen": "date",\n'
         '   "smoker": "boolean", "city": "text", "report": "words", "patient": "drop"}',
+    ),
+    "split": _Command(
+        _add_split,
+        "divide a file into rows for a fit and held-out rows",
+        """Divide the rows of a table into two files, by a PUBLIC seed and the positions of the
+rows, or of the persons of --groups, and by no cell. Both files are as private as the table.""",
+        f"{_MODULE} split example:patients.csv --train train.csv --test held_out.csv "
+        "\\\n      --groups patient",
     ),
     "card": _Command(
         _add_card,

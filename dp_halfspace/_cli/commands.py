@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,10 +16,11 @@ from typing import Any, TextIO
 import numpy as np
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
-from dp_halfspace._budget import WEAK_GUARANTEE
+from dp_halfspace._budget import WEAK_GUARANTEE, warn_of_weak_budget
 from dp_halfspace._cli import tables
 from dp_halfspace._cli.arguments import Stopped, UserError
 from dp_halfspace._cli.files import import_skops, load_model, save_model, write_out, write_whole
+from dp_halfspace._cli.splits import split
 from dp_halfspace._cli.tables import (
     Cells,
     TrainingTable,
@@ -36,14 +37,15 @@ from dp_halfspace._cli.tables import (
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.operating_point import TARGETS
-from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER
+from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER, Outlook
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, facts_of, looks_like_key
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
-from dp_halfspace.inspection.card import model_card, outlook_for, table_of_scores
+from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
+from dp_halfspace.privacy.events import Repeated, single_runs
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 
@@ -66,16 +68,58 @@ def _is_dropped(rule: Any) -> bool:
     return rule == "drop" or (isinstance(rule, Mapping) and rule.get("kind") == "drop")
 
 
-def describe_columns(model: Any) -> str:
-    """List the columns of a fitted model: their type, its source, and how they are used."""
-    encoding: Encoding = model.encoding_
-    estimated = model._columns_in_estimated_scales
-    rows = [("column", "type", "source", "used as")]
-    for column in encoding.columns:
-        known = Column.describe(column).removesuffix(f", {column.source}")
-        source = "stated" if column.is_stated else column.source
-        rows.append((column.name, known, source, _use_of(column, encoding, estimated)))
-    return "\n".join(align_columns(rows, 4)) + "\n\n"
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a fit would read, release, cost and be expected to reach, by public numbers.
+
+    Only the kinds of columns that are not stated come from the private cells.
+    """
+
+    record: PrivacyRecord
+    encoding: Encoding
+    outlook: Outlook | None
+
+    @classmethod
+    def of(cls, model: Any, rows: Any, table: TrainingTable) -> Preview:
+        """Plan a fit; nothing is drawn or charged."""
+        model._validate_params()
+        data = model._training_data(rows, table.y, table.groups, None)
+        record = model._record(model._fit_plan(data), data)
+        return cls(record, data.encoding, model._outlook(data))
+
+    def columns(self) -> str:
+        """List the columns: their kind, its source, and how they are used."""
+        scaled = dict(self.record.public).get("private_column_scales", ())
+        estimated = frozenset(map(str, scaled))
+        rows = [("column", "type", "source", "used as")]
+        for column in self.encoding.columns:
+            known = Column.describe(column).removesuffix(f", {column.source}")
+            source = "stated" if column.is_stated else f"{_PRIVATE}{column.source}"
+            rows.append((column.name, known, source, _use_of(column, self.encoding, estimated)))
+        unstated = sum(not column.is_stated for column in self.encoding.columns)
+        note = f"{_PRIVATE_KINDS.format(unstated)}\n" if unstated else ""
+        return "\n".join(align_columns(rows, 4)) + f"\n{note}\n"
+
+    def cost(self, groups: str | None) -> str:
+        """Say what is released and what it costs."""
+        counts = single_runs(self.record.events).items()
+        releases = [
+            (Repeated(event, count) if count > 1 else event).describe() for event, count in counts
+        ]
+        claim = (
+            f"Cost:      epsilon {rounded_text(self.record.epsilon)} at delta "
+            f"{rounded_text(self.record.delta)}; unit: {_unit_of(groups)}"
+        )
+        lines = [
+            "Plan:      these releases, composed exactly",
+            *(f"  - {each}" for each in releases),
+        ]
+        return "\n".join([*lines, claim]) + "\n"
+
+
+def _unit_of(groups: str | None) -> str:
+    """Return the unit of privacy in words."""
+    return "one row" if groups is None else f"all rows of one {groups!r}"
 
 
 def _use_of(column: Column, encoding: Encoding, estimated: frozenset[str]) -> str:
@@ -103,6 +147,13 @@ def _use_of_categories(size: int, width: int) -> str:
     return f"{width} columns of 0 and 1"
 
 
+_NOTHING_DONE = "Nothing was released, charged or written.\n"
+# Marks of kinds that no schema states.
+_PRIVATE = "private: "
+_PRIVATE_KINDS = (
+    "{} of these types are private, and not to be published, because they were taken from the "
+    "stored cells: state them in a --schema by the meaning of the columns."
+)
 _PICTURES = (".png", ".svg", ".pdf")
 _PROBABILITY_DIGITS = 6
 _UNINFORMATIVE = (
@@ -126,21 +177,32 @@ _PERHAPS_HARDLY_PREDICTED = (
 _RARE = 0.2
 
 
+# Accuracy of a linear classifier without privacy, or area if the majority class has a larger share.
+_DEFAULT_REFERENCE = 0.85
+_MAJORITY_BY_ACCURACY = 0.8
+# Place of the labels in a template, which states none of them.
+_LABELS_TO_STATE = "state the PUBLIC labels here"
+
+
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
     """Simulate the expected accuracy, print it as a table, and draw it if requested."""
     del err
     target = options.out
     if target is not None and target.suffix.lower() not in _PICTURES:
         raise UserError(f"--out: the name of {target} must end in one of {', '.join(_PICTURES)}")
+    reference, area = options.reference, options.reference_area
+    if reference is None and area is None and (options.majority or 0.0) > _MAJORITY_BY_ACCURACY:
+        # The default accuracy would hardly exceed the majority class, or not at all.
+        area = _DEFAULT_REFERENCE
     with _refusals_as_sentences():
         expected = plan_accuracy(
             options.rows,
             options.columns,
             options.classes,
             options.epsilons,
-            reference=options.reference,
+            reference=_DEFAULT_REFERENCE if reference is None else reference,
             majority=options.majority,
-            reference_area=options.reference_area,
+            reference_area=area,
             delta=options.delta,
             n_repeats=options.repeats,
             random_state=options.seed,
@@ -174,7 +236,8 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     rules = {name: facts_of(column) for name, column in columns.items()}
     rules |= {name: dict(guess.rule) for name, guess in found.items()}
     entries = {name: rule if len(rule) > 1 else rule["kind"] for name, rule in rules.items()}
-    template = {"columns": entries}
+    target = {"target": _LABELS_TO_STATE} if options.target else {}
+    template: dict[str, Any] = {**target, "columns": entries}
     text = json.dumps(template, indent=1, ensure_ascii=False) + "\n"
     if options.out is None:
         write_out(out, text)
@@ -191,6 +254,8 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     looks = [f"column {name!r}: {guess.look}" for name, guess in found.items() if guess.look]
     if looks:
         _note(err, f"look at the file before you use this template. In {'; in '.join(looks)}.")
+    if options.target:
+        _note(err, 'state the PUBLIC labels under "target", such as ["no", "yes"].')
     keys = note_on_keys(columns, {})
     if keys:
         _note(err, keys)
@@ -198,7 +263,8 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
     """Train and save a model, and print its guarantee."""
-    import_skops(options.save)
+    if not options.dry_run:
+        import_skops(options.save)
     _check_ledger(options)
     threshold = _threshold_of(options)
     table = read_training_table(options)
@@ -211,8 +277,11 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     if ledger is not None:
         _note(err, ledger.summary().splitlines()[0])
     booking = _Booking(ledger, options.ledger)
+    if options.dry_run:
+        _show_plan(options, table, booking, (out, err), threshold)
+        return
     with booking.state_on_failure("no model was made or saved"):
-        model = _train(options, table, booking, err, threshold)
+        model = _train(options, table, booking, (out, err), threshold)
         save_model(model, options.save)
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(f"the model is in {options.save}"):
@@ -222,8 +291,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
             paths += f"Card:      {printable(options.card)}\n"
             _note_missing_pictures(err)
         guarantee = _describe_guarantee(model.privacy_, options.groups)
-        text = describe_columns(model) + guarantee + _describe_outlook(model)
-        text += _describe_threshold(model)
+        text = guarantee + _describe_threshold(model)
         write_out(out, text + paths + booking.describe("fit"))
 
 
@@ -342,6 +410,7 @@ COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
     "predict": predict,
     "schema": schema,
     "evaluate": evaluate,
+    "split": split,
 }
 
 
@@ -368,8 +437,7 @@ def _note(err: TextIO, text: str) -> None:
 def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
     """Return the guarantee in one line."""
     claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
-    unit = "one row" if groups is None else f"all rows of one {groups!r}"
-    return f"Guarantee: {claim}; unit: {unit}\n"
+    return f"Guarantee: {claim}; unit: {_unit_of(groups)}\n"
 
 
 def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
@@ -397,13 +465,9 @@ def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _describe_outlook(model: Any) -> str:
-    """Return the expected quality by public numbers, unless a note before the fit stated it."""
-    found = outlook_for(model)
-    # Of persons whose classes are not stated, nothing is said before the fit.
-    if found is None or (found.is_poor and (model.classes is not None or found.unit != "persons")):
-        return ""
-    return f"Expect:    {found}\n"
+def _describe_outlook(found: Outlook | None) -> str:
+    """Return the expected quality by public numbers, unless a note states it."""
+    return "" if found is None or found.is_poor else f"Expect:    {found}\n"
 
 
 def _card_of(
@@ -431,15 +495,11 @@ def _read_scores(path: Path) -> list[PrivateScore]:
     return scores
 
 
-def _train(
-    options: Any,
-    table: TrainingTable,
-    booking: _Booking,
-    err: TextIO,
-    threshold: dict[str, float] | None,
+def _model_of(
+    options: Any, table: TrainingTable, booking: _Booking, threshold: dict[str, float] | None
 ) -> Any:
-    """Fit within the budget, with notes on what is expected, and on what noisy counts show."""
-    model = PrivateTableClassifier(
+    """Return the classifier with the parameters of the options."""
+    return PrivateTableClassifier(
         epsilon=options.epsilon,
         delta=options.delta,
         classes=table.classes,
@@ -449,10 +509,15 @@ def _train(
         threshold=threshold,
         ledger=booking,
     )
+
+
+@contextmanager
+def _fitting(options: Any, table: TrainingTable, err: TextIO) -> Iterator[None]:
+    """Write warnings as notes and refusals as sentences."""
     noted = _warnings_as_notes(err, f"{BEFOREHAND}|{BY_COUNTS}|{WEAK_GUARANTEE}")
     with _refusals_as_sentences(), single_blas_thread(), noted:
         try:
-            model.fit(_rows_of(options, table), table.y, groups=table.groups)
+            yield
         except RuntimeError as error:
             # For rows that are read again, the text of an error may depend on cells.
             if table.source is None:
@@ -461,6 +526,47 @@ def _train(
                 f"{options.table} changed, or became unreadable, while it was being "
                 "read: finish writing the file first"
             ) from error
+
+
+def _show_plan(
+    options: Any,
+    table: TrainingTable,
+    booking: _Booking,
+    streams: tuple[TextIO, TextIO],
+    threshold: dict[str, float] | None,
+) -> None:
+    """Print the columns, the plan, the outlook and the cost of a fit that is not made."""
+    (out, err), model = streams, _model_of(options, table, booking, threshold)
+    with _fitting(options, table, err):
+        rows = _rows_of(options, table)
+        preview = Preview.of(model, rows, table)
+        warn_of_weak_budget(preview.record)
+        if preview.outlook is not None and preview.outlook.is_poor:
+            _note(err, f"{preview.outlook}.")
+        booking.for_estimator(
+            type(model).__name__, model._plans(rows, table.y, groups=table.groups)
+        )
+        text = preview.columns() + preview.cost(options.groups) + _describe_outlook(preview.outlook)
+        write_out(out, text + booking.describe_plan() + _NOTHING_DONE)
+
+
+def _train(
+    options: Any,
+    table: TrainingTable,
+    booking: _Booking,
+    streams: tuple[TextIO, TextIO],
+    threshold: dict[str, float] | None,
+) -> Any:
+    """Fit within the budget, after printing what is planned, with notes on what counts show."""
+    (out, err), model = streams, _model_of(options, table, booking, threshold)
+    with _fitting(options, table, err):
+        rows = _rows_of(options, table)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            preview = Preview.of(model, rows, table)
+        text = preview.columns() + preview.cost(options.groups) + _describe_outlook(preview.outlook)
+        write_out(out, text)
+        model.fit(rows, table.y, groups=table.groups)
     share = model._rarer_share
     is_plain = threshold is None and model.class_weight is None and len(model.classes_) == 2
     if is_plain and share is not None and share < _RARE:
@@ -607,7 +713,7 @@ def _check_ledger(options: Any) -> None:
 
 
 def _open_ledger(options: Any) -> PrivacyLedger | None:
-    """Open the ledger, or create it if its total budget is given."""
+    """Open the ledger, or create it if its total budget is given; a dry run creates no file."""
     path, cap = options.ledger, options.cap
     if path is None:
         return None
@@ -616,8 +722,10 @@ def _open_ledger(options: Any) -> PrivacyLedger | None:
         terms["dataset"] = options.table.name
         if options.groups is not None:
             terms["adjacency"] = "replace-one-person"
+    is_only_planned = getattr(options, "dry_run", False) and not path.exists()
     try:
-        return PrivacyLedger(path, **terms).annotated(purpose=options.purpose or None)
+        ledger = PrivacyLedger(None if is_only_planned else path, **terms)
+        return ledger.annotated(purpose=options.purpose or None)
     except (ValueError, BudgetError) as error:
         raise UserError(f"--ledger: {error}") from error
 
@@ -663,6 +771,13 @@ class _Booking:
             self._asked.append(record)
             self._ledger.charge(record)
 
+    def describe_plan(self) -> str:
+        """Return in one line the epsilon with which the planned fit is accepted."""
+        if self._ledger is None or self._plan is None:
+            return ""
+        left = self._ledger.remaining_for(self._plan)
+        return f"Ledger:    accepts this fit with epsilon up to {left:g}\n"
+
     def describe(self, what: str) -> str:
         """Return in one line what is spent, and the epsilon of the same release that is left."""
         ledger, plan = self._ledger, self._plan
@@ -674,10 +789,9 @@ class _Booking:
             if left
             else f"no epsilon was found with which another {what} like this one is accepted"
         )
-        return (
-            f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
-            f"delta {ledger.delta:g}; {another}\n"
-        )
+        # The first line of a summary: what was asked for, and the exact composition.
+        state = ledger.summary().splitlines()[0].split(": ", 1)[1]
+        return f"Ledger:    {state} {another[0].upper()}{another[1:]}.\n"
 
     @contextmanager
     def state_on_failure(self, lost: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The demonstration: all classes of the package and non-private models on a built-in table."""
+"""The demonstration: three private classes and a model without privacy on a built-in table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Any, TextIO
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
@@ -29,13 +31,26 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import install_hint
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 
-_TITLE = "breast cancer: {} training and {} test rows, {} columns in original units, 2 classes"
+# The classes to begin with; the others are for special tasks.
+SHOWN = ("AdaptiveMarginClassifier", "PrivateTableClassifier", "PrivateKernelClassifier")
+_MAJORITY = "majority class"
+_REFERENCE = "LinearSVC, without privacy"
+_TITLE = """\
+dp_halfspace {}: which private classifier, and at which epsilon?
+Table: breast cancer, {} training and {} test rows, {} columns in original units, 2 classes.
+Privacy: (epsilon, delta)-differential privacy of every training row with delta = {:.2g}; a smaller
+epsilon protects more."""
 _LEGEND = """\
-Accuracy on test rows by epsilon, means over {} random splits and fits; AUC is the area under the
-ROC curve at the largest epsilon. "PURE" classes spend no delta. "LABELS" protects the labels only:
-all features are assumed to be public. Exact scores like these are for public data only; for your
-own data, publish scores of dp_halfspace.metrics.private_score."""
+Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {} random splits.{}
+Exact scores like these are for public data only; for your own data, publish scores of
+dp_halfspace.metrics.private_score. All {} classes: help(dp_halfspace)."""
+_LOW = """
+* Less than a tenth of the improvement of a model without privacy over the majority class: epsilon
+is too small for this class and so few rows."""
 _TEST_SHARE = 0.3
+# Shares of the improvement over the majority class: hardly any, and nearly all.
+_HARDLY = 0.1
+_NEARLY = 0.9
 
 
 def demo(options: Any, out: TextIO, err: TextIO) -> None:
@@ -50,9 +65,13 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
         raise UserError(f"--out: {folder} cannot be written to")
     X, y = load_breast_cancer(return_X_y=True)
     n_test = len(train_test_split(y, test_size=_TEST_SHARE)[1])
-    title = _TITLE.format(len(y) - n_test, n_test, X.shape[1])
+    n_train = len(y) - n_test
+    version = dp_halfspace.__version__
+    title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
     rows = score_all(X, y, options, err)
-    text = f"{title}\n\n{format_scores(rows)}\n\n{_LEGEND.format(options.repeats)}\n"
+    low = _LOW if any(map(partial(_is_low, rows), rows)) else ""
+    legend = _LEGEND.format(options.repeats, low, len(private_classifiers()))
+    text = f"{title}\n\n{format_scores(rows)}\n\n{fill(advice(rows), 100)}\n\n{legend}\n"
     content = {"version": dp_halfspace.__version__, "dataset": title, "results": rows}
     for name, part in ((REPORT, text), (NUMBERS, json.dumps(content, indent=1) + "\n")):
         write_whole(folder / name, partial(Path.write_text, data=part, encoding="utf-8"))
@@ -74,11 +93,11 @@ def private_classifiers() -> dict[str, Any]:
 
 def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float | None, Any]]:
     """Return all models: name, budget or None, and estimator."""
-    yield "majority class", None, DummyClassifier(strategy="most_frequent")
-    linear = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
-    yield "LinearSVC, not private", None, linear
+    yield _MAJORITY, None, DummyClassifier(strategy="most_frequent")
+    yield _REFERENCE, None, make_pipeline(StandardScaler(), LinearSVC(random_state=0))
     schema = dict.fromkeys(map(str, range(n_columns)), "number")
-    for name, kind in private_classifiers().items():
+    for name in SHOWN:
+        kind = getattr(dp_halfspace, name)
         more = {"schema": schema} if "schema" in kind().get_params() else {}
         for epsilon in sorted(set(epsilons)):
             yield name, epsilon, kind(epsilon=epsilon, classes=[0, 1], **more)
@@ -103,32 +122,88 @@ def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]
                         "dataset": "breast cancer",
                         "estimator": name,
                         "epsilon": epsilon,
-                        "accuracy": 0.0,
+                        "accuracies": [],
                         "auc": 0.0,
                         "delta": record and record.delta,
                         "adjacency": record and str(record.adjacency),
                     },
                 )
-                result["accuracy"] += model.score(test, truth) / options.repeats
+                result["accuracies"].append(float(model.score(test, truth)))
                 if hasattr(model, "decision_function"):
                     auc = roc_auc_score(truth, model.decision_function(test))
                     result["auc"] += auc / options.repeats
+    for result in results.values():
+        result["accuracy"] = float(np.mean(result["accuracies"]))
     return list(results.values())
 
 
 def format_scores(rows: list[dict[str, Any]]) -> str:
     """Return a table with a line for each model and a column for each budget."""
     budgets = sorted({row["epsilon"] for row in rows} - {None})
-    lines = [["", "protects", *(f"{epsilon:g}" for epsilon in budgets), "AUC"]]
-    for name in dict.fromkeys(row["estimator"] for row in rows):
+    lines = [["", *(f"epsilon {epsilon:g}" for epsilon in budgets)]]
+    # The level to exceed first, the level without privacy last.
+    names = dict.fromkeys(row["estimator"] for row in rows)
+    for name in sorted(names, key=lambda name: (name == _REFERENCE, name != _MAJORITY)):
         by_budget = {row["epsilon"]: row for row in rows if row["estimator"] == name}
-        last = list(by_budget.values())[-1]
-        protects = "records, PURE" if last["delta"] == 0 else "records"
-        if last["adjacency"] != "replace-one":
-            protects = "nothing" if last["adjacency"] is None else "LABELS"
-        accuracies = [f"{by_budget.get(e, last)['accuracy']:.3f}" for e in budgets]
-        lines.append([name, protects, *accuracies, f"{last['auc']:.3f}" if last["auc"] else "-"])
-    return "\n".join(align_columns(lines, 2))
+        cells = (by_budget.get(epsilon) or by_budget[None] for epsilon in budgets)
+        lines.append([name, *(_cell(rows, row) for row in cells)])
+    return "\n".join(line.rstrip() for line in align_columns(lines, 1))
+
+
+def _cell(rows: list[dict[str, Any]], row: dict[str, Any]) -> str:
+    """Return a mean accuracy with its spread, and a mark if it is hardly above the majority."""
+    spread = f" ± {_spread(row):.3f}" if len(row["accuracies"]) > 1 else ""
+    return f"{row['accuracy']:.3f}{spread}{'*' if _is_low(rows, row) else ' '}"
+
+
+def _spread(row: dict[str, Any]) -> float:
+    """Return the standard deviation of one fit."""
+    found = row["accuracies"]
+    return float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
+
+
+def _level(rows: list[dict[str, Any]], name: str) -> float:
+    """Return the accuracy of one of the models without a budget."""
+    return next((float(row["accuracy"]) for row in rows if row["estimator"] == name), 0.0)
+
+
+def _gain(rows: list[dict[str, Any]], accuracy: float) -> float:
+    """Return the share of the improvement over the majority class that a model has."""
+    least, most = _level(rows, _MAJORITY), _level(rows, _REFERENCE)
+    return (accuracy - least) / (most - least) if most > least else 0.0
+
+
+def _is_low(rows: list[dict[str, Any]], row: dict[str, Any]) -> bool:
+    """Whether a private model is hardly better than the majority class."""
+    return row["epsilon"] is not None and _gain(rows, row["accuracy"]) < _HARDLY
+
+
+def advice(rows: list[dict[str, Any]]) -> str:
+    """Return a sentence that follows from the table: the smallest budget that is nearly enough."""
+    budgets = sorted({row["epsilon"] for row in rows} - {None})
+    for epsilon in budgets:
+        at = [row for row in rows if row["epsilon"] == epsilon]
+        best = max(at, key=lambda row: row["accuracy"])
+        share = _gain(rows, best["accuracy"])
+        if share < _NEARLY and epsilon < budgets[-1]:
+            continue
+        reached = f"{100 * share:.0f} % of the improvement of a model without privacy"
+        if share < 0.5:
+            return (
+                f"Advice: none of these classes reaches more than {reached} over the majority "
+                "class; use a larger epsilon or more rows."
+            )
+        others = [
+            row["estimator"]
+            for row in at
+            if row is not best and best["accuracy"] - row["accuracy"] <= _spread(best)
+        ]
+        alike = f"; within the spread, {' and '.join(others)} did as well" if others else ""
+        return (
+            f"Advice: for a table like this, begin with {best['estimator']} at epsilon "
+            f"{epsilon:g}, which reached {reached} over the majority class{alike}."
+        )
+    return ""
 
 
 def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
@@ -137,7 +212,19 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
         from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
     except ImportError:
         return f"; for {path.name} {install_hint('plot')}"
+    # A line for each private class and one for the level without privacy; the axis begins at the
+    # accuracy of the majority class.
+    runs = [
+        {**row, "accuracy": accuracy}
+        for row in rows
+        if row["estimator"] != _MAJORITY
+        for accuracy in row["accuracies"]
+    ]
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    EpsilonAccuracyDisplay.from_results(rows).plot(figure=figure)
+    display = EpsilonAccuracyDisplay.from_results(runs).plot(figure=figure)
+    (axis,) = display.ax_
+    least = _level(rows, _MAJORITY)
+    axis.set_ylim(bottom=least)
+    axis.set_ylabel(f"test accuracy, from the majority class ({least:.2f}) on")
     write_whole(path, lambda new: figure.savefig(new, dpi=150, format="png"))
     return f", {path.name}"

@@ -32,7 +32,13 @@ _READ = {
     "ledger": "--ledger",
     "scores": "--scores",
 }
-_WRITTEN = {"save": "--save", "card": "--card", "out": "--out"}
+_WRITTEN = {
+    "save": "--save",
+    "card": "--card",
+    "out": "--out",
+    "train": "--train",
+    "test": "--test",
+}
 
 # All types in a fitted model of the command, besides those of numpy and scikit-learn that skops
 # itself trusts. A file could create objects with any content of each type in this list.

@@ -16,7 +16,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.guesses import Guess, guess_column
 from dp_halfspace._silence import IGNORED_WARNINGS
+from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.cells import canonical, text_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, facts_of, read_schema, resolved_columns
@@ -59,7 +60,7 @@ def _row_blocks(
 
     The number of the first of these lines in the file is `first`.
     """
-    blanks = "\r\n" if separator == "\t" else None
+    blanks = _blanks_of(separator)
     lines = ((number, line) for number, line in enumerate(file, first) if line.strip(blanks))
     while block := list(islice(lines, _LINES)):
         rows = _split_plain([line for _, line in block], separator, width)
@@ -283,19 +284,20 @@ def _refuse_no_rows(path: Path, n_rows: int) -> None:
         raise UserError(f"{path} has no rows below its header")
 
 
-def _no_column(names: Sequence[str]) -> str:
-    """Return the error that columns with these names do not exist."""
+def _no_column(names: Sequence[str], known: Iterable[str], where: str) -> str:
+    """Return the error that columns with these names do not exist, with the most similar name."""
     start = "there is no column" if len(names) == 1 else "there are no columns"
-    return f"{start} {', '.join(names)}"
+    meant = did_you_mean(names[0], known) if len(names) == 1 else ""
+    return f"{start} {', '.join(map(repr, names))} in {where}{meant}"
 
 
 def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse a table without one of the columns `wanted`."""
-    absent = [repr(name) for name in wanted if name not in names]
+    absent = [name for name in wanted if name not in names]
     if absent:
         raise UserError(
-            f"{_no_column(absent)} in line 1, the header, of {path}; if the header is in another "
-            "line, remove the title or comments above it"
+            f"{_no_column(absent, names, f'line 1, the header, of {path}')}; if the header is in "
+            "another line, remove the title or comments above it"
         )
 
 
@@ -468,6 +470,26 @@ def _read_csv(
             yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
 
 
+def lines_of_csv(options: Any, wanted: set[str]) -> Iterator[str]:
+    """Yield the header of a CSV as it is, and the lines of its rows."""
+    with _open_text(options.table, options.encoding) as file:
+        lines = (line for line in file if line.strip())
+        header = next(lines, "")
+        yield header
+        stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
+        if stated:
+            header = next(lines, "")
+            yield header
+        separator = options.separator or (stated and stated[1]) or _separator(header, wanted)
+        blanks = _blanks_of(separator)
+        yield from (line for line in file if line.strip(blanks))
+
+
+def _blanks_of(separator: str) -> str | None:
+    """Return the characters of a line that is not a row; a line of tabs may be one."""
+    return "\r\n" if separator == "\t" else None
+
+
 def _read_header(
     file: Any, options: Any, wanted: set[str]
 ) -> tuple[list[str], str, str | None, int]:
@@ -552,7 +574,8 @@ def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column
     if unknown:
         words = "the column" if len(unknown) == 1 else "the columns"
         names = ", ".join(map(repr, unknown))
-        raise UserError(f"--schema names {words} {names}, which the table does not have")
+        meant = did_you_mean(unknown[0], cells.frame.columns) if len(unknown) == 1 else ""
+        raise UserError(f"--schema names {words} {names}, which the table does not have{meant}")
     rules = dict(rules)
     for name, guess in guesses(cells, rules).items():
         rules[name] = {**guess.usable_rule, "stated": False}
@@ -646,7 +669,7 @@ def read_training_table(options: Any) -> TrainingTable:
     if len(set(roles)) < len(roles):
         raise UserError("--groups and --target name the same column")
     rules, labels = schema_of(options.schema, options.table)
-    dropped = [name.strip() for name in getattr(options, "drop", [])]
+    dropped = list(names_in(getattr(options, "drop", []), _names_of(options)))
     if set(dropped) & set(roles):
         raise UserError("--drop names the column of --target or --groups")
     rules |= dict.fromkeys(dropped, "drop")
@@ -663,10 +686,10 @@ def read_training_table(options: Any) -> TrainingTable:
     features = replace(cells, frame=cells.frame.drop(columns=roles))
     if not features.frame.shape[1]:
         raise UserError(f"{options.table} has no columns besides {', '.join(map(repr, roles))}")
-    absent = [repr(name) for name in dropped if name not in cells.frame.columns]
+    absent = [name for name in dropped if name not in cells.frame.columns]
     if absent:
-        hint = "; separate names by blanks" if any("," in name for name in absent) else ""
-        raise UserError(f"--drop: {_no_column(absent)} in {options.table}{hint}")
+        missing = _no_column(absent, cells.frame.columns, str(options.table))
+        raise UserError(f"--drop: {missing}")
     columns = declared_columns(features, rules)
     frame = read_typed_columns(features, columns)
     found = [column for column in columns.values() if not column.is_stated]
@@ -693,6 +716,23 @@ def read_training_table(options: Any) -> TrainingTable:
     y = y.astype(str)
     ids = None if groups is None else labels_of(cells, groups)
     return TrainingTable(frame, y, rules, classes, ids, tuple(notes), source)
+
+
+def names_in(given: Sequence[str], known: Collection[str]) -> Iterator[str]:
+    """Yield names that are separated by blanks or commas; a known name may contain commas."""
+    for text in given:
+        if text.strip() in known:
+            yield text.strip()
+        else:
+            yield from (name.strip() for name in text.split(",") if name.strip())
+
+
+def _names_of(options: Any) -> Collection[str]:
+    """Return the names of the columns, if a name that was given may contain a comma."""
+    if not any("," in text for text in getattr(options, "drop", [])):
+        return ()
+    empty = stream_cells(options, [], lambda _: False)
+    return list(next(empty).frame.columns)
 
 
 def _source(options: Any) -> ParquetRows | None:

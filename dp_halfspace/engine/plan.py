@@ -158,18 +158,21 @@ class PublicFacts:
         if self.is_chunked and "chunks" not in takes:
             raise ValueError(
                 "rows in chunks are not supported with these parameters: "
-                "docs/scaling.md lists the estimators and parameters that support "
-                "them. Give the rows as an array, from dask by X.compute()"
+                "AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier and "
+                "PrivateAUCClassifier support them with their default parameters. Give the rows as "
+                "an array, from dask by X.compute()"
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(
-                "groups is not supported with these parameters: docs/guide/persons.md lists the "
-                "estimators and parameters that protect people"
+                "groups is not supported with these parameters: AdaptiveMarginClassifier, "
+                "PrivateKernelClassifier, PrivateTableClassifier and PrivateAUCClassifier protect "
+                "people with their default parameters"
             )
         if self.has_weights and "sample_weight" not in takes:
             raise ValueError(
-                "sample_weight is not supported with these parameters: docs/guide/weights.md lists "
-                "the estimators and parameters that weigh records. class_weight weighs labels"
+                "sample_weight is not supported with these parameters: AdaptiveMarginClassifier, "
+                "PrivateKernelClassifier and PrivateTableClassifier weigh records with their "
+                "default parameters. class_weight weighs labels"
             )
 
 

@@ -903,7 +903,8 @@ def _refuse_wide_tables(n_rows: int, encoding: Encoding) -> None:
         # As encoded, and in column scales.
         2 * NUMBER_BYTES * n_rows * width,
         f"a table of {width} encoded columns, one for each category and place of a text,",
-        "state fewer categories, or give the rows in chunks (docs/scaling.md)",
+        "state fewer categories, or give the rows in chunks, as dask frames or by "
+        "dp_halfspace.datasets.read_parquet",
     )
 
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _FREEDOM = 5.0
 # Error of plans on public tables (docs/evidence/planning.md). It is part of every spread.
 _MISFIT = 0.01
+# An accuracy that is closer to the majority class determines no ranking: with a difference of 0,
+# the area on simulated tables varies by .15.
+_LEAST_GAIN = 0.02
 # Largest number of simulated rows: the first number, or the second times the number of columns if
 # that is more. Instead of simulating further rows, the noise is reduced.
 _ROWS = 4000
@@ -347,6 +350,11 @@ def _checked_distribution(
         raise ValueError(
             "reference must be above 1/n_classes, at least the majority, and at most 1, got "
             f"{reference!r}"
+        )
+    elif majority is not None and reference - share < _LEAST_GAIN:
+        raise ValueError(
+            f"reference={reference!r} is less than {_LEAST_GAIN:g} above majority={majority!r}, "
+            "so it does not say how well the classes can be ranked: state reference_area instead"
         )
     prior = np.array([share, *np.full(k - 1, (1.0 - share) / (k - 1))])
     return _TableDistribution(d, k, float(reference), prior, reference_area)

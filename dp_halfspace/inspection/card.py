@@ -274,12 +274,12 @@ def _public(model: Any, groups: str | None) -> str:
 
 
 def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
-    """State the cost of the fit and the rest of the ledger, all at one delta."""
+    """State what was asked for, what all releases cost together, and the rest of the ledger."""
+    fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
     pure = []
     if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
         pure = [("Of that δ", "nothing is spent: the guarantee of this fit is pure ε-DP")]
     if ledger is None:
-        fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
         return (
             table(("This fit", fit), *pure)
             + "\n<p>No ledger was given for this card, which does not account for other "
@@ -288,12 +288,21 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
     at, release = ledger.delta, "Gaussian release" if ledger.delta > 0 else "pure DP release"
     known = any(entry.record == record for entry in ledger.entries())
     missing = "" if known else "<p>The ledger has no entry with the record of this fit.</p>\n"
-    return f"{missing}<p>Every ε at the δ of the ledger, {rounded_text(at, 2)}:</p>\n" + table(
-        ("This fit", f"ε = {rounded_text(record.epsilon_at(at), 3)}"),
-        *pure,
-        ("Spent by all releases so far", f"ε = {rounded_text(ledger.spent(), 3)}"),
-        (f"Left for one more {release}", f"ε = {rounded_text(ledger.remaining(), 3, up=False)}"),
-        ("Total budget of the ledger", f"ε = {ledger.epsilon:g}"),
+    spent, left = rounded_text(ledger.spent(), 3), rounded_text(ledger.remaining(), 3, up=False)
+    asked, total = rounded_text(ledger.asked(), 3), f"{ledger.epsilon:g}"
+    slack = rounded_text(at, 2)
+    return (
+        missing
+        + table(
+            ("This fit", fit),
+            *pure,
+            ("Asked for by all releases so far, each at its own δ", f"ε = {asked} of {total}"),
+            (f"Spent by all releases together, at δ = {slack}", f"ε = {spent} of {total}"),
+            (f"Left for one more {release} at δ = {slack}", f"ε = {left}"),
+            ("Total budget of the ledger", f"ε = {total}, δ = {slack}"),
+        )
+        + "\n<p>What releases spend together, by exact composition, is usually less than the "
+        "sum of what they ask for, and decides what the ledger accepts.</p>"
     )
 
 

@@ -20,6 +20,7 @@ from itertools import combinations
 from dp_halfspace._rounding import UP
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.entries import Part
+from dp_halfspace.ledger.requests import Requests, composed_by
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import (
     Either,
@@ -48,6 +49,7 @@ MOST_FITS = 10**6
 # Smallest mu and largest number of releases that are added up: squares neither underflow nor raise.
 _SMALLEST_MU = 1e-150
 _LARGEST_COUNT = 2.0**600
+_NOTHING = Requests()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +176,24 @@ class Account:
         """How often all of `events` are accepted, up to `MOST_FITS` times."""
         return min(self.cap.count(case, events) for case in self.cases)
 
-    def refusal(self, record: PrivacyRecord) -> list[str]:
-        """Say what is asked, what is spent, and what both together would cost."""
+    def refusal(
+        self, record: PrivacyRecord, asked: Requests = _NOTHING, part: Part | None = None
+    ) -> list[str]:
+        """Say what is asked for, what was before, and what both together would cost."""
         cap = self.cap
         spent, total = (
             rounded_text(self.spent(cap.delta, events)) for events in ((), record.events)
         )
+        before = ""
+        if asked.count:
+            so_far = f"epsilon={rounded_text(asked.epsilon(part))} {asked.at('=')}"
+            before = f", after {so_far} in {asked.entries()}"
+        rule = composed_by(cap.adaptive)
         text = [
-            f"The release asks for epsilon={rounded_text(record.epsilon)} at delta={record.delta}",
-            f"Epsilon={spent} at delta={cap.delta!r} is spent, and it would be epsilon={total} "
-            "with this release",
+            f"The release asks for epsilon={rounded_text(record.epsilon)} at "
+            f"delta={record.delta}{before}",
+            f"{rule[0].upper()}{rule[1:]}, epsilon={spent} at delta={cap.delta!r} is spent, and it "
+            f"would be epsilon={total} with this release",
         ]
         if not cap.adaptive or math.isfinite(_as_pure(record.events)):
             return text

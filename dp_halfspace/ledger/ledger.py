@@ -24,7 +24,8 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.advice import largest_epsilon
 from dp_halfspace.ledger.cap import MOST_FITS, Account, Cap, Spending
 from dp_halfspace.ledger.entries import Annotation, LedgerEntry, Part, entry_of, parse_text, text_of
-from dp_halfspace.ledger.statement import Statement, describe_entries
+from dp_halfspace.ledger.requests import Requests
+from dp_halfspace.ledger.statement import Statement, describe_spent
 from dp_halfspace.ledger.store import (
     LostStore,
     Row,
@@ -66,8 +67,10 @@ class LedgerPlan:
     ----------
     epsilon, delta : float
         The cap.
+    asked : float
+        Sum of the epsilons that the entries asked for, each at its own delta.
     spent : float
-        Epsilon of all entries at `delta`.
+        Epsilon of all entries at `delta`, by exact composition.
     releases : tuple of PlannedRelease
         Each with its `name`, `epsilon` and `delta`; `count`, how many such releases and no others
         still fit (at most 1,000,000); `spent_after`, epsilon at the delta of the cap after one.
@@ -77,6 +80,7 @@ class LedgerPlan:
 
     epsilon: float
     delta: float
+    asked: float
     spent: float
     releases: tuple[PlannedRelease, ...]
     fits_together: bool
@@ -93,13 +97,16 @@ class LedgerPlan:
             )
             for one in self.releases
         ]
-        spent = rounded_text(self.spent)
-        head = f"epsilon {spent} of {self.epsilon:g} spent at delta {self.delta:g}"
+        asked, spent = rounded_text(self.asked), rounded_text(self.spent)
+        head = (
+            f"epsilon {asked} of {self.epsilon:g} asked for; "
+            f"{spent} spent at delta {self.delta:g} when composed"
+        )
         one = f"one of each {'fits' if self.fits_together else 'does not fit'} at once"
         return "\n".join([head, *align_columns(rows), *([one] if len(self.releases) > 1 else [])])
 
 
-def _plan_releases(account: Account, asked: Mapping[str, Asked]) -> LedgerPlan:
+def _plan_releases(account: Account, asked: Mapping[str, Asked], so_far: float) -> LedgerPlan:
     """Count how many releases of each size are accepted after what has been spent."""
     cap = account.cap
     sizes = {name: _events_of(name, what, cap.delta) for name, what in asked.items()}
@@ -111,7 +118,8 @@ def _plan_releases(account: Account, asked: Mapping[str, Asked]) -> LedgerPlan:
     )
     together = [event for *_, events in sizes.values() for event in events]
     spent = account.spent(cap.delta)
-    return LedgerPlan(cap.epsilon, cap.delta, spent, releases, account.holds(together))
+    fits = account.holds(together)
+    return LedgerPlan(cap.epsilon, cap.delta, so_far, spent, releases, fits)
 
 
 def _events_of(name: str, what: Asked, delta: float) -> tuple[float, float, Sequence[Event]]:
@@ -136,10 +144,11 @@ class Balance:
     digest: str
     last: int = 0
     spent: Spending = field(default_factory=Spending)
+    asked: Requests = field(default_factory=Requests)
 
     def after(self, rows: Sequence[Row], handle: str) -> Balance:
         """Add the rows that follow, and check that none of them was modified."""
-        last, digest, releases = self.last, self.digest, []
+        last, digest, asked, releases = self.last, self.digest, self.asked, []
         for row in rows:
             last, digest = last + 1, digest_of(digest, row)
             if (row.number, row.digest) != (last, digest):
@@ -148,7 +157,8 @@ class Balance:
             # Entries with seeded noise, which a file may contain, have no guarantee.
             events = (Pure(math.inf),) if record.noise == "seeded" else record.events
             releases.append((events, about.part))
-        return Balance(digest, last, self.spent.after(releases))
+            asked = asked.after(record, about.part)
+        return Balance(digest, last, self.spent.after(releases), asked)
 
 
 @dataclass(slots=True)
@@ -207,7 +217,9 @@ class PrivacyLedger:
     parts of the data set need not add up, see `part`. Proof: ``docs/proofs/accounting.md``,
     sections 9 and 10.
 
-    Every epsilon is stated at a delta, by default that of the cap. The same noise has a larger
+    Reports state first what was asked for, at the delta that was asked for, and then the exact
+    composition of the same releases, which is usually smaller and decides what is accepted. It is
+    stated at a delta, by default that of the cap. The same noise has a larger
     epsilon at a smaller delta, so ``remaining(delta)`` may exceed the cap's epsilon there.
 
     Examples
@@ -453,15 +465,29 @@ class PrivacyLedger:
             self._balance = balance.after([row], self.handle)
         else:
             text = [
-                f"this release exceeds the remaining budget of epsilon={self.epsilon!r}, "
-                f"delta={self.delta!r} for {self.dataset!r}",
-                *account.refusal(record),
+                f"this release exceeds the remaining budget of {self.dataset!r}, whose total is "
+                f"epsilon={self.epsilon!r}, delta={self.delta!r}",
+                *account.refusal(record, balance.asked, self._about.part),
                 *self._advice(account, record.epsilon),
             ]
             raise BudgetError(". ".join(text))
 
+    def asked(self) -> float:
+        """Sum of the epsilons that everything charged so far asked for.
+
+        Returns
+        -------
+        float
+            Each epsilon is the one that was asked for, at the delta that was asked for: three fits
+            with epsilon 1 have asked for 3. The exact composition of the same releases, `spent`,
+            is usually smaller and decides what is accepted. With parts, it is that of the records
+            with the largest sum or, for a handle of a part, that of the records of the part.
+        """
+        self._current_account()
+        return self._balance.asked.epsilon(self._about.part)
+
     def spent(self, delta: float | None = None) -> float:
-        """Epsilon of everything charged so far.
+        """Epsilon of everything charged so far, by exact composition.
 
         Parameters
         ----------
@@ -554,7 +580,7 @@ class PrivacyLedger:
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
-        return [entry for entry, _ in self._statement().entries]
+        return [entry for entry, *_ in self._statement().entries]
 
     def to_json(self) -> str:
         """Return terms and entries as standard JSON."""
@@ -616,7 +642,7 @@ class PrivacyLedger:
         >>> from dp_halfspace import PrivacyLedger
         >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
         >>> ledger.plan(fit=(0.5, 1e-7), evaluation=0.1)
-        epsilon 0 of 1 spent at delta 1e-06
+        epsilon 0 of 1 asked for; 0 spent at delta 1e-06 when composed
         release     epsilon  delta  how many fit  spent after one
         fit             0.5  1e-07             4          0.44442
         evaluation      0.1  1e-06            73              0.1
@@ -627,7 +653,9 @@ class PrivacyLedger:
             if isinstance(record, PrivacyRecord):
                 self._check_kind(record)
         every = {**{f"epsilon {size:g}": size for size in sizes}, **asked}
-        return _plan_releases(self._current_account(), every)
+        account = self._current_account()
+        so_far = self._balance.asked.epsilon(self._about.part)
+        return _plan_releases(account, every, so_far)
 
     def close(self) -> None:
         """Close this handle, which refuses all calls from then on.
@@ -651,9 +679,12 @@ class PrivacyLedger:
             cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
         except (BudgetError, ValueError) as error:
             return f"PrivacyLedger({self.handle!r}: not available, {error})"
-        state = describe_entries(self._balance.last, spent, self.delta)
-        about = "" if self._about.part is None else f", part {self._about.part.name!r}"
-        return f"PrivacyLedger({self.handle!r}: {state}, {cap}{about})"
+        part, asked = self._about.part, self._balance.asked
+        state = asked.describe(self.epsilon, part)
+        if asked.count:
+            state += f"; {describe_spent(spent, self._cap())}"
+        about = "" if part is None else f", part {part.name!r}"
+        return f"PrivacyLedger({self.handle!r}: {state}; {cap}{about})"
 
     def __copy__(self) -> PrivacyLedger:
         """Return this ledger, because there is only one account."""
@@ -750,7 +781,8 @@ class PrivacyLedger:
             record, about = parse_text(row.record)
             if about.part is not None:
                 parts.setdefault(about.part.name, about.part)
-            entries.append((entry_of(row.number, row.time, record, about), balance.spent))
+            entry = entry_of(row.number, row.time, record, about)
+            entries.append((entry, balance.spent, balance.asked))
         terms = self.dataset, self.adjacency, self._cap()
         return Statement(*terms, balance.digest, entries, tuple(parts.values()))
 

@@ -13,6 +13,7 @@ from html import escape
 from dp_halfspace._html import csv_cell, page, printable, table
 from dp_halfspace.ledger.cap import Account, Cap, Spending
 from dp_halfspace.ledger.entries import LedgerEntry, Part
+from dp_halfspace.ledger.requests import Requests, composed_by
 from dp_halfspace.privacy.events import (
     Either,
     Event,
@@ -28,7 +29,8 @@ from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
 
 _CSV_HEADER = (
     *("number", "time", "estimator", "purpose", "responsible", "part"),
-    *("epsilon", "delta", "noise", "events", "spent_after", "spent_delta"),
+    *("epsilon", "delta", "noise", "events"),
+    *("asked_after", "spent_after", "spent_delta"),
 )
 _PAGE_HEADER = ("Entry", "Time (UTC)", "Release", "Purpose", "Responsible", "About")
 _WHOLE = "the whole data set"
@@ -55,14 +57,18 @@ class Statement:
     adjacency: str
     cap: Cap
     digest: str
-    entries: Sequence[tuple[LedgerEntry, Spending]]
+    entries: Sequence[tuple[LedgerEntry, Spending, Requests]]
     parts: Sequence[Part] = ()
 
     def summary(self) -> str:
         """Return a text with the guarantee, the entries and the remaining budget of a ledger."""
-        state = describe_entries(len(self.entries), self._spent(), self.cap.delta)
+        asked = self._requests()
+        state = f"Ledger of {self.dataset!r}: {asked.describe(self.cap.epsilon)}."
+        if asked.count:
+            spent = describe_spent(self._spent(), self.cap)
+            state += f" {spent[0].upper()}{spent[1:]}, which decides what is accepted."
         left = (f"  - {kind}: epsilon {epsilon}" for kind, epsilon in self._left())
-        head = [f"Ledger of {self.dataset!r}: {state}.", f"Promise: {self._promise()}", "Left:"]
+        head = [state, f"Promise: {self._promise()}", "Left:"]
         return "\n".join([*head, *left, *([self._other_deltas()] if self.cap.delta else [])])
 
     def to_csv(self) -> str:
@@ -70,12 +76,12 @@ class Statement:
         out = io.StringIO()
         lines = csv.writer(out, lineterminator="\n")
         lines.writerow(_CSV_HEADER)
-        for (entry, _), spent in zip(self.entries, self._spent_after(), strict=True):
+        for (entry, _, asked), spent in zip(self.entries, self._spent_after(), strict=True):
             record = entry.record
             stated = entry.estimator, entry.purpose, entry.responsible, entry.part
             events = "; ".join(event.describe() for event in record.events)
             claim = record.epsilon, record.delta, record.noise, events
-            after = spent, self.cap.delta
+            after = asked.epsilon(), spent, self.cap.delta
             texts = ("" if text is None else text for text in stated)
             line = (entry.number, entry.time, *texts, *claim, *after)
             lines.writerow(map(csv_cell, line))
@@ -83,22 +89,29 @@ class Statement:
 
     def to_html(self) -> str:
         """Return the page for an auditor."""
-        at = f"at delta {self.cap.delta:g}"
-        spent = f"epsilon {rounded_text(self._spent())} of {self.cap.epsilon:g}"
+        cap, asked = self.cap, self._requests()
+        requested = f"epsilon {rounded_text(asked.epsilon())} of {cap.epsilon:g}"
+        spent = f"epsilon {rounded_text(self._spent())} of {cap.epsilon:g}"
+        rule = composed_by(cap.adaptive)
         left = [(kind, f"epsilon {epsilon}") for kind, epsilon in self._left()]
         entries = "<p>None: the ledger is new.</p>"
         if self.entries:
-            names = (*_PAGE_HEADER, "Epsilon", "Epsilon so far")
+            names = (*_PAGE_HEADER, "Asked for", "Asked for so far", "Composed so far")
             head = "".join(f'<th scope="col">{name}</th>' for name in names)
             entries = (
-                f"<p>Every epsilon is {at}, that of the total budget. The claim of a "
-                "fit at its own delta is in its details.</p>\n"
+                "<p>What was asked for is stated at the delta that was asked for. What is composed "
+                f"so far is stated at delta {cap.delta:g}, that of the total budget, {rule}, and "
+                "rounded up.</p>\n"
                 + "\n".join(["<table>", f"<tr>{head}</tr>", *self._page_rows(), "</table>"])
             )
         sections = {
             "What is promised": f'<p class="claim">{escape(self._promise())}</p>',
-            "What is spent": "<p>All entries together, composed by their exact privacy profiles "
-            f"and rounded up.</p>\n{table((at, spent))}",
+            "What is spent": table(
+                (" ".join(["Asked for by all entries", asked.at()]).strip(), requested),
+                (f"Spent by all entries at delta {cap.delta:g}, {rule}", spent),
+            )
+            + "\n<p>What releases spend together is usually less than the sum of what they ask "
+            "for. It is rounded up, and decides what is accepted.</p>",
             "What is left": table(*left),
             "Entries": entries,
             "Digest": "<p>SHA-256 digest of the last entry, which covers all entries and the "
@@ -113,23 +126,29 @@ class Statement:
 
     def _page_rows(self) -> Iterator[str]:
         """Return one line for each entry, in words; events are details."""
-        for (entry, _), spent in zip(self.entries, self._spent_after(), strict=True):
+        for (entry, _, asked), spent in zip(self.entries, self._spent_after(), strict=True):
+            record = entry.record
             cells = (
                 entry.time[:19].replace("T", " "),
                 entry.purpose or "",
                 entry.responsible or "",
                 _WHOLE if entry.part is None else entry.part,
-                rounded_text(self.cap.spent(entry.record.events, self.cap.delta)),
+                f"epsilon {rounded_text(record.epsilon)} at delta {rounded_text(record.delta)}",
+                rounded_text(asked.epsilon()),
                 rounded_text(spent),
             )
             time, *others = (f"<td>{escape(printable(cell))}</td>" for cell in cells)
-            release = f"<td>{_describe_release(entry)}\n{_list_events(entry.record)}</td>"
+            release = f"<td>{_describe_release(entry)}\n{_list_events(record, self.cap)}</td>"
             number = f'<th scope="row">{entry.number}</th>'
             yield f"<tr>{number}{time}{release}{''.join(others)}</tr>"
 
     def _spending(self) -> Spending:
         """Return what all entries have spent."""
         return self.entries[-1][1] if self.entries else Spending()
+
+    def _requests(self) -> Requests:
+        """Return what all entries have asked for."""
+        return self.entries[-1][2] if self.entries else Requests()
 
     def _spent(self) -> float:
         """Epsilon of all entries at the delta of the cap."""
@@ -138,7 +157,7 @@ class Statement:
     def _spent_after(self) -> Iterator[float]:
         """Epsilon of the entries up to each of them; a part changes only its own cases."""
         parts, most = {part.name: part for part in self.parts}, 0.0
-        for entry, spending in self.entries:
+        for entry, spending, _ in self.entries:
             part = None if entry.part is None else parts[entry.part]
             most = max(most, Account(self.cap, spending.cases(part)).spent(self.cap.delta))
             yield most
@@ -174,9 +193,11 @@ class Statement:
     def _other_deltas(self) -> str:
         """Explain why other deltas have other epsilons."""
         return (
-            f"Spent and left are stated at delta {self.cap.delta:g}, that of the total budget. The "
-            "same noise has a larger epsilon at a smaller delta, so remaining(delta) for a smaller "
-            "delta may exceed the total epsilon, and such a release charges no more than is left."
+            "What releases spend together is usually less than the sum of what they ask for, so "
+            "more than the difference may be left. Spent and left are stated at delta "
+            f"{self.cap.delta:g}, that of the total budget. The same noise has a larger epsilon at "
+            "a smaller delta, so remaining(delta) for a smaller delta may exceed the total "
+            "epsilon, and such a release charges no more than is left."
         )
 
 
@@ -190,17 +211,18 @@ def _describe_release(entry: LedgerEntry) -> str:
     return escape(printable(f"{who}: {what or 'nothing that depends on the data'}"))
 
 
-def _list_events(record: PrivacyRecord) -> str:
-    """Return the claim of a release and its events, as an element that can be expanded."""
-    lines = [f"claimed: epsilon {record.epsilon:g} at delta {record.delta:g}"]
+def _list_events(record: PrivacyRecord, cap: Cap) -> str:
+    """Return what a release costs alone and its events, as an element that can be expanded."""
+    alone = rounded_text(cap.spent(record.events, cap.delta))
+    lines = [f"alone: epsilon {alone} at delta {cap.delta:g}, {composed_by(cap.adaptive)}"]
     lines += [event.describe() for event in record.events]
     items = "".join(f"<li>{escape(printable(line))}</li>" for line in lines)
     return f"<details><summary>events</summary><ul>{items}</ul></details>"
 
 
-def describe_entries(count: int, spent: float, delta: float) -> str:
-    """Describe the spent budget and its delta."""
-    if not count:
-        return "new, no entry"
-    entries = "1 entry" if count == 1 else f"{count} entries"
-    return f"{entries}, epsilon {rounded_text(spent)} spent at delta {delta:g}"
+def describe_spent(spent: float, cap: Cap) -> str:
+    """Describe what the entries cost together, at the delta of the total budget."""
+    rule = composed_by(cap.adaptive)
+    return (
+        f"{rule}, epsilon {rounded_text(spent)} of {cap.epsilon:g} is spent at delta {cap.delta:g}"
+    )

@@ -130,6 +130,8 @@ def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate])
     )
 
 
+# Other names of metrics.
+ALIASES = {"auc": "roc_auc"}
 METRICS: dict[str, Metric] = {
     "accuracy": Metric(
         _RIGHT_AND_CLASS,

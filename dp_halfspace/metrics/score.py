@@ -27,7 +27,7 @@ from dp_halfspace.metrics._held_out import (
     known_classes,
 )
 from dp_halfspace.metrics._intervals import Estimate, Released, majority_share, within_range
-from dp_halfspace.metrics._table import METRICS, Metric
+from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.metrics._tallies import (
     PLACES,
     Cells,
@@ -298,15 +298,15 @@ def private_score(
         an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` (two classes; with the curve), ``"calibration_curve"`` (two classes; share of
-        positives in bins of the probability), ``"brier"`` (half the squared distance between
-        probabilities and truth, in [0, 1]; for two classes equal to scikit-learn's), ``"log_loss"``
-        (natural logarithms; the loss of a record is clipped at 5), and for two classes, the second
-        of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
-        ``"average_precision"``. The metrics of a list have equal shares of the budget, of mu^2 or,
-        if `delta` is 0, of `epsilon`. Metrics that are functions of one table (the confusion
-        matrix, recall, precision and F1; the area under the curve and the average precision) are
-        released together and have one share.
+        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve), ``"calibration_curve"`` (two
+        classes; share of positives in bins of the probability), ``"brier"`` (half the squared
+        distance between probabilities and truth, in [0, 1]; for two classes equal to
+        scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5),
+        and for two classes, the second of the sorted ones being positive, ``"recall"``,
+        ``"precision"``, ``"f1"`` and ``"average_precision"``. The metrics of a list have equal
+        shares of the budget, of mu^2 or, if `delta` is 0, of `epsilon`. Metrics that are functions
+        of one table (the confusion matrix, recall, precision and F1; the area under the curve and
+        the average precision) are released together and have one share.
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -386,6 +386,8 @@ def private_score(
             "ledger": ledger,
         }
         metrics = [metric] if isinstance(metric, str) else list(metric)
+        metrics = [ALIASES.get(name, name) if isinstance(name, str) else name for name in metrics]
+        metric = metrics[0] if isinstance(metric, str) else metrics
         if not metrics:
             raise ValueError("metric is an empty list: name at least one metric")
         for name in metrics:
@@ -460,8 +462,8 @@ _TABLE_OF_GROUPS = "confusion_matrix"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
 _SHORTAGE = (
-    "there is not enough memory for this score: give fewer records, or records in chunks "
-    "(docs/scaling.md). What a ledger was charged remains charged"
+    "there is not enough memory for this score: give fewer records, or records in chunks, as dask "
+    "arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
 )
 
 

@@ -48,8 +48,7 @@ class CosineFeatures(DenseTransformer):
 
     See Also
     --------
-    dp_halfspace.PrivateKernelClassifier : Computes these features itself, and estimates the column
-    scales.
+    dp_halfspace.PrivateKernelClassifier : Computes these features itself, in estimated scales.
 
     Notes
     -----

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import RidgeClassifier
 
 import dp_halfspace
+from dp_halfspace._cli import demo
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.card import model_card
 
@@ -114,6 +115,7 @@ def suite(monkeypatch):
             monkeypatch.setattr(dp_halfspace, kind.__name__, kind, raising=False)
         names = [kind.__name__ for kind in kinds] + ["PrivacyWarning"]
         monkeypatch.setattr(dp_halfspace, "__all__", names)
+        monkeypatch.setattr(demo, "SHOWN", tuple(names[:-1]))
 
     choose(FakeClassifier)
     choose.fake, choose.binary = FakeClassifier, BinaryClassifier

@@ -1,14 +1,12 @@
 """The command line from end to end."""
 
 import importlib
-import io
 import json
 import os
 import re
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ import pytest
 
 import dp_halfspace
 from dp_halfspace._cli import commands, demo, main
-from dp_halfspace._cli.arguments import parse_options
 
 # The package of this checkout, installed or not.
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,38 +37,97 @@ def test_main_job_is_one_short_table_and_three_files(suite, tmp_path, capsys):
     assert printed.startswith(text)
     assert progress == "dp_halfspace: split 1 of 1\n"
     assert max(map(len, text.splitlines())) <= 100
+    assert text.startswith(f"dp_halfspace {dp_halfspace.__version__}: which private classifier")
+    assert "398 training and 171 test rows, 30 columns" in text
+    assert "delta = 6.3e-06" in text
+    assert "\nAdvice: " in text
     lines = [line.split("  ") for line in text.splitlines()]
     names = {line[0] for line in lines}
-    assert {"majority class", "LinearSVC, not private", "FakeClassifier"} <= names
+    assert {"majority class", "LinearSVC, without privacy", "FakeClassifier"} <= names
     assert (out / "accuracy.png").read_bytes().startswith(b"\x89PNG")
     content = json.loads((out / "results.json").read_text())
     rows = {(row["estimator"], row["epsilon"]): row for row in content["results"]}
     assert set(rows) == {
-        *(("majority class", None), ("LinearSVC, not private", None)),
+        *(("majority class", None), ("LinearSVC, without privacy", None)),
         *(("FakeClassifier", 1.0), ("FakeClassifier", 3.0)),
     }
     assert rows["majority class", None]["accuracy"] == pytest.approx(0.626, abs=0.002)
-    assert rows["LinearSVC, not private", None]["auc"] > 0.98
+    assert rows["LinearSVC, without privacy", None]["auc"] > 0.98
     assert rows["FakeClassifier", 3.0]["delta"] > 0.0
 
 
-def test_classes_that_promise_another_thing_are_marked(suite):
-    class Labels(suite.fake):
-        def fit(self, X, y):
-            super().fit(X, y)
-            self.privacy_ = replace(self.privacy_, adjacency="replace-one-label")
-            return self
+def rows_of(scores, reference=0.9):
+    """Rows as `score_all` returns them, from the accuracies of each class at each budget."""
+    levels = {("majority class", None): [0.5], ("LinearSVC, without privacy", None): [reference]}
+    return [
+        {
+            **{"dataset": "D", "estimator": name, "epsilon": epsilon, "auc": 0.9},
+            **{"accuracy": float(np.mean(found)), "accuracies": found},
+            **{"delta": 1e-6, "adjacency": "replace-one"},
+        }
+        for (name, epsilon), found in {**levels, **scores}.items()
+    ]
 
-    suite(suite.fake, suite.pure, Labels, suite.meta)
-    assert list(demo.private_classifiers()) == ["FakeClassifier", "Labels", "PureClassifier"]
-    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
-    options = parse_options(FAST)
-    rows = demo.score_all(X, y, options, io.StringIO())
-    table = demo.format_scores(rows)
-    protects = {line.split("  ")[0]: line for line in table.splitlines()}
-    assert "LABELS" in protects["Labels"]
-    assert "records, PURE" in protects["PureClassifier"]
-    assert "nothing" in protects["majority class"]
+
+def curves(**accuracies):
+    """Two classes at the budgets 1 and 3, or at 1 alone."""
+    return {
+        (name, epsilon): [accuracy]
+        for name, found in accuracies.items()
+        for epsilon, accuracy in zip((1.0, 3.0), found, strict=False)
+    }
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        # The smallest budget that is nearly enough, and the best class there.
+        (curves(A=[0.88, 0.9], B=[0.7, 0.91]), "A at epsilon 1,"),
+        (curves(A=[0.7, 0.8], B=[0.7, 0.85]), "B at epsilon 3,"),
+        # No class is better than another one by less than its spread.
+        ({("A", 1.0): [0.86, 0.92], ("B", 1.0): [0.88]}, "within the spread, B did as well"),
+        ({("A", 1.0): [0.89, 0.891], ("B", 1.0): [0.8]}, "98 % of the improvement"),
+        (curves(A=[0.5], B=[0.6]), "none of these classes reaches more than 25 %"),
+    ],
+)
+def test_the_advice_follows_from_the_table(scores, words):
+    text = demo.advice(rows_of(scores))
+    assert words in text
+    assert text.startswith("Advice: ")
+    assert text.endswith(".")
+    assert text.count(". ") == 0
+    assert ("did as well" in text) == ("within the spread" in words)
+
+
+def test_the_table_marks_what_is_hardly_above_the_majority_class():
+    scores = {("A", 1.0): [0.5, 0.52], ("A", 3.0): [0.8, 0.9], **curves(B=[0.6, 0.9])}
+    lines = [line.split() for line in demo.format_scores(rows_of(scores)).splitlines()]
+    assert lines[0] == ["epsilon", "1", "epsilon", "3"]
+    assert [line[0] for line in lines[1:]] == ["majority", "A", "B", "LinearSVC,"]
+    assert lines[2][1:] == ["0.510", "±", "0.014*", "0.850", "±", "0.071"]
+    assert lines[3][1:] == ["0.600", "0.900"]
+
+
+def test_the_demonstration_shows_three_classes_that_the_package_exports():
+    assert set(demo.SHOWN) <= set(demo.private_classifiers())
+    assert len(demo.SHOWN) == 3
+
+
+def test_the_picture_has_at_most_four_lines(tmp_path, monkeypatch):
+    drawn = []
+    honest = demo.EpsilonAccuracyDisplay.plot
+
+    def plot(self, **options):
+        drawn.append(honest(self, **options))
+        return self
+
+    monkeypatch.setattr(demo.EpsilonAccuracyDisplay, "plot", plot)
+    names = [(name, epsilon) for name in demo.SHOWN for epsilon in (1.0, 3.0)]
+    demo._draw(tmp_path / "a.png", rows_of({key: [0.7, 0.8] for key in names}))
+    (axis,) = drawn[0].ax_
+    assert len(axis.get_lines()) == 4
+    assert axis.get_ylim()[0] == 0.5
+    assert "0.50" in axis.get_ylabel()
 
 
 def test_without_matplotlib_all_but_the_picture(suite, tmp_path, capsys, monkeypatch):
@@ -155,4 +211,4 @@ def test_default_run_of_the_real_suite_is_quick(tmp_path):
     done = run_module(cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - started < 60
-    assert "PrivateTableClassifier" in done.stdout
+    assert all(name in done.stdout for name in demo.SHOWN)

@@ -16,6 +16,52 @@ def test_delta_and_labels_are_read():
     assert (options.epsilon, options.encoding, options.decimal) == (1.0, "utf-8-sig", None)
 
 
+FIT = ["fit", "a.csv", "--target", "y", "--epsilon", "1", "--save", "m"]
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "words", "expected"),
+    [
+        (FIT, "classes", ["no,yes"], ["no", "yes"]),
+        (FIT, "classes", ["no", "yes"], ["no", "yes"]),
+        (FIT, "classes", ["no,", "not sure,", "yes"], ["no", "not sure", "yes"]),
+        (FIT, "classes", ["no,not sure"], ["no", "not sure"]),
+        (["evaluate", "m", "a.csv", "--epsilon", "1"], "metric", ["f1,auc"], ["f1", "roc_auc"]),
+        (["evaluate", "m", "a.csv", "--epsilon", "1"], "metric", ["f1", "auc"], ["f1", "roc_auc"]),
+        ([], "epsilon", ["1,3"], [1.0, 3.0]),
+        ([], "epsilon", ["1", "3"], [1.0, 3.0]),
+        ([], "epsilon", ["1,", "3"], [1.0, 3.0]),
+        (FIT, "cap", ["3,1e-6"], [3.0, 1e-6]),
+        (FIT, "cap", ["3", "1e-6"], [3.0, 1e-6]),
+        (FIT, "threshold", ["recall,0.9"], ["recall", "0.9"]),
+    ],
+)
+def test_lists_are_separated_by_commas_or_blanks(command, option, words, expected):
+    options = parse_options([*command, f"--{option}", *words])
+    assert getattr(options, "epsilons" if option == "epsilon" else option) == expected
+    if len(words) == 1:
+        options = parse_options([*command, f"--{option}={words[0]}"])
+        assert getattr(options, "epsilons" if option == "epsilon" else option) == expected
+
+
+def test_a_table_may_follow_a_list_of_labels():
+    options = parse_options(["fit", "--classes", "no,yes", "a.csv", *FIT[2:]])
+    assert (options.classes, str(options.table)) == (["no", "yes"], "a.csv")
+
+
+def test_a_dry_run_names_no_file_of_a_model():
+    for words in ([*FIT[:-2], "--dry-run"], ["fit", "--dry-run", *FIT[1:-2]]):
+        options = parse_options(words)
+        assert (options.dry_run, options.save) == (True, None)
+    assert parse_options(FIT).dry_run is False
+
+
+def test_the_table_of_the_package_is_found():
+    path = parse_options(["fit", "example:patients.csv", *FIT[2:]]).table
+    assert (path.name, path.exists()) == ("patients.csv", True)
+    assert path.stat().st_size < 100_000
+
+
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_defaults_are_those_of_the_help(name):
     parser = argparse.ArgumentParser()
@@ -59,10 +105,16 @@ def test_the_ends_of_ranges_are_read():
         (["fit", "a.csv", "--separator", ";;"], ["--separator", "one character"]),
         (["predict", "m"], ["TABLE", "--out"]),
         (["--eps", "1"], ["--eps"]),
+        (["fit", "a.csv", "--epsilom", "1"], ["--epsilom; did you mean --epsilon? ("]),
+        (["fti", "a.csv"], ["'fti' is not a command", "; did you mean fit?"]),
+        (["evaluate", "m", "a.csv", "--metric", "acuracy"], ["did you mean accuracy?"]),
+        (["evaluate", "m", "a.csv", "--metric", "f2"], ["'f2' is not a metric; choose from acc"]),
+        (["evaluate", "m", "a.csv", "--metric", "accuracy,"], ["'' is not a metric; choose"]),
+        (["fit", "example:people.csv"], ["'example:people.csv' is not", "example:patients.csv"]),
         (["--unknown"], ["--unknown"]),
         (
             ["file.csv"],
-            ["'file.csv' is not a command", "plan, fit, card, schema, predict, evaluate"],
+            ["'file.csv' is not a command", "plan, fit, split, card, schema, predict, evaluate"],
         ),
     ],
 )

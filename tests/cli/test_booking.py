@@ -56,7 +56,9 @@ def test_the_entries_say_what_for_and_by_whom(folder, capsys):
     assert texts == [("PrivateTableClassifier", "triage model"), ("private_score", None)]
     lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Ledger:")]
     for line, what in zip(lines, ("fit", "evaluation"), strict=True):
-        found = re.search(f"; another {what} like this one is accepted with epsilon (.*)$", line)
+        found = re.search(
+            rf"\. Another {what} like this one is accepted with epsilon (.*)\.$", line
+        )
         assert float(found[1]) > 4
     # What the last line names is accepted, and no more.
     again = [found[1] if word == "1" else word for word in scores]
@@ -156,13 +158,17 @@ def device():
 @pytest.mark.slow
 def test_a_full_standard_output(folder, device):
     done = run(*FIT, *LEDGER, stdout=device)
-    text = "dp_halfspace: error: cannot write to standard output: No space left on device; "
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, text + "the model is in m.joblib")
+    text = "dp_halfspace: error: cannot write to standard output: No space left on device"
+    # What is planned cannot be printed, so nothing is charged.
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, text)
+    assert booked() == 0
+    assert not Path("m.joblib").exists()
+    assert run(*FIT, *LEDGER, stdout=subprocess.PIPE).returncode == 0
     scores = ["evaluate", "m.joblib", "t.csv", "--epsilon", "1", "--ledger", "l.db"]
     done = run(*scores, stdout=device)
     assert done.returncode == 2
     line = done.stderr.splitlines()[-1]
-    assert line.startswith(f"{text}epsilon 1, delta ")
+    assert line.startswith(f"{text}; epsilon 1, delta ")
     assert line.endswith(
         " remain charged to the ledger l.db, and the scores were not shown in full"
     )

@@ -56,7 +56,8 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
         value, low, _, high = line.split()[-4:]
         assert float(low) <= float(value) <= float(high)
     assert lines[-2].startswith("Guarantee: (3, 1.5625e-06)-differential privacy; unit: one row")
-    assert lines[-1].startswith("Ledger:    epsilon 2.")
+    assert lines[-1].startswith("Ledger:    1 entry, epsilon 3 of 4 asked for at delta")
+    assert "By exact composition, epsilon 2." in lines[-1]
     (entry,) = PrivacyLedger("l.db").entries()
     assert dict(entry.record.public)["metric"] == tuple(METRICS)
     assert "exceeds the remaining budget" in error(capsys, *COMMAND, "--ledger", "l.db")
@@ -123,7 +124,7 @@ def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
     twice = ["--target", "outcome", "--groups", "outcome"]
     assert "or that of --groups" in error(capsys, *COMMAND, *twice)
     assert "no column 'nothing'" in error(capsys, *COMMAND, "--target", "nothing")
-    assert "invalid choice" in error(capsys, *COMMAND, "--metric", "f2")
+    assert "is not a metric" in error(capsys, *COMMAND, "--metric", "f2")
     assert "--epsilon" in error(capsys, "evaluate", "model.joblib", "new.csv")
     assert "no ledger at" in error(capsys, *COMMAND, "--ledger", "l.db")
     (held_out[800:].assign(outcome="maybe").drop(columns="who")).to_csv("odd.csv", index=False)

@@ -28,7 +28,9 @@ KINDS["seen"] = {"kind": "date", "format": "%d.%m.%Y"}
 def test_a_template_has_names_and_kinds_and_no_value(folder, capsys):
     assert main(["schema", "own.csv", "--target", "outcome"]) == 0
     printed, errors = capsys.readouterr()
-    assert json.loads(printed) == {"columns": KINDS}
+    # The line of the target has no label, and is no label set if it stays as it is.
+    assert json.loads(printed) == {"target": "state the PUBLIC labels here", "columns": KINDS}
+    assert 'labels under "target"' in errors
     assert "inferred from the private cells" in errors
     for value in ("Rome", "dead", "0012", "61"):
         assert value not in printed + errors

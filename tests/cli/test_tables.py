@@ -439,7 +439,14 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
     assert "'patient_id' may identify rows" in note_on_keys(table.frame.columns, table.rules)
     assert "there is no column 'other'" in refusal(path, "--drop", "other")
     assert "there are no columns 'other', 'one'" in refusal(path, "--drop", "other", "one")
-    assert refusal(path, "--drop", "patient_id,age").endswith("; separate names by blanks")
+    for words in (["patient_id,age"], ["patient_id", "age"], ["patient_id,", "age"]):
+        dropped = read(path, "--drop", *words).rules
+        assert dropped == {"patient_id": "drop", "age": "drop"}
+    assert refusal(path, "--drop", "patientid").endswith("; did you mean patient_id?")
+    other = write(tmp_path, ["a,y", *(f"{k},{k % 2}" for k in range(6))])
+    other.write_text(other.read_text().replace("a,y", '"age, years",y', 1))
+    # A name that contains a comma is one name.
+    assert "age, years" in read(other, "--drop", "age, years").rules
     assert "--target or --groups" in refusal(path, "--drop", "y")
 
 

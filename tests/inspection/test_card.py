@@ -32,6 +32,7 @@ from dp_halfspace.inspection import (
 from dp_halfspace.inspection import card as card_module
 from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.metrics import private_score
+from dp_halfspace.privacy.record import rounded_text
 from tests.cli.test_models import read_page
 from tests.conftest import separated
 
@@ -70,18 +71,18 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
         "x0",
         "ε = 1 and δ = 2.5e-07",
         "0.1 %",
-        "Every ε at the δ of the ledger, 1e-05",
+        "This fit ε = 1, δ = 2.5e-07",
+        "Asked for by all releases so far, each at its own δ ε = 1 of 3",
+        "Total budget of the ledger ε = 3, δ = 1e-05",
         "Number of columns 2",
         "of the improvement over the majority class",
     ):
         assert words in text, words
-    # One delta for what is compared: the only fit is all that was spent.
-    fit, spent = (
-        re.search(rf"{name} ε = ([\d.]+)", text).group(1)
-        for name in ("This fit", "Spent by all releases so far")
-    )
-    assert fit == spent
-    assert float(fit) < 1.0
+    # What was asked for comes first; the only fit costs less at the delta of the ledger.
+    name = "Spent by all releases together, at δ = 1e-05"
+    spent = re.search(rf"{name} ε = ([\d.]+) of 3", text).group(1)
+    assert spent == rounded_text(model.privacy_.epsilon_at(1e-5), 3)
+    assert text.index("Asked for by all") < text.index(name)
     assert "times as likely, up to a probability of 2.5e-07." in text
     natural = natural_coefficients(model)
     assert natural.has_sign[0].tolist() == [True, False]

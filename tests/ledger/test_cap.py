@@ -282,7 +282,8 @@ def test_refusals_state_what_was_asked_and_spent_and_both_together():
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6, adaptive=True)
     ledger.charge(record([Pure(0.75)]))
     numbers = (
-        r"asks for epsilon=0.5 at delta=0.0. Epsilon=0.75\d* at delta=1e-06 is spent, and it would "
+        r"asks for epsilon=0.5 at delta=0.0, after epsilon=0.75 at delta=0 in 1 entry. By the rule "
+        r"of an adaptive ledger, epsilon=0.75\d* at delta=1e-06 is spent, and it would "
         r"be epsilon=1.25\d* with this release$"
     )
     objective = ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.05), (1, 0.1)))
@@ -294,7 +295,7 @@ def test_refusals_state_what_was_asked_and_spent_and_both_together():
             ledger.charge(asked)
     spent = Account(Cap(1.0, 0.0, adaptive=False), [[Pure(math.inf)]])
     assert spent.refusal(record([Gaussian(0.1)], 1e-6))[1].startswith(
-        "Epsilon=inf at delta=0.0 is spent, and it would be epsilon=inf"
+        "By exact composition, epsilon=inf at delta=0.0 is spent, and it would be epsilon=inf"
     )
 
 

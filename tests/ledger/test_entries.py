@@ -96,12 +96,16 @@ def test_the_page_has_one_line_for_a_fit_and_one_delta():
     assert len(rows) == 2
     assert "AdaptiveMarginClassifier: " in rows[0]
     assert "A release: 1 pure DP release" in rows[1]
-    # Deltas of fits are among their details.
-    visible = re.sub(r"<details>.*?</details>", "", page, flags=re.S)
-    assert set(re.findall(r"delta ([\de.-]+\d)", visible)) == {"1e-06"}
-    assert "delta 1e-07" in page
+    # What was asked for comes first, at its own delta, and the composition at that of the cap.
+    assert "<td>epsilon 1 at delta 1e-07</td>" in rows[0]
+    assert "<td>epsilon 0.5 at delta 0</td>\n<td>1.5</td>" in rows[1].replace(
+        "</td><td>", "</td>\n<td>"
+    )
+    assert "Asked for by all entries at deltas from 0 to 1e-07" in page
+    assert "Spent by all entries at delta 1e-06, by exact composition" in page
     summary = ledger.summary().splitlines()
-    assert "spent at delta 1e-06" in summary[0]
+    assert "2 entries, epsilon 1.5 of 5 asked for at deltas from 0 to 1e-07. By ex" in summary[0]
+    assert "of 5 is spent at delta 1e-06, which decides what is accepted." in summary[0]
     assert "remaining(delta) for a smaller delta may exceed" in summary[-1]
     assert ledger.remaining(1e-8) > 0.9 * ledger.remaining()
 
@@ -122,7 +126,7 @@ def test_what_is_spent_after_each_entry_is_what_the_ledger_said_then(rule, adapt
     cells = [re.findall(r"<td>([^<]*)</td>", line) for line in lines]
     assert [float(row[-1]) for row in cells] == pytest.approx(said, rel=1e-4)
     whole = "the whole data set"
-    assert [row[-3] for row in cells] == ["A", "B", whole, "C", "B", whole]
+    assert [row[-4] for row in cells] == ["A", "B", whole, "C", "B", whole]
 
 
 def test_what_is_left_says_what_it_is_about_where_there_are_parts():

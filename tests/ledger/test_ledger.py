@@ -219,7 +219,7 @@ def test_the_handle_stands_for_the_ledger(make):
     open_ledger(ledger.handle).charge(pure(0.4))
     assert ledger.spent() == pytest.approx(0.4, rel=1e-5)
     assert open_ledger(ledger.handle).dataset == "trial"
-    assert repr(ledger).startswith(f"PrivacyLedger({ledger.handle!r}: 1 entry, epsilon 0.3999")
+    assert repr(ledger).startswith(f"PrivacyLedger({ledger.handle!r}: 1 entry, epsilon 0.4 of ")
     assert open_ledger(own) is own
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import math
 import re
 from html.parser import HTMLParser
@@ -122,7 +124,7 @@ def test_counts_under_other_caps(adaptive):
 def test_a_plan_prints_as_a_table(ledger):
     plan = ledger.plan(fit=gaussian(0.6), score=(0.3, 1e-7), pure=(0.2, 0))
     first, head, *rows, last = repr(plan).splitlines()
-    assert first == "epsilon 0 of 1 spent at delta 1e-06"
+    assert first == "epsilon 0 of 1 asked for; 0 spent at delta 1e-06 when composed"
     assert head.split()[:3] == ["release", "epsilon", "delta"]
     assert [row.split()[0] for row in rows] == ["fit", "score", "pure"]
     assert isinstance(plan, LedgerPlan)
@@ -149,13 +151,15 @@ def test_a_plan_refuses_what_no_budget_pays_for(ledger):
 
 
 def test_a_ledger_says_whether_it_is_new_and_what_it_holds(ledger):
-    assert repr(ledger).endswith(": new, no entry, cap epsilon=1, delta=1e-06)")
+    assert repr(ledger).endswith(": new, no entry; cap epsilon=1, delta=1e-06)")
     assert ledger.summary().startswith("Ledger of '<registry>': new")
     ledger.charge(gaussian(0.3))
     ledger.charge(pure(0.2))
     again = open_ledger(ledger.handle)
     assert re.search(
-        r": 2 entries, epsilon 0\.\d+ spent at delta 1e-06, cap epsilon=1", repr(again)
+        r": 2 entries, epsilon 0.5 of 1 asked for at deltas from 0 to 1e-07; by exact composition, "
+        r"epsilon 0\.\d+ of 1 is spent at delta 1e-06; cap epsilon=1",
+        repr(again),
     )
     lines = again.summary().splitlines()
     assert "2 entries" in lines[0]
@@ -221,8 +225,52 @@ def test_numbers_on_the_page_are_on_the_safe_side_at_the_delta_of_the_cap():
     assert 0.999999 * ledger.remaining(0.0) <= pure_left <= ledger.remaining(0.0)
     assert 0.99999 * ledger.remaining() <= gaussian_left <= ledger.remaining()
     (row,) = ledger._statement()._page_rows()
-    # The cost of the entry, and that of all entries so far.
-    assert row.count(f"<td>{rounded_text(spent.epsilon_at(1e-6))}</td>") == 2
+    # What was asked for, and what all entries so far cost.
+    assert "<td>epsilon 0.3 at delta 1e-09</td>" in row
+    assert f"alone: epsilon {rounded_text(spent.epsilon_at(1e-6))} at delta 1e-06" in row
+    assert row.endswith(f"<td>{rounded_text(spent.epsilon_at(1e-6))}</td></tr>")
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_what_was_asked_for_is_read_first_and_the_composition_second(is_file, tmp_path):
+    """Three times epsilon 1 is "3 of 3" to its user, in every text of the ledger."""
+    ledger = PrivacyLedger(tmp_path / "a.db" if is_file else None, epsilon=3.0, delta=1e-6)
+    for _ in range(3):
+        ledger.charge(gaussian(1.0, 2.5e-7))
+    spent = rounded_text(ledger.spent())
+    assert (ledger.asked(), float(spent)) == (3.0, pytest.approx(1.7, abs=0.1))
+    asked = "epsilon 3 of 3 asked for"
+    for text in (repr(ledger), ledger.summary(), repr(ledger.plan(0.1))):
+        assert asked in text
+        assert text.index(asked) < text.index(spent)
+    assert "composition, epsilon 1." in ledger.summary().splitlines()[0]
+    with pytest.raises(BudgetError) as caught:
+        ledger.charge(gaussian(3.0, 2.5e-7))
+    first, second = (
+        "asks for epsilon=3 at delta=2.5e-07, after epsilon=3 at delta=2.5e-07 in 3 entries",
+        f"By exact composition, epsilon={spent} at delta=1e-06 is spent",
+    )
+    assert f"{first}. {second}" in str(caught.value)
+    rows = list(csv.DictReader(io.StringIO(ledger.to_csv())))
+    assert [row["asked_after"] for row in rows] == ["1.0", "2.0", "3.0"]
+    # Ten tenths are one, not a float above it.
+    tenths = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    for _ in range(10):
+        tenths.charge(gaussian(0.1))
+    assert tenths.asked() == 1.0
+
+
+@pytest.mark.parametrize(("rule", "whole"), [({"fixed_by": "site"}, 1.1), ({"n_records": 9}, 1.8)])
+def test_what_was_asked_for_about_parts_counts_as_the_ledger_does(rule, whole):
+    """Planted: the sum over all parts, 2.1, and the largest part where two can change."""
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-5)
+    for part, epsilon in (("A", 0.9), ("B", 0.3), ("C", 0.7), (None, 0.2)):
+        handle = ledger if part is None else ledger.part(part, **rule)
+        handle.charge(gaussian(epsilon, public={"n_samples": 9}))
+    assert ledger.asked() == whole
+    own = ledger.part("B", **rule).asked()
+    assert own == (0.5 if "fixed_by" in rule else 1.4)
+    assert ledger.part("new", **rule).asked() == (0.2 if "fixed_by" in rule else 1.1)
 
 
 def test_a_closed_handle_refuses_and_the_account_lives_on(ledger):

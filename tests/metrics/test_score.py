@@ -797,3 +797,13 @@ def test_a_score_is_rebuilt_from_its_json(metric, classes):
     assert again.classes.tolist() == score.classes.tolist()
     for name in ("value", "interval", "curve", "thresholds", "majority"):
         np.testing.assert_equal(getattr(again, name), getattr(score, name))
+
+
+def test_the_area_has_a_second_name():
+    X, y = separated(400, 2)
+    model = LogisticRegression().fit(X, y)
+    one = private_score(model, X, y, metric="auc", epsilon=5.0, delta=1e-6)
+    (other,) = private_score(model, X, y, metric=["roc_auc"], epsilon=5.0, delta=1e-6)
+    assert one.metric == other.metric == dict(one.privacy_.public)["metric"] == "roc_auc"
+    (listed,) = private_score(model, X, y, metric=["auc"], epsilon=5.0, delta=1e-6)
+    assert listed.privacy_ == other.privacy_

@@ -1,0 +1,22 @@
+"""Names that a user may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message that names the most similar known name, or an empty text.
+
+    Examples
+    --------
+    >>> from dp_halfspace._suggestion import did_you_mean
+    >>> did_you_mean("--epsilom", ["--epsilon", "--delta"])
+    '; did you mean --epsilon?'
+    >>> did_you_mean("city", ["age", "income"])
+    ''
+    """
+    names = {name.casefold(): name for name in known}
+    found = get_close_matches(word.casefold(), list(names), n=1)
+    return f"; did you mean {names[found[0]]}?" if found else ""

@@ -1,0 +1,137 @@
+"""What a fit prints before it charges, and a run that prints it and does nothing else."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dp_halfspace import PrivacyLedger, PrivateTableClassifier
+from dp_halfspace._cli import main
+from dp_halfspace.ledger.ledger import PrivacyLedger as Ledger
+
+SCHEMA = '{"age": [0, 120], "city": "text"}'
+DRY = ["fit", "t.csv", "--target", "y", "--epsilon", "1", "--classes", "no,yes", "--dry-run"]
+FIT = [*DRY[:-1], "--save", "m.joblib"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lines, cities = ["age,city,crp,y"], rng.choice(["Rome", "Oslo"], 900)
+    lines += [
+        f"{age},{city},{crp:.1f},{'yes' if age > 50 else 'no'}"
+        for age, city, crp in zip(
+            rng.integers(20, 90, 900),
+            cities,
+            rng.random(900),
+            strict=True,
+        )
+    ]
+    Path("t.csv").write_text("\n".join(lines) + "\n")
+    Path("s.json").write_text(SCHEMA)
+    return tmp_path
+
+
+def planned(text):
+    """The part of an output that is printed before a charge."""
+    return text.split("Guarantee:")[0].split("Ledger:")[0].split("Nothing was")[0]
+
+
+def test_a_dry_run_prints_the_columns_the_plan_the_outlook_and_the_cost(folder, capsys):
+    assert main([*DRY, "--schema", "s.json"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert lines[0].split() == ["column", "type", "source", "used", "as"]
+    kinds = {line.split()[0]: line for line in lines[1:4]}
+    assert kinds["age"].split()[1:5] == ["number", "in", "[0,", "120]"]
+    assert " stated " in kinds["age"]
+    assert " stated " in kinds["city"]
+    # A kind that the cells decided is marked, and only that one.
+    assert [name for name, line in kinds.items() if "private: " in line] == ["crp"]
+    assert "1 of these types are private, and not to be published" in out
+    assert "Plan:      these releases, composed exactly\n  - " in out
+    assert "Cost:      epsilon 1 at delta 1.23457e-06; unit: one row" in out
+    assert "Expect:    epsilon=1 for 900 records" in out
+    assert out.endswith("Nothing was released, charged or written.\n")
+    stated = Path("s.json").read_text().replace("}", ', "crp": "number"}')
+    Path("s.json").write_text(stated)
+    assert main([*DRY, "--schema", "s.json"]) == 0
+    assert "private: " not in capsys.readouterr().out
+
+
+def test_a_dry_run_charges_and_writes_nothing(folder, capsys, monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("a dry run must not come here")
+
+    before = {path.name for path in folder.iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "charge", refused)
+        patch.setattr(PrivateTableClassifier, "fit", refused)
+        assert main([*DRY, "--ledger", "l.db", "--cap", "3", "1e-6"]) == 0
+        assert {path.name for path in folder.iterdir()} == before
+        out = capsys.readouterr().out
+        assert "Ledger:    accepts this fit with epsilon up to 2." in out
+        PrivacyLedger("l.db", epsilon=3.0, delta=1e-6)
+        assert main([*DRY, "--ledger", "l.db", "--save", "m.joblib", "--card", "c.html"]) == 0
+    assert PrivacyLedger("l.db").entries() == []
+    assert not {"m.joblib", "c.html"} & {path.name for path in folder.iterdir()}
+
+
+def test_the_same_is_printed_before_a_charge(folder, capsys, monkeypatch):
+    assert main(DRY) == 0
+    told = planned(capsys.readouterr().out)
+    assert main(FIT) == 0
+    assert planned(capsys.readouterr().out) == told
+    shown = []
+    honest = Ledger.charge
+
+    def charge(self, record):
+        shown.append(capsys.readouterr().out)
+        honest(self, record)
+
+    monkeypatch.setattr(Ledger, "charge", charge)
+    assert main([*FIT, "--ledger", "l.db", "--cap", "3", "1e-5"]) == 0
+    assert planned(shown[0]) == told
+    assert capsys.readouterr().out.startswith("Guarantee:")
+    # What is printed depends on public numbers and on the kinds of columns only.
+    rows = Path("t.csv").read_text().splitlines()
+    turned = [",".join([*row.split(",")[:3], "no"]) for row in rows[1:]]
+    Path("t.csv").write_text("\n".join([rows[0], *turned]) + "\n")
+    assert main(DRY) == 0
+    assert planned(capsys.readouterr().out) == told
+
+
+def test_the_plan_is_the_record_of_the_fit(folder, capsys):
+    assert main([*DRY, "--groups", "city", "--threshold", "recall", "0.9"]) == 0
+    out = capsys.readouterr()
+    assert "unit: all rows of one 'city'" in out.out
+    assert main([*DRY, "--delta", "0"]) == 0
+    assert "at delta 0; unit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--threshold", "recall", "2"], "--threshold takes one of"),
+        (["--target", "city_"], "did you mean city?"),
+        (["--drop", "age,crp", "city"], "every column of X is dropped"),
+        (["--ledger", "l.db"], "--cap EPSILON DELTA creates one"),
+    ],
+)
+def test_a_dry_run_refuses_what_a_fit_refuses(folder, capsys, more, words):
+    for command in (DRY, FIT):
+        assert main([*command, *more]) == 2
+        printed, errors = capsys.readouterr()
+        assert printed == ""
+        assert words in errors
+
+
+def test_a_budget_with_which_little_can_be_learnt_is_noted_once(folder, capsys):
+    few = "\n".join(Path("t.csv").read_text().splitlines()[:60])
+    Path("t.csv").write_text(few + "\n")
+    for command in (DRY, FIT):
+        assert main([*command, "--epsilon", "0.05"]) == 0
+        out, err = capsys.readouterr()
+        assert err.count("epsilon=0.05 for 59 records") == 1
+        assert "Expect:" not in out

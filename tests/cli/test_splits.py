@@ -1,0 +1,165 @@
+"""Rows for a fit and held-out rows: whose choice it is, and that every row is in one file."""
+
+import gzip
+import shlex
+
+import numpy as np
+import pandas
+import pytest
+
+from dp_halfspace._cli import main
+from dp_halfspace._cli.splits import held_out_units, places_of
+from tests.cli import example_table
+
+SPLIT = ["split", "own.csv", "--train", "train.csv", "--test", "test.csv"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder, lines, name="own.csv"):
+    (folder / name).write_text("\n".join(lines) + "\n")
+
+
+def parts(folder):
+    return [(folder / f"{name}.csv").read_text().splitlines() for name in ("train", "test")]
+
+
+def rows(n, change=None):
+    """Rows of n // 2 persons in mixed order; `change` are the rows of one person."""
+    order = np.random.default_rng(5).permutation(n)
+    return [f"p{k // 2},{k},{k % 3}" if k not in (change or {}) else change[k] for k in order]
+
+
+def test_every_row_is_in_one_file_as_it_was(folder, capsys):
+    lines = ["person,x,y", *rows(40)]
+    write(folder, [*lines[:7], "", *lines[7:]])
+    assert main(SPLIT) == 0
+    train, test = parts(folder)
+    assert train[0] == test[0] == lines[0]
+    assert sorted(train[1:] + test[1:]) == sorted(lines[1:])
+    # Each keeps the order of the table.
+    assert train[1:] == [line for line in lines if line in train[1:]]
+    assert (len(train), len(test)) == (29, 13)
+    out, err = capsys.readouterr()
+    assert out == "Written: train.csv, 28 rows; test.csv, 12 rows (seed 0)\n"
+    assert "as private as the table" in err
+
+
+def test_the_seed_and_the_share_are_those_of_the_options(folder):
+    write(folder, ["person,x,y", *rows(40)])
+    found = []
+    for more in ([], ["--seed", "0"], ["--seed", "1"], ["--share", ".5"]):
+        assert main([*SPLIT, *more]) == 0
+        found.append(parts(folder)[1])
+    assert found[0] == found[1] != found[2]
+    assert len(found[3]) == 21
+
+
+def test_the_rows_of_a_person_stay_together(folder, capsys):
+    write(folder, ["person,x,y", *rows(60)])
+    assert main([*SPLIT, "--groups", "person"]) == 0
+    people = [{line.split(",")[0] for line in part[1:]} for part in parts(folder)]
+    assert not people[0] & people[1]
+    assert [len(each) for each in people] == [21, 9]
+    # How many rows a person has is private, also in sum.
+    out = capsys.readouterr().out
+    assert out == "Written: train.csv, 21 persons; test.csv, 9 persons (seed 0)\n"
+    assert "column 'persn' in" not in out
+    assert main([*SPLIT, "--groups", "persn"]) == 2
+    assert "did you mean person?" in capsys.readouterr().err
+
+
+def test_a_replaced_record_moves_no_other(folder):
+    """Planted: a choice by the sorted names of persons, or by cells."""
+    write(folder, ["person,x,y", *rows(60)])
+    for more in ([], ["--groups", "person"]):
+        assert main([*SPLIT, *more]) == 0
+        before = parts(folder)
+        # The new name is before all others.
+        write(folder, ["person,x,y", *rows(60, {8: "a0,900,0", 9: "a0,901,0"})], "next.csv")
+        assert main(["split", "next.csv", *SPLIT[2:], *more]) == 0
+        changed = 0
+        for one, other in zip(before, parts(folder), strict=True):
+            assert len(one) == len(other)
+            changed += sum(a != b for a, b in zip(one, other, strict=True))
+        assert changed == 2
+
+
+def planted_places(persons):
+    return np.unique(persons, return_inverse=True)[1]
+
+
+def test_the_order_of_first_appearance_is_what_a_new_name_does_not_change():
+    persons = np.array(["b", "c", "b", "d", "e", "c"])
+    renamed = np.where(persons == "d", "a", persons)
+    assert places_of(persons).tolist() == places_of(renamed).tolist() == [0, 1, 0, 2, 3, 1]
+    assert planted_places(persons).tolist() != planted_places(renamed).tolist()
+
+
+@pytest.mark.parametrize(("count", "share", "expected"), [(2, 0.01, 1), (2, 0.99, 1), (10, 0.3, 3)])
+def test_no_file_is_empty(count, share, expected):
+    assert held_out_units(count, share, 0).sum() == expected
+
+
+def test_parquet_and_packed_tables(folder, capsys):
+    frame = pandas.DataFrame({"person": [f"p{k // 2}" for k in range(20)], "x": np.arange(20.0)})
+    frame.to_parquet("own.parquet")
+    given = ["split", "own.parquet", "--train", "a.parquet", "--test", "b.parquet"]
+    assert main([*given, "--groups", "person"]) == 0
+    both = [pandas.read_parquet(name) for name in ("a.parquet", "b.parquet")]
+    assert pandas.concat(both).sort_values("x").reset_index(drop=True).equals(frame)
+    assert both[0].dtypes.equals(frame.dtypes)
+    with gzip.open("own.csv.gz", "wt", encoding="cp1252") as file:
+        file.write("name;y\n" + "\n".join(f"Müller {k};{k % 2}" for k in range(10)))
+    packed = ["split", "own.csv.gz", *SPLIT[2:], "--encoding", "cp1252"]
+    assert main(packed) == 0
+    text = (folder / "train.csv").read_bytes().decode("cp1252")
+    assert (text.count("Müller"), text.endswith("\n")) == (7, True)
+    capsys.readouterr()
+    for wrong, words in (
+        (["split", "own.parquet", *SPLIT[2:]], "must be a .parquet file"),
+        (["split", "own.csv.gz", "--train", "a.csv.gz", "--test", "b.csv"], "must be a CSV"),
+        (["split", "own.xlsx", *SPLIT[2:]], "save it as CSV"),
+        ([*SPLIT[:4], "--test", "train.csv"], "the same file"),
+        (["split", "train.csv", *SPLIT[2:]], "the same file"),
+        (["split", "none.csv", *SPLIT[2:]], "cannot read none.csv"),
+    ):
+        assert main(wrong) == 2
+        error = capsys.readouterr().err
+        assert words in error
+        assert error.count("\n") == 1
+    write(folder, ["a,y", "1,2"])
+    assert main(SPLIT) == 2
+    assert "cannot be divided" in capsys.readouterr().err
+
+
+def test_the_table_of_the_package_is_the_simulated_one():
+    """And no record of a person."""
+    assert example_table.PATH.read_text(encoding="utf-8") == example_table.text()
+
+
+def test_the_example_can_be_split_fitted_and_scored(folder, capsys):
+    people = ["--groups", "patient"]
+    table = "example:patients.csv"
+    assert main(["split", table, *SPLIT[2:], *people]) == 0
+    given = ["fit", "train.csv", "--target", "outcome", "--classes", "no", "yes", "--epsilon", "3"]
+    assert main([*given, *people, "--save", "m.joblib"]) == 0
+    scored = ["evaluate", "m.joblib", "test.csv", "--target", "outcome", "--epsilon", "3"]
+    capsys.readouterr()
+    assert main([*scored, *people, "--metric", "auc"]) == 0
+    value = float(capsys.readouterr().out.splitlines()[1].split()[1])
+    assert value > 0.7
+
+
+def test_the_second_line_of_the_readme_runs_as_it_stands(folder):
+    (line,) = (
+        line
+        for line in (example_table.PATH.parents[3] / "README.md").read_text().splitlines()
+        if line.startswith("python -m dp_halfspace fit ")
+    )
+    assert main(shlex.split(line)[3:]) == 0
+    assert {path.name for path in folder.iterdir()} == {"model.joblib", "card.html"}
