@@ -43,7 +43,7 @@ epsilon protects more."""
 _LEGEND = """\
 Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {} random splits.{}
 Exact scores like these are for public data only; for your own data, publish scores of
-dp_halfspace.metrics.private_score. All {} classes: help(dp_halfspace)."""
+dp_halfspace.metrics.private_score. All {} classifiers are in dp_halfspace.__all__."""
 _LOW = """
 * Less than a tenth of the improvement of a model without privacy over the majority class: epsilon
 is too small for this class and so few rows."""
