@@ -132,7 +132,7 @@ def test_a_choice_of_two_formats_is_asked_for_and_a_fit_alone_makes_none(folder,
     refusal = "format states two formats: choose one of %d/%m/%Y or %m/%d/%Y"
     assert refusal in capsys.readouterr().err
     assert main([*fit, "--classes", "a,b"]) == 0
-    assert "seen    text    as found" in capsys.readouterr().out
+    assert "seen    text    private: as found" in capsys.readouterr().out
 
 
 def test_a_model_reads_the_notations_that_it_was_fitted_to(folder, capsys):
