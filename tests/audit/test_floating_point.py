@@ -195,8 +195,8 @@ def first_weighs_more(patch):
 
 def lengths_of_float32(patch):
     """Planted: rows of float32 are three times too long."""
-    honest = float32_rows.factors_of
-    patch.setattr(float32_rows, "factors_of", lambda bounds: 3.0 * honest(bounds))
+    honest = float32_rows._factors_of
+    patch.setattr(float32_rows, "_factors_of", lambda bounds: 3.0 * honest(bounds))
 
 
 def coarse_with_two_threads(patch):
