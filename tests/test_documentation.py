@@ -370,7 +370,9 @@ def test_pages_speak_the_language_of_the_field(page):
 
 @pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_first_pages_need_no_glossary(page):
-    assert old_words(page.read_text(), WORDS_OF_FIRST_PAGES) == []
+    """But for titles of papers, which are in italics."""
+    text = re.sub(r"(?<!\*)\*[^*\n]+\*(?!\*)", "", page.read_text())
+    assert old_words(text, WORDS_OF_FIRST_PAGES) == []
 
 
 def test_docstrings_and_messages_speak_the_language_of_the_field():

@@ -34,8 +34,10 @@ def test_authors_find_their_papers():
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     titles = re.findall(r'^    title: "?(.*?)"?$', citation, re.MULTILINE)
     assert len(titles) == 5
+    readme = (ROOT / "README.md").read_text("utf-8")
     for title in titles:
         assert title.partition(":")[0] in papers
+        assert title in readme
     names = re.findall(r"family-names: ([\w-]+), given-names: ([^}]+)}", citation)
     assert len(names) == 16
     for family, given in names:
