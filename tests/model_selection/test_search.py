@@ -314,14 +314,16 @@ def test_warning_test_sees_runs_that_talk(monkeypatch):
     assert len(many) == len(few) + 2 * 11
 
 
-def test_a_full_ledger_stops_the_search_before_any_noise():
+@pytest.mark.parametrize(
+    "selection", ["exponential", pytest.param("random_stopping", marks=pytest.mark.slow)]
+)
+def test_a_full_ledger_stops_the_search_before_any_noise(selection):
     ledger = PrivacyLedger(epsilon=0.1, delta=0.0)
-    for selection in ("random_stopping", "exponential"):
-        model = search(selection=selection, ledger=ledger)
-        with record_releases() as releases, pytest.raises(BudgetError):
-            model.fit(X, Y)
-        assert releases == []
-        assert not hasattr(model, "best_estimator_")
+    model = search(selection=selection, ledger=ledger)
+    with record_releases() as releases, pytest.raises(BudgetError):
+        model.fit(X, Y)
+    assert releases == []
+    assert not hasattr(model, "best_estimator_")
     assert ledger.entries() == []
 
 
