@@ -41,6 +41,7 @@ from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS, HARDLY
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, facts_of, looks_like_key
+from dp_halfspace.estimators._rare_tables import LIMIT
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
@@ -579,7 +580,8 @@ def _train(
         if not model._rarity_warning:
             use = ", or ".join(filter(None, ["rank rows by their probabilities", use]))
         advice = f". {use[0].upper()}{use[1:]}" if use else ""
-        text = _PERHAPS_HARDLY_PREDICTED if model._is_selected else _HARDLY_PREDICTED
+        counts_errors = model._is_selected and LIMIT not in dict(model.privacy_.public)
+        text = _PERHAPS_HARDLY_PREDICTED if counts_errors else _HARDLY_PREDICTED
         _note(err, text.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")

@@ -52,9 +52,13 @@ class Guess:
     look: str = ""
 
     @property
-    def usable_rule(self) -> dict[str, str]:
-        """The rule without a choice: dates that may be read in two ways are texts."""
-        return {"kind": "text"} if CHOICE in self.rule.get("format", "") else self.rule
+    def kind_alone(self) -> str:
+        """The kind that a fit without an entry takes from the file.
+
+        A format or a unit has to be stated, since a single cell may decide between two of them, and
+        they say how all other cells are read.
+        """
+        return self.rule["kind"] if len(self.rule) == 1 else "text"
 
 
 class _Cells:

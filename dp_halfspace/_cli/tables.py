@@ -578,7 +578,7 @@ def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column
         raise UserError(f"--schema names {words} {names}, which the table does not have{meant}")
     rules = dict(rules)
     for name, guess in guesses(cells, rules).items():
-        rules[name] = {**guess.usable_rule, "stated": False}
+        rules[name] = {"kind": guess.kind_alone, "stated": False}
     try:
         return {column.name: column for column in resolved_columns(read_frame(cells.frame), rules)}
     except ValueError as error:

@@ -6,6 +6,7 @@ import pandas
 import pytest
 
 from dp_halfspace._cli import main
+from dp_halfspace._cli.guesses import Guess
 
 LINES = [
     "id;age;smoker;seen;city;outcome",
@@ -135,11 +136,42 @@ def test_a_choice_of_two_formats_is_asked_for_and_a_fit_alone_makes_none(folder,
     assert "seen    text    private: as found" in capsys.readouterr().out
 
 
+def read_by_a_fit(folder, capsys, usual, odd):
+    """What a fit says about a column of one kind of cells, without and with an odd one."""
+    said = []
+    for first in (usual, odd):
+        rows = [f"{usual if k else first};{'ab'[k % 2]}" for k in range(40)]
+        (folder / "own.csv").write_text("\n".join(["seen;outcome", *rows]) + "\n")
+        fit = ["fit", "own.csv", "--target", "outcome", "--classes", "a,b", "--epsilon", "1"]
+        assert main([*fit, "--dry-run"]) == 0
+        said.append(capsys.readouterr().out)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("usual", "odd"), [("01/02/2003", "31/12/2003"), ("80 mmHg", "81 kPa"), ("80", "$1,200")]
+)
+def test_one_cell_does_not_say_how_a_fit_reads_the_others(folder, capsys, usual, odd):
+    """A unit and a format are stated, or not used."""
+    first, second = read_by_a_fit(folder, capsys, usual, odd)
+    assert first == second
+
+
+def test_a_format_that_one_cell_decides_is_seen(folder, capsys, monkeypatch):
+    """Planted: the format of a column is that which fits all of its cells."""
+    decided = property(lambda g: "text" if " or " in g.rule.get("format", "") else g.rule["kind"])
+    monkeypatch.setattr(Guess, "kind_alone", decided)
+    first, second = read_by_a_fit(folder, capsys, "01/02/2003", "31/12/2003")
+    assert first != second
+
+
 def test_a_model_reads_the_notations_that_it_was_fitted_to(folder, capsys):
     rows = [f"{80 + k} mmHg;{k % 28 + 1}.01.2003;{'ab'[k > 20]}" for k in range(41)]
     (folder / "own.csv").write_text("\n".join(["bp;seen;outcome", *rows]) + "\n")
+    rules = {"kind": "number", "unit": "mmHg"}, {"kind": "date", "format": "%d.%m.%Y"}
+    (folder / "s.json").write_text(json.dumps(dict(zip(("bp", "seen"), rules, strict=True))))
     fit = ["fit", "own.csv", "--target", "outcome", "--classes", "a,b", "--epsilon", "1000"]
-    assert main([*fit, "--save", "m.joblib"]) == 0
+    assert main([*fit, "--schema", "s.json", "--save", "m.joblib"]) == 0
     assert main(["predict", "m.joblib", "own.csv", "--out", "p.csv"]) == 0
     found = pandas.read_csv("p.csv")["prediction"]
     assert (found == ["ab"[k > 20] for k in range(41)]).mean() > 0.9
