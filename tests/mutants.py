@@ -755,7 +755,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/crossing.py",
+        "estimators/_crossing.py",
         "tests/model_selection/test_threshold.py",
         (
             "excess_of",
@@ -766,8 +766,8 @@ MUTANTS = [
         ("crossing_utilities", "-before, out", "before, out", "test_first_crossing_is_the_best"),
     ),
     *of(
-        "algorithms/wrapped_plans.py",
-        "tests/algorithms/test_class_counts.py",
+        "estimators/_wrapped_plans.py",
+        "tests/estimators/test_class_counts.py",
         (
             "plan_class_counts",
             "math.sqrt(2.0) * UP",
@@ -783,8 +783,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/wrapped_plans.py",
-        "tests/algorithms/test_functions_of_releases.py",
+        "estimators/_wrapped_plans.py",
+        "tests/test_functions_of_releases.py",
         (
             "ClassCountPlan.run",
             "permit.release(exact[1:], self.noise)[0]",
@@ -800,7 +800,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/wrapped_plans.py",
+        "estimators/_wrapped_plans.py",
         "tests/estimators/test_sample_weight.py",
         (
             "plan_class_counts",
@@ -810,7 +810,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/wrapped_plans.py",
+        "estimators/_wrapped_plans.py",
         "tests/test_rounding.py",
         (
             "plan_class_counts",
@@ -820,8 +820,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/noisy_gd.py",
-        "tests/algorithms/published/test_noisy_gd.py",
+        "papers/noisy_gd.py",
+        "tests/papers/test_noisy_gd.py",
         (
             "plan_descent",
             "2.0 * (longest + rounding)",
@@ -842,7 +842,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/noisy_gd.py",
+        "papers/noisy_gd.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_descent",
@@ -852,8 +852,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/operating_point.py",
-        "tests/algorithms/engine/test_operating_point.py",
+        "estimators/_operating_point.py",
+        "tests/estimators/test_operating_point.py",
         (
             "plan_threshold",
             "ExponentialChoice(1.0, part)",
@@ -898,8 +898,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/operating_point.py",
-        "tests/algorithms/test_functions_of_releases.py",
+        "estimators/_operating_point.py",
+        "tests/test_functions_of_releases.py",
         (
             "ThresholdPlan.run",
             "self._warning(counted,",
@@ -914,7 +914,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/operating_point.py",
+        "estimators/_operating_point.py",
         "tests/test_persons.py",
         (
             "score_counts",
@@ -924,7 +924,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/training.py",
+        "papers/training.py",
         "tests/estimators/test_sample_weight.py",
         (
             "linear_plan",
@@ -934,7 +934,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/kernel_training.py",
+        "papers/kernel.py",
         "tests/audit/test_replay.py",
         (
             "KernelPlan.run",
@@ -944,8 +944,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/label_training.py",
-        "tests/algorithms/labels/test_hypothesis_cover.py",
+        "papers/labels.py",
+        "tests/papers/test_hypothesis_cover.py",
         (
             "CoverPlan.run",
             "weights / weights.max()",
@@ -972,7 +972,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/label_training.py",
+        "papers/labels.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_labels",
@@ -988,8 +988,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/label_training.py",
-        "tests/algorithms/labels/test_label_statistic.py",
+        "papers/labels.py",
+        "tests/papers/test_label_statistic.py",
         (
             "statistic_sensitivity",
             "1.0 if",
@@ -1004,7 +1004,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/label_training.py",
+        "papers/labels.py",
         "tests/estimators/test_label_private.py",
         (
             "plan_labels",
@@ -1020,8 +1020,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/centred.py",
-        "tests/algorithms/perturbation/test_centred.py",
+        "estimators/_centred.py",
+        "tests/estimators/test_centred.py",
         (
             "plan_centred_objective",
             "left = rest.epsilon if",
@@ -1054,7 +1054,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/objective.py",
+        "papers/objective.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "GaussianLinearTerm.norm_bound",
@@ -1070,8 +1070,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/objective.py",
-        "tests/algorithms/perturbation/test_linear_term.py",
+        "papers/objective.py",
+        "tests/papers/test_linear_term.py",
         (
             "GaussianLinearTerm.sigma",
             "mu * FAR_UP",
@@ -1086,8 +1086,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/objective.py",
-        "tests/algorithms/perturbation/test_output.py",
+        "papers/objective.py",
+        "tests/papers/test_output.py",
         (
             "ObjectivePlan.run",
             "target=self.tolerance.target",
@@ -1096,8 +1096,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/objective.py",
-        "tests/algorithms/perturbation/test_objective.py",
+        "papers/objective.py",
+        "tests/papers/test_objective.py",
         (
             "plan_objective",
             "risk)\n    ridge = max(ridge, risk.ridge_floor(epsilon)",
@@ -1106,7 +1106,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/objective.py",
+        "papers/objective.py",
         "tests/test_rounding.py",
         (
             "_with_output",
@@ -1116,7 +1116,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/output.py",
+        "papers/output.py",
         "tests/optim/risks/test_risk.py",
         (
             "plan_output",
@@ -1138,8 +1138,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/output.py",
-        "tests/algorithms/perturbation/test_output.py",
+        "papers/output.py",
+        "tests/papers/test_output.py",
         (
             "OutputPlan.run",
             "target=self.tolerance.target",
@@ -1154,7 +1154,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/output.py",
+        "papers/output.py",
         "tests/test_rounding.py",
         (
             "plan_output",
@@ -1164,8 +1164,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/known_margin.py",
-        "tests/algorithms/published/test_phased_gd.py",
+        "papers/known_margin.py",
+        "tests/papers/test_phased_gd.py",
         (
             "_noise",
             "(n_records + 1) * per_step",
@@ -1192,8 +1192,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/known_margin.py",
-        "tests/algorithms/published/test_margin_gd.py",
+        "papers/known_margin.py",
+        "tests/papers/test_margin_gd.py",
         (
             "margin_slopes",
             "clip(missing, 0.0, 1.0)",
@@ -1214,8 +1214,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/known_margin.py",
-        "tests/algorithms/published/test_single_records.py",
+        "papers/known_margin.py",
+        "tests/papers/test_single_records.py",
         (
             "plan_single_records",
             "2.0 * _LENGTH",
@@ -1236,7 +1236,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/known_margin.py",
+        "papers/known_margin.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_single_records",
@@ -1246,8 +1246,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/margin_selection.py",
-        "tests/algorithms/published/test_kernel_margin.py",
+        "papers/margin_selection.py",
+        "tests/papers/test_kernel_margin.py",
         (
             "MarginPlan.choose",
             "relative_weights(self.candidates[0].problem.class_weights)",
@@ -1280,8 +1280,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/margin_selection.py",
-        "tests/algorithms/published/test_margin_selection.py",
+        "papers/margin_selection.py",
+        "tests/papers/test_margin_selection.py",
         (
             "SelectionPlan.run",
             "best = permit.choose(np.array([score for _, score in trained]), self.choice)",
@@ -1297,7 +1297,7 @@ MUTANTS = [
         ("plan_selection", "budget.mu, count", "budget.mu, 1", "test_scores_have_their_noise"),
     ),
     *of(
-        "algorithms/published/margin_selection.py",
+        "papers/margin_selection.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_selection",
@@ -1313,7 +1313,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/margin_selection.py",
+        "papers/margin_selection.py",
         "tests/audit/test_replay.py",
         (
             "SelectionPlan.run",
@@ -1323,8 +1323,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/network.py",
-        "tests/algorithms/published/test_network.py",
+        "papers/network.py",
+        "tests/papers/test_network.py",
         (
             "network_sensitivity",
             "+ 2.0**-50 * n_samples * n_samples",
@@ -1345,14 +1345,14 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
-        "tests/algorithms/ranking/test_threshold.py",
+        "estimators/_ranking.py",
+        "tests/estimators/test_ranking_threshold.py",
         ("plan_threshold", "FAR_UP + rounding", "0.5", "test_sensitivity_against_brute_force"),
         ("plan_threshold", "FAR_UP + rounding", "1.0", "test_sensitivity_against_brute_force"),
         ("_add_losses", "[mixed] = 0.0", "[mixed] *= 1.0", "test_sensitivity_against_brute_force"),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
+        "estimators/_ranking.py",
         "tests/estimators/test_auc.py",
         ("RankingPlan.events", "events, *last", "events,", "test_every_mechanism_ranks"),
         (
@@ -1363,7 +1363,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
+        "estimators/_ranking.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_threshold",
@@ -1371,10 +1371,14 @@ MUTANTS = [
             "1.0 + rounding",
             "test_a_threshold_pays_for_its_roundings",
         ),
-        ("_pairs", "n, d, UP,", "n, d, 1.0,", "test_pairs_are_of_rows_of_norm_one"),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
+        "papers/pairs.py",
+        "tests/audit/test_stated_sensitivities.py",
+        ("plan_pairs", "n, d, UP,", "n, d, 1.0,", "test_pairs_are_of_rows_of_norm_one"),
+    ),
+    *of(
+        "estimators/_ranking.py",
         "tests/test_persons.py",
         (
             "weight_of",
@@ -1390,7 +1394,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
+        "estimators/_ranking.py",
         "tests/test_chunks.py",
         (
             "threshold_losses",
@@ -1400,7 +1404,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/ranking/auc_training.py",
+        "estimators/_ranking.py",
         "tests/audit/test_replay.py",
         (
             "RankingPlan._release_threshold",
@@ -1410,8 +1414,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/directions.py",
-        "tests/algorithms/search/test_direction_counts.py",
+        "rows/directions.py",
+        "tests/rows/test_direction_counts.py",
         ("open_records", "* WIDE_UP", "", "test_a_record_on_the_edge_of_a_cone_is_not_set_aside"),
         (
             "margin_costs",
@@ -1439,8 +1443,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/directions.py",
-        "tests/algorithms/search/test_directions.py",
+        "rows/directions.py",
+        "tests/papers/test_directions.py",
         ("", "_TILE_ROWS = 255", "_TILE_ROWS = 256", "test_no_count_of_a_tile_overflows_its_byte"),
         (
             "",
@@ -1456,8 +1460,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/directions.py",
-        "tests/algorithms/search/test_small_tables.py",
+        "rows/directions.py",
+        "tests/selection/test_small_tables.py",
         (
             "asinh_cells",
             "_ends",
@@ -1472,12 +1476,12 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/directions.py",
-        "tests/algorithms/search/test_margin_counts.py",
+        "rows/directions.py",
+        "tests/rows/test_margin_counts.py",
         ("margin_costs", "sizes[0] -", "sizes[0] +", "test_costs_are_the_definition"),
     ),
     *of(
-        "algorithms/search/directions.py",
+        "rows/directions.py",
         "tests/estimators/test_pure.py",
         (
             "margin_limits",
@@ -1487,8 +1491,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/halfspace_search.py",
-        "tests/algorithms/search/test_halfspace_search.py",
+        "papers/halfspace_search.py",
+        "tests/papers/test_halfspace_search.py",
         (
             "DirectionPlan.events",
             "event,) * (1 + len(self.radii)",
@@ -1503,8 +1507,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/halfspace_search.py",
-        "tests/algorithms/search/test_staged_search.py",
+        "papers/halfspace_search.py",
+        "tests/papers/test_staged_search.py",
         (
             "SearchPlan.events",
             "event,) * len(self.radii",
@@ -1519,8 +1523,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/halfspace_search.py",
-        "tests/algorithms/test_functions_of_releases.py",
+        "papers/halfspace_search.py",
+        "tests/test_functions_of_releases.py",
         (
             "run_search",
             "permit.choose(utilities, plan.mechanism)",
@@ -1529,8 +1533,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
-        "tests/algorithms/search/test_small_tables.py",
+        "selection/small_tables.py",
+        "tests/selection/test_small_tables.py",
         (
             "SmallTablePlan._costs",
             "np.nan_to_num(X)",
@@ -1582,8 +1586,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
-        "tests/algorithms/search/test_staged_trees.py",
+        "selection/small_tables.py",
+        "tests/selection/test_staged_trees.py",
         (
             "plan_error_count",
             "(epsilon - part) * FAR_DOWN",
@@ -1598,7 +1602,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
+        "selection/small_tables.py",
         "tests/estimators/test_prior.py",
         (
             "SmallTablePlan._costs",
@@ -1608,7 +1612,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
+        "selection/small_tables.py",
         "tests/estimators/test_small_tables.py",
         (
             "SmallTablePlan.events",
@@ -1618,7 +1622,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
+        "selection/small_tables.py",
         "tests/test_rounding.py",
         (
             "plan_error_count",
@@ -1628,8 +1632,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
-        "tests/algorithms/test_functions_of_releases.py",
+        "selection/small_tables.py",
+        "tests/test_functions_of_releases.py",
         (
             "SmallTablePlan.run",
             "self._candidate(int(released[0]),",
@@ -1638,8 +1642,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_trees.py",
-        "tests/algorithms/search/test_small_trees.py",
+        "selection/small_trees.py",
+        "tests/selection/test_small_trees.py",
         (
             "",
             "_TILE_ROWS = 255",
@@ -1696,8 +1700,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_trees.py",
-        "tests/algorithms/search/test_staged_trees.py",
+        "selection/small_trees.py",
+        "tests/selection/test_staged_trees.py",
         (
             "StagedTreePlan.events",
             "(*choices, *([] if self.count is None else [self.count.noise.event]))",
@@ -1736,7 +1740,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_trees.py",
+        "selection/small_trees.py",
         "tests/estimators/test_prior.py",
         (
             "SmallTreePlan.costs",
@@ -1746,8 +1750,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_trees.py",
-        "tests/algorithms/test_functions_of_releases.py",
+        "selection/small_trees.py",
+        "tests/test_functions_of_releases.py",
         (
             "StagedTreePlan.run",
             "self.count.run(n_errors, permit)",
@@ -1756,7 +1760,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/wrapped_plans.py",
+        "estimators/_wrapped_plans.py",
         "tests/estimators/test_balanced.py",
         (
             "BalancedPlan.run",
@@ -3140,7 +3144,7 @@ MUTANTS = [
     ),
     *of(
         "engine/scales.py",
-        "tests/algorithms/test_functions_of_releases.py",
+        "tests/test_functions_of_releases.py",
         (
             "_ask_moments",
             "known.scales, rows.people",
@@ -3342,7 +3346,7 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
-        "tests/algorithms/engine/test_outlook.py",
+        "tests/estimators/test_outlook.py",
         (
             "PrivateClassifier._outlook",
             "n_samples = data.n_privacy_units",
@@ -3424,8 +3428,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/column_rankings.py",
-        "tests/algorithms/search/test_column_rankings.py",
+        "selection/column_rankings.py",
+        "tests/selection/test_column_rankings.py",
         (
             "missed_records",
             "n_below - -(",
@@ -5370,7 +5374,7 @@ MUTANTS = [
     ),
     *of(
         "optim/risks.py",
-        "tests/algorithms/perturbation/test_output.py",
+        "tests/papers/test_output.py",
         (
             "minimisers",
             "objective(rows), target, radius=radius",
@@ -5927,7 +5931,7 @@ MUTANTS = [
     ),
     *of(
         "privacy/mechanisms.py",
-        "tests/algorithms/published/test_single_records.py",
+        "tests/papers/test_single_records.py",
         (
             "SampledGaussianNoise.__post_init__",
             "mu * FAR_UP",
@@ -5943,7 +5947,7 @@ MUTANTS = [
     ),
     *of(
         "privacy/mechanisms.py",
-        "tests/algorithms/search/test_staged_search.py",
+        "tests/papers/test_staged_search.py",
         (
             "Permit.choose",
             "int(released[0])",
@@ -6529,7 +6533,7 @@ MUTANTS = [
     ),
     *of(
         "rows/mapped_rows.py",
-        "tests/algorithms/perturbation/test_centred.py",
+        "tests/estimators/test_centred.py",
         (
             "FormedRows.blocks",
             "self.longest / np.maximum(lengths, self.longest)",

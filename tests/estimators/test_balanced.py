@@ -13,16 +13,16 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateKernelClassifier,
 )
-from dp_halfspace.algorithms import wrapped_plans
-from dp_halfspace.algorithms.wrapped_plans import BalancedPlan, balanced_weights, plan_class_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.estimators import _wrapped_plans as wrapped_plans
+from dp_halfspace.estimators._wrapped_plans import BalancedPlan, balanced_weights, plan_class_counts
 from dp_halfspace.model_selection import PrivateSearchCV
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import noise_deviation
-from tests.algorithms.support import permit_for
+from tests.permits import permit_for
 from tests.releases import record_releases
 from tests.support import fitted
 

@@ -33,13 +33,13 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.engine.operating_point import score_counts
-from dp_halfspace.algorithms.wrapped_plans import class_counts, plan_class_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data import record_weights
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import base
+from dp_halfspace.estimators._operating_point import score_counts
+from dp_halfspace.estimators._wrapped_plans import class_counts, plan_class_counts
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from tests.adversarial import unit
 from tests.conftest import separated
