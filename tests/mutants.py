@@ -766,60 +766,6 @@ MUTANTS = [
         ("crossing_utilities", "-before, out", "before, out", "test_first_crossing_is_the_best"),
     ),
     *of(
-        "estimators/_wrapped_plans.py",
-        "tests/estimators/test_class_counts.py",
-        (
-            "plan_class_counts",
-            "math.sqrt(2.0) * UP",
-            "1.0",
-            "test_a_record_moves_the_counts_by_the_sensitivity",
-        ),
-        ("plan_class_counts", "rest.mu", "mu", "test_counts_and_the_rest_make_the_whole"),
-        (
-            "balanced_weights",
-            "sizes.min() / sizes",
-            "sizes.max() / sizes",
-            "test_balanced_weights_are_inverse_sizes_of_at_most_one",
-        ),
-    ),
-    *of(
-        "estimators/_wrapped_plans.py",
-        "tests/test_functions_of_releases.py",
-        (
-            "ClassCountPlan.run",
-            "permit.release(exact[1:], self.noise)[0]",
-            "(permit.release(exact[1:], self.noise), exact[1])[1]",
-            "test_counts_of_classes",
-        ),
-        ("ClassCountPlan.run", "counts.sum(), 1.0", "exact.sum(), 1.0", "test_counts_of_classes"),
-        (
-            "ClassCountPlan.run",
-            "self.n_classes, people, weights",
-            "self.n_classes, None, weights",
-            "test_a_person_moves_a_release_by_its_sensitivity_at_most",
-        ),
-    ),
-    *of(
-        "estimators/_wrapped_plans.py",
-        "tests/estimators/test_sample_weight.py",
-        (
-            "plan_class_counts",
-            "n_classes == 2 and not are_weighed else",
-            "n_classes == 2 else",
-            "test_a_record_moves_weighted_counts_of_classes_by_the_root_of_two",
-        ),
-    ),
-    *of(
-        "estimators/_wrapped_plans.py",
-        "tests/test_rounding.py",
-        (
-            "plan_class_counts",
-            "sensitivity = UP if",
-            "sensitivity = 1.0 if",
-            "test_a_bound_is_raised_by_its_factor",
-        ),
-    ),
-    *of(
         "papers/noisy_gd.py",
         "tests/papers/test_noisy_gd.py",
         (
@@ -1688,20 +1634,20 @@ MUTANTS = [
         "tests/estimators/test_balanced.py",
         (
             "BalancedPlan.run",
-            "balanced_weights(counts,",
-            "balanced_weights(1.0 * np.bincount(data.class_indices, minlength=len(counts)),",
+            "balancing_weights(counts,",
+            "balancing_weights(1.0 * np.bincount(data.class_indices, minlength=len(counts)),",
             "test_classes_weigh_by_released_counts_alone",
         ),
         (
             "BalancedPlan.run",
-            "data.people, data.weights",
-            "None, data.weights",
+            "counts_asked(data,",
+            "counts_asked(replace(data, people=None),",
             "test_people_count_once_and_records_by_their_weights",
         ),
         (
             "plan_balanced",
-            "are_weighed=facts.has_weights",
-            "are_weighed=False",
+            "has_weights=facts.has_weights",
+            "has_weights=False",
             "test_counts_of_weighed_records_are_charged_for_both_classes",
         ),
     ),

@@ -15,7 +15,6 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators._operating_point import plan_threshold
-from dp_halfspace.estimators._wrapped_plans import plan_class_counts
 from dp_halfspace.papers.halfspace_search import (
     plan_directions,
     plan_search,
@@ -45,27 +44,14 @@ OWNERS = People(np.tile([1, 4], N // 5)), People(np.tile([1, 9], N // 10))
 
 
 def test_an_exact_number_beside_a_release_is_seen():
-    """Planted: the total of the exact counts."""
-    plan, _ = plan_class_counts(N, 2, 2.0)
+    """Planted: the exact sum of the rows."""
+    scales = plan_column_scales(N, 3, Budget.gaussian(5.0))
 
-    def run(codes):
-        return plan.run(codes, permit_for(plan.noise.event))[0], codes.sum()
+    def run(X):
+        return scales.run(X, permit_for(*scales.events)), X.sum()
 
     with pytest.raises(AssertionError, match="Arrays are not equal"):
-        assert_follows(run, *zip(CODES[2], strict=True))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kind", ["records", "people", "weights"])
-def test_counts_of_classes(n_classes, kind):
-    plan, _ = plan_class_counts(N, n_classes, 2.0, are_weighed=kind == "weights")
-
-    def run(codes, people, weights):
-        people = people if kind == "people" else None
-        weights = weights if kind == "weights" else None
-        return plan.run(codes, permit_for(plan.noise.event), people, weights)
-
-    assert_follows(run, *zip(CODES[n_classes], OWNERS, WEIGHTS, strict=True))
+        assert_follows(run, [FIRST], [SECOND])
 
 
 SCORES = {2: (FIRST[:, 0], SECOND[:, 0]), 3: (FIRST, SECOND)}
@@ -165,8 +151,6 @@ def parts_with_people():
     """Parts of algorithms that count people, as functions of rows, classes and owners."""
     n = 20
     for n_classes in (2, 3):
-        counts, _ = plan_class_counts(n, n_classes, 2.0)
-        yield lambda X, y, people, plan=counts: plan.run(y, permit_for(plan.noise.event), people)
         problem = Problem(n, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes)
         training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
         yield lambda X, y, people, plan=training, k=n_classes: plan.run(

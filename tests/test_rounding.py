@@ -15,6 +15,7 @@ from scipy.special import lambertw
 
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
+from dp_halfspace.engine.counts import count_noise
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators import (
@@ -24,7 +25,6 @@ from dp_halfspace.estimators import (
 )
 from dp_halfspace.estimators._operating_point import plan_threshold
 from dp_halfspace.estimators._small_tables import plan_with_prior
-from dp_halfspace.estimators._wrapped_plans import plan_class_counts
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
@@ -134,8 +134,8 @@ def raised_bounds():
     """Name what is stated, what it is made of without its factor, and the factor."""
     pure, gaussian = Budget.of(0.7, 0.0), Budget.gaussian(0.7)
     for n_classes, are_weighed, exact in ((2, False, 1), (2, True, SQRT(2)), (3, False, SQRT(2))):
-        plan, _ = plan_class_counts(FEW, n_classes, 0.7, are_weighed=are_weighed)
-        yield "counts of classes", plan.noise.sensitivity, exact, UP
+        counts = count_noise(n_classes, gaussian, has_weights=are_weighed)
+        yield "counts of classes", counts.sensitivity, exact, UP
     plan, _ = plan_threshold(("recall", 0.9), 10**6, Budget.of(1.0, 1e-9))
     yield "counts of scores", plan.noise.sensitivity, SQRT(3), UP
     scales = plan_column_scales(FEW, 7, gaussian)

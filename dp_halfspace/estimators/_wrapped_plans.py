@@ -1,10 +1,4 @@
-"""Plans around other plans: estimated column scales, and classes balanced by noisy counts.
-
-Replacing a record changes the one count of two classes by at most one, or two counts of more
-classes by one each, so that counts cost little; what is computed from noisy counts is
-post-processing. No scale of noise depends on them: class weights are at most one, and every
-sensitivity is computed for weight one. Proof: ``docs/proofs/rare.md``.
-"""
+"""Plans around other plans: estimated column scales, and classes balanced by noisy counts."""
 
 from __future__ import annotations
 
@@ -15,11 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dp_halfspace._rounding import UP
-from dp_halfspace.data.chunks import Chunks, sum_over_chunks
-from dp_halfspace.data.people import People
+from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.counts import class_counts
+from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
+from dp_halfspace.engine.linear import COUNTS_SHARE
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
     ColumnScalesPlan,
@@ -30,7 +23,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, noise_deviation
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import FloatArray
 
 # The first attempts to divide a budget between column scales and a fit aim at this fraction of it.
@@ -43,13 +36,6 @@ _AIMS = 12
 _LOWER = 0.99
 # Largest number of attempts.
 _TRIES = 300
-# Least and largest share of mu^2 for the counts.
-_LEAST_SHARE = 0.02
-_LARGEST_SHARE = 0.03
-# Between these limits the square root of the share is this number over n mu.
-_COUNTED = 26.0
-# Every class is assumed to hold at least this share of the records.
-_RAREST = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,86 +113,11 @@ def plan_scaled(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ClassCountPlan:
-    """The public numbers of noisy counts of the classes.
-
-    Of two classes only the second is counted, because the number of records is public. If records
-    have weights, their sums are released instead; the sum of all weights is private, so every class
-    is counted.
-    """
-
-    n_samples: int
-    n_classes: int
-    noise: GaussianNoise | NoNoise
-    are_weighed: bool = False
-
-    def run(
-        self,
-        classes: Any,
-        permit: Permit,
-        people: People | None = None,
-        weights: FloatArray | None = None,
-    ) -> tuple[FloatArray, float]:
-        """Release noisy numbers of records of each class, and return the number of all records.
-
-        A person is counted by the shares of its rows in each class, a record by its weight; both
-        sums are exact. The number of all records is public. If they have weights, the sum of the
-        released numbers is returned instead, limited to [1, n].
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: noisy counts of the classes.
-        - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
-        - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
-        """
-        exact = sum_over_chunks(class_counts, classes, self.n_classes, people, weights)
-        if self.n_classes == 2 and not self.are_weighed:
-            second = float(permit.release(exact[1:], self.noise)[0])
-            return np.array([self.n_samples - second, second]), self.n_samples
-        counts = permit.release(exact, self.noise)
-        if not self.are_weighed:
-            return counts, self.n_samples
-        return counts, float(np.clip(counts.sum(), 1.0, max(self.n_samples, 1.0)))
-
-
-def plan_class_counts(
-    n_samples: int, n_classes: int, mu: float, *, are_weighed: bool = False
-) -> tuple[ClassCountPlan, float]:
-    """Plan the counts within a part of a Gaussian budget; return the remaining mu, too."""
-    if math.isinf(mu):
-        return ClassCountPlan(n_samples, n_classes, NoNoise(), are_weighed), mu
-    share = min(max((_COUNTED / (n_samples * mu)) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
-    part, rest = Budget.gaussian(mu).split(share)
-    # docs/proofs/rare.md, Lemma 1; with weights of records, docs/proofs/weights.md, Lemma 1.
-    sensitivity = UP if n_classes == 2 and not are_weighed else math.sqrt(2.0) * UP
-    noise = GaussianNoise(sensitivity, part.mu)
-    return ClassCountPlan(n_samples, n_classes, noise, are_weighed), rest.mu
-
-
-def balanced_weights(counts: FloatArray, deviation: float, total: float) -> FloatArray:
-    """Return class weights of at most one, inversely proportional to released class sizes.
-
-    The rarest class has weight one. For these sizes the standard deviation of the noise is
-    subtracted from the largest class and added to every other one, in case it made a class look
-    rarer than it is.
-    """
-    kept = np.clip(counts, 0.0, total)
-    common = int(np.argmax(kept))
-    sizes = np.maximum(kept + deviation, _RAREST * total)
-    sizes[common] = max(kept[common] - deviation, float(np.delete(sizes, common).max()))
-    sizes = np.minimum(sizes, sizes[common])
-    return np.asarray(sizes.min() / sizes)
-
-
 class WeighedPlan(FitPlan, Protocol):
     """A plan whose classes can have weights of at most one for the same events."""
 
     def with_class_weights(self, weights: FloatArray) -> WeighedPlan:
-        """Weigh the classes by numbers in [0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
+        """Weigh the classes by numbers in (0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
         ...
 
 
@@ -217,12 +128,25 @@ class BalancedPlan(FitPlan):
     The plan takes the inputs that the inner plan takes: counts are sums of weights over rows.
     """
 
-    counts: ClassCountPlan
+    facts: PublicFacts
+    noise: GaussianNoise | L2LaplaceNoise | NoNoise
     inner: WeighedPlan
     events: tuple[Event, ...]
-    public: Mapping[str, Any]
-    takes: frozenset[str]
-    is_single: bool
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return {**self.inner.public, "private_class_counts": True}
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Those of the inner plan."""
+        return self.inner.takes
+
+    @property
+    def is_single(self) -> bool:
+        """That of the inner plan."""
+        return self.inner.is_single
 
     @property
     def column_clip(self) -> float:
@@ -230,10 +154,20 @@ class BalancedPlan(FitPlan):
         return self.inner.column_clip
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Count the classes, weigh them and run the inner plan."""
-        counts, total = self.counts.run(data.class_indices, permit, data.people, data.weights)
-        weights = balanced_weights(counts, noise_deviation(self.counts.noise), total)
-        return self.inner.with_class_weights(weights).run(data, permit)
+        """Count the classes, weigh them and run the inner plan.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: noisy counts of the classes, and what the inner plan releases.
+        - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
+        - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
+        """
+        counts = permit.release(counts_asked(data, self.facts.n_classes), self.noise)
+        weights = balancing_weights(counts, self.facts.n_privacy_units, self.noise)
+        return self.inner.with_class_weights(np.array(weights)).run(data, permit)
 
 
 def plan_balanced(
@@ -253,15 +187,13 @@ def plan_balanced(
             "class_weight='balanced' is not supported together with a selection among "
             "margins: give PUBLIC weights, or the default margin and selection"
         )
-    sizes = (facts.n_privacy_units, facts.n_classes)
-    counts, left = plan_class_counts(*sizes, budget.mu, are_weighed=facts.has_weights)
-    rest = budget if budget.is_infinite else Budget.gaussian(left, budget.delta)
+    part, rest = budget.split(COUNTS_SHARE)
+    noise = count_noise(facts.n_classes, part, has_weights=facts.has_weights)
     for _ in range(_TRIES):
         inner, epsilon = plan(facts, rest), budget.epsilon
-        events = (counts.noise.event, *inner.events)
+        events = (noise.event, *inner.events)
         if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
-            public = {**inner.public, "private_class_counts": True}
-            return BalancedPlan(counts, inner, events, public, inner.takes, inner.is_single)
+            return BalancedPlan(facts, noise, inner, events)
         # Only Gaussian events add up exactly by their mu; others cost more together.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(
