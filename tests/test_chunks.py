@@ -47,8 +47,8 @@ from dp_halfspace.rows import rows as design
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS
 from dp_halfspace.rows.chunked_rows import chunked_rows
 from dp_halfspace.rows.rows import Rows, normalised_rows
-from tests.algorithms.support import permit_for
 from tests.instances import ESTIMATORS
+from tests.permits import permit_for
 from tests.releases import observe_releases
 from tests.support import Book
 

@@ -17,8 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._memory import refuse_beyond_memory
 from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
-from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.kernel_features import (
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.engine.features import Features, joint_features
+from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.scales import ColumnScales
+from dp_halfspace.estimators._choose import plan_kernel_training
+from dp_halfspace.estimators._kernel_features import (
     ADDITIVE,
     Kernel,
     choose_n_features,
@@ -27,18 +32,6 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     project_features,
     relative_scale,
 )
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.kernel_training import KernelPlan, plan_kernel_training
-from dp_halfspace.algorithms.published.margin_selection import (
-    SEARCH_MEMORY,
-    MarginPlan,
-    plan_margin_choice,
-)
-from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.engine.features import Features, joint_features
-from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,
@@ -47,6 +40,14 @@ from dp_halfspace.estimators._options import (
     warn_of_projection,
 )
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.margin_selection import (
+    SEARCH_MEMORY,
+    MarginPlan,
+    plan_margin_choice,
+)
+from dp_halfspace.papers.training import LinearPlan, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap

@@ -27,11 +27,6 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
-from dp_halfspace.algorithms.engine.kernel_features import PURE_MOST, n_terms
-from dp_halfspace.algorithms.engine.operating_point import TARGETS, ThresholdPlan, plan_threshold
-from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
-from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.kernel_training import KernelPlan, plan_kernel_training
 from dp_halfspace.data.chunked_data import (
     as_chunks,
     by_chunks,
@@ -70,7 +65,11 @@ from dp_halfspace.engine.probabilities import (
     surety,
 )
 from dp_halfspace.engine.scales import CLIP, ColumnScales, ColumnScalesPlan, affordable_scales
+from dp_halfspace.estimators._choose import plan_kernel_training
+from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
+from dp_halfspace.estimators._operating_point import TARGETS, ThresholdPlan, plan_threshold
 from dp_halfspace.estimators._options import read_directions
+from dp_halfspace.estimators._outlook import Linear, Ranking, Table
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     LIMIT,
@@ -84,6 +83,8 @@ from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Either, Event, Pure

@@ -12,7 +12,7 @@ from dp_halfspace._lazy import lazy_names
 if TYPE_CHECKING:
     from dp_halfspace._pipelines import PipelineFinding as PipelineFinding
     from dp_halfspace._pipelines import check_pipeline as check_pipeline
-    from dp_halfspace.algorithms.engine.outlook import Outlook as Outlook
+    from dp_halfspace.estimators._outlook import Outlook as Outlook
     from dp_halfspace.inspection.accuracy_display import AccuracyPanel as AccuracyPanel
     from dp_halfspace.inspection.accuracy_display import (
         EpsilonAccuracyDisplay as EpsilonAccuracyDisplay,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dp_halfspace._pipelines": ("PipelineFinding", "check_pipeline"),
-    "dp_halfspace.algorithms.engine.outlook": ("Outlook",),
+    "dp_halfspace.estimators._outlook": ("Outlook",),
     "dp_halfspace.inspection.accuracy_display": ("AccuracyPanel", "EpsilonAccuracyDisplay"),
     "dp_halfspace.inspection.accuracy_plan": ("AccuracyPlan", "outlook", "plan_accuracy"),
     "dp_halfspace.inspection.card": ("model_card", "privacy_report"),

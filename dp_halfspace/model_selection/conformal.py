@@ -22,13 +22,13 @@ from dp_halfspace._memory import (
 )
 from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval
-from dp_halfspace.algorithms.crossing import (
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.estimators._crossing import (
     COUNT_GRID,
     chosen_places,
     crossing_utilities,
     rounded_up,
 )
-from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import (

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET
 from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.algorithms.crossing import (
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.estimators._crossing import (
     COUNT_GRID,
     candidates,
     chosen_places,
@@ -27,7 +28,6 @@ from dp_halfspace.algorithms.crossing import (
     rounded_up,
     safe_target,
 )
-from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import Cells, checked_borders, count_scores, scores_of

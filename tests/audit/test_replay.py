@@ -35,12 +35,12 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.algorithms.ranking.auc_training import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._visible import fingerprint, watch_streams
 from dp_halfspace.audit.mechanism_checks import distance, epsilon_of, noise_level
+from dp_halfspace.estimators._ranking import plan_threshold
 from dp_halfspace.metrics import private_score
+from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import (
     Exponential,
@@ -58,7 +58,6 @@ from dp_halfspace.privacy.exponential import (
     GeneralizedChoice,
     ParallelChoice,
     TalliedChoice,
-    TalliedChoices,
 )
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -290,22 +289,9 @@ def test_half_the_noise_is_seen(monkeypatch, kind, estimator, n_histories):
 CHOICES = [
     (ExponentialChoice, np.arange(40.0), ExponentialChoice(1.0, 0.5)),
     (TalliedChoice, np.arange(40), TalliedChoice(0.5)),
-    (TalliedChoices, np.r_[np.arange(40), np.arange(30)], TalliedChoices((40, 30), 0.5)),
     (CountedChoice, np.arange(40), CountedChoice(0.5, 0.4)),
     (GeneralizedChoice, np.arange(40.0) * 9, GeneralizedChoice((1.0,) * 40, 0.5)),
 ]
-
-
-def test_distances_of_two_lists_add_up():
-    """The sum of a cost of either list: what moves from one list to the other counts once."""
-    choices, costs = TalliedChoices((2, 3), 0.5), np.array([3, 4, 1, 1, 5])
-    for change, apart in (
-        ([-1, 0, 1, 0, 1], 1.0),
-        ([1, 1, 1, 0, 0], 2.0),
-        ([0, -1, 0, -1, 0], 2.0),
-        ([0, 0, 0, 0, 0], 0.0),
-    ):
-        assert distance(choices, costs, costs + change) == (apart, 1.0)
 
 
 @pytest.mark.sampled(2)
@@ -356,7 +342,7 @@ def test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity(n
 
 def halve_threshold(patch):
     """The choice of the threshold, which comes last, is charged half its change."""
-    module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
+    module = importlib.import_module("dp_halfspace.estimators._ranking")
 
     def halved(n_samples, n_features, epsilon):
         choice = plan_threshold(n_samples, n_features, epsilon)
@@ -377,7 +363,7 @@ def halve(kind):
 
 def halve_term(patch):
     """The change of a gradient when a record is added, used for replacing one."""
-    module = importlib.import_module("dp_halfspace.algorithms.perturbation.objective")
+    module = importlib.import_module("dp_halfspace.papers.objective")
     honest = module._gaussian_term
 
     def half(*args):

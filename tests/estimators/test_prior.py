@@ -21,9 +21,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
-from dp_halfspace.algorithms.search import small_tables, small_trees
-from dp_halfspace.algorithms.search.small_tables import plan_small_table
-from dp_halfspace.algorithms.search.small_trees import plan_small_tree
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
@@ -35,6 +32,9 @@ from dp_halfspace.estimators._small_tables import PriorPlan
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.selection import small_tables, small_trees
+from dp_halfspace.selection.small_tables import plan_small_table
+from dp_halfspace.selection.small_trees import plan_small_tree
 from tests.adversarial import neighbouring_pairs
 from tests.releases import record_releases
 
@@ -182,7 +182,7 @@ def test_a_tree_list_counts_the_errors_of_the_prior():
     plan = plan_small_tree(60, 4, 3, 1.0, seed=0, prior=prior)
     weights = np.array([1.0, 0.5, 0.25])
     wrong = good(3).predict(X) != y
-    last = list(plan.costs(X, y, weights))[-1]
+    last = list(plan._costs(X, y, weights))[-1]
     assert len(last) == plan.n_listed == dict(plan.public)["n_candidates"] // 2
     assert set(last) == {int(np.floor(weights[y[wrong]].sum()))}
     assert wrong.any()

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import dp_halfspace
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import noise, randomness
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
     ParallelChoice,
     TalliedChoice,
-    TalliedChoices,
 )
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -48,7 +47,6 @@ CASES = [
     (GeneralizedChoice((1.0, 2.0) * (SIZE // 2), 1.0), tuple(-scores for scores in SCORES)),
     (TalliedChoice(1.0), COSTS),
     (CountedChoice(1.0, 0.5), COSTS),
-    (TalliedChoices((SIZE - 7, 7), 1.0), COSTS),
     (NoNoise(), REALS),
 ]
 each_case = pytest.mark.parametrize(
