@@ -1533,6 +1533,22 @@ MUTANTS = [
     ),
     *of(
         "selection/small_tables.py",
+        "tests/selection/test_staged_trees.py",
+        (
+            "plan_error_count",
+            "(epsilon - part) * FAR_DOWN",
+            "epsilon",
+            "test_two_choices_are_released_within_the_budget",
+        ),
+        (
+            "ErrorCount.run",
+            "permit.release(np.array([float(n_errors)]), self.noise)[0]",
+            "n_errors",
+            "test_two_choices_are_released_within_the_budget",
+        ),
+    ),
+    *of(
+        "selection/small_tables.py",
         "tests/estimators/test_prior.py",
         (
             "SmallTablePlan._costs",
@@ -1549,6 +1565,16 @@ MUTANTS = [
             "(self.choice.event,)",
             "()",
             "test_a_table_pays_for_its_choice_and_for_the_count_of_errors",
+        ),
+    ),
+    *of(
+        "selection/small_tables.py",
+        "tests/test_rounding.py",
+        (
+            "plan_error_count",
+            "(epsilon - part) * FAR_DOWN",
+            "epsilon - part",
+            "test_what_a_budget_is_divided_into_is_lowered_by_its_factor",
         ),
     ),
     *of(
@@ -1577,13 +1603,13 @@ MUTANTS = [
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
-            "SmallTreePlan._costs",
+            "SmallTreePlan.costs",
             "(total - right) >> WEIGHT_BITS",
             "(total - right) >> (WEIGHT_BITS - 1)",
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
-            "SmallTreePlan._costs",
+            "SmallTreePlan.costs",
             "(total - factors * sizes) >> WEIGHT_BITS",
             "(2 * total - 2 * factors * sizes) >> WEIGHT_BITS",
             "test_a_record_changes_a_cost_by_one_at_most",
@@ -1595,14 +1621,14 @@ MUTANTS = [
             "test_a_candidate_predicts_what_was_counted",
         ),
         (
-            "SmallTreePlan._candidate",
+            "SmallTreePlan.candidate",
             "(thresholds[limit]) - 0.5",
             "(thresholds[limit])",
             "test_a_candidate_predicts_what_was_counted",
         ),
         (
-            "SmallTreePlan._candidate",
-            "side + _SECOND * other, side - _SECOND * other",
+            "SmallTreePlan.candidate",
+            "side + weight * other, side - weight * other",
             "side + 2.0**-6 * other, side - 2.0**-6 * other",
             "test_a_candidate_predicts_what_was_counted",
         ),
@@ -1621,12 +1647,62 @@ MUTANTS = [
     ),
     *of(
         "selection/small_trees.py",
+        "tests/selection/test_staged_trees.py",
+        (
+            "StagedTreePlan.events",
+            "(*choices, *([] if self.count is None else [self.count.noise.event]))",
+            "(*choices,)",
+            "test_two_choices_are_released_within_the_budget",
+        ),
+        (
+            "on_side",
+            "is_there & labels[codes]",
+            "is_there | labels[codes]",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "StagedTreePlan._costs",
+            "wrong >> WEIGHT_BITS",
+            "wrong >> (WEIGHT_BITS - 1)",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "StagedTreePlan.run",
+            "scores > cut.threshold",
+            "scores - scores[:1] > cut.threshold",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "StagedTreePlan.run",
+            "n_errors = n_astray +",
+            "n_errors = 2 * n_astray +",
+            "test_what_was_counted_is_predicted",
+        ),
+        (
+            "plan_staged_tree",
+            "(epsilon - first) * FAR_DOWN",
+            "epsilon",
+            "test_two_choices_are_released_within_the_budget",
+        ),
+    ),
+    *of(
+        "selection/small_trees.py",
         "tests/estimators/test_prior.py",
         (
-            "SmallTreePlan._costs",
+            "SmallTreePlan.costs",
             "factors[codes[said != codes]].sum()",
             "2 * factors[codes[said != codes]].sum()",
             "test_a_tree_list_counts_the_errors_of_the_prior",
+        ),
+    ),
+    *of(
+        "selection/small_trees.py",
+        "tests/test_functions_of_releases.py",
+        (
+            "StagedTreePlan.run",
+            "self.count.run(n_errors, permit)",
+            "0.0 * self.count.run(n_errors, permit) + n_errors",
+            "test_selections_of_small_tables",
         ),
     ),
     *of(
@@ -1740,6 +1816,12 @@ MUTANTS = [
     *of(
         "audit/mechanism_checks.py",
         "tests/audit/test_replay.py",
+        (
+            "distance",
+            "max(highest, -lowest)",
+            "0.0 * highest",
+            "test_distances_of_two_lists_add_up",
+        ),
         (
             "distance",
             "np.count_nonzero(change), 1.0",
@@ -5605,6 +5687,12 @@ MUTANTS = [
             "up - down",
             "up",
             "test_distribution_of_a_counted_choice_is_the_definition",
+        ),
+        (
+            "TalliedChoices.perturb",
+            "TalliedChoice(self.epsilon)",
+            "TalliedChoice(2.0 * self.epsilon)",
+            "test_distribution_of_several_choices_is_the_definition",
         ),
     ),
     *of(

@@ -38,13 +38,18 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.rows.directions import WEIGHT_BITS, class_factors
-from dp_halfspace.selection.rule import small_table_rule
+from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
     BIAS,
     SmallTablePlan,
     plan_small_table,
 )
-from dp_halfspace.selection.small_trees import SmallTreePlan, plan_small_tree
+from dp_halfspace.selection.small_trees import (
+    SmallTreePlan,
+    StagedTreePlan,
+    plan_small_tree,
+    plan_staged_tree,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class SmallTableFit(WrappedPlan):
     `norm_of_rows` before features are computed; infinity for an estimator without features.
     """
 
-    plan: SmallTablePlan | SmallTreePlan
+    plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
     attributes: Mapping[str, Any]
     counts: bool = False
     norm_of_rows: float = math.inf
@@ -123,13 +128,19 @@ def plan_small_fit(
     ):
         return None
     sizes = facts.n_privacy_units, facts.n_features
+    is_staged = facts.n_classes > 2 and pays_for_stages(sizes[0], facts.n_classes, budget.epsilon)
+    if is_staged and facts.prior is not None:
+        # The engine can choose between its result and the public model, but two selections cannot.
+        return None
     prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
-    how: dict[str, Any] = {"seed": seed, "counts": counts, "prior": prior}
-    table: SmallTablePlan | SmallTreePlan
+    how: dict[str, Any] = {"seed": seed, "counts": counts}
+    table: SmallTablePlan | SmallTreePlan | StagedTreePlan
     if facts.n_classes == 2:
-        table = plan_small_table(*sizes, budget.epsilon, **how)
+        table = plan_small_table(*sizes, budget.epsilon, prior=prior, **how)
+    elif is_staged:
+        table = plan_staged_tree(*sizes, facts.n_classes, budget.epsilon, **how)
     else:
-        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, **how)
+        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, prior=prior, **how)
     return SmallTableFit(facts, table, attributes or {}, counts)
 
 

@@ -84,7 +84,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         columns, two to seven classes, every other parameter that shapes the model at its default
         and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
         more; for pure DP in original units 1500), it is an exponential mechanism over a public list
-        of classifiers, which spends no delta.
+        of classifiers, or two of them in sequence, which spend no delta.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at
