@@ -404,7 +404,7 @@ def losses(results: Mapping[str, Any]) -> str:
 
 
 def _starred(name: str) -> str:
-    return name + ("" if TABLES[name].chosen_on else "\\*")
+    return f"`{name}`" + ("" if TABLES[name].chosen_on else "\\*")
 
 
 def _line(cells: Sequence[str]) -> str:
