@@ -135,31 +135,31 @@ def missing_list(results: dict, methods: Mapping[str, Method] = METHODS) -> str:
 
 
 def speed_table(results: dict) -> str:
-    """Show times beside scikit-learn, extra memory and the share of noise, of one run."""
-    limits, rows = results.get("limits", {}), []
-    for name, found in results["speed"].items():
-        for key, timing in found["methods"].items():
-            low, middle, high = timing["ratio_quartiles"]
-            allowed = timing.get("limit_megabytes", 0.1 * found["x_megabytes"] + 5.0)
-            memory, noise = timing.get("megabytes"), timing.get("noise_share")
-            rows.append(
-                [
-                    f"{name} {found['shape']}",
-                    key,
-                    f"{1e3 * timing['seconds']:.1f}",
-                    f"{1e3 * timing['baseline_seconds']:.1f}",
-                    f"{middle:.2f} [{low:.2f}, {high:.2f}]",
-                    f"{limits[key]:.1f}" if key in limits else "-",
-                    "-" if memory is None else f"{memory:.1f} of {allowed:.1f}",
-                    "-" if noise is None else f"{100 * noise:.0f} %",
-                ]
+    """Show ratios of times to those of scikit-learn and milliseconds: a row per data set.
+
+    The last columns are the extra memory of the linear default, and the share of noise in its time.
+    """
+    limits, speeds = results.get("limits", {}), results["speed"]
+    keys = list(dict.fromkeys(key for found in speeds.values() for key in found["methods"]))
+    rows = []
+    for name, found in speeds.items():
+        row = [f"{name} {found['shape']}"]
+        for key in keys:
+            timing = found["methods"].get(key)
+            row.append(
+                f"{timing['ratio_quartiles'][1]:.2f} ({1e3 * timing['seconds']:.0f})"
+                if timing
+                else "-"
             )
+        ours = found["methods"]["adaptive_margin"]
+        row += [f"{ours['megabytes']:.1f}", f"{100 * ours['noise_share']:.0f} %"]
+        rows.append(row)
+    rows.append(["target", *(f"{limits[k]:.1f}" if k in limits else "-" for k in keys), "", "5 %"])
+    text = markdown(["data", *keys, "MB", "noise"], rows)
     if "import" in results:
         low, middle, high = results["import"]["quartiles"]
-        extra = f"{middle:.0f} [{low:.0f}, {high:.0f}] ms"
-        rows.append(["", "import", "-", "-", extra, f"{limits['import']:.0f} ms", "-", "-"])
-    header = ["data", "what", "ms", "baseline ms", "ratio", "limit", "MB", "noise"]
-    return markdown(header, rows)
+        text += f"\n\nImport: {middle:.0f} [{low:.0f}, {high:.0f}] ms."
+    return text
 
 
 def dimension_table(results: dict) -> str:
