@@ -188,26 +188,12 @@ def kernel_rows() -> dict[str, list[str]]:
     return rows
 
 
-def kernel_time_rows() -> dict[str, list[str]]:
-    """The table of times and memory of evidence/kernel.md."""
-    return {
-        name.removesuffix(" features"): [
-            two_digits(cell["seconds"]),
-            two_digits(cell["sklearn_seconds"]),
-            f"{cell['ratio']:.1f}",
-            f"{cell['megabytes']:.0f}",
-            f"{cell['sklearn_megabytes']:.0f}",
-        ]
-        for name, cell in stored("kernel")["timing"].items()
-    }
-
-
 def feature_rows() -> dict[str, list[str]]:
     """The table of evidence/kernel.md of columns with features beside the linear default."""
     return {
         f"{name} ": [
-            figures(means(found, way, ["0.3", "1", "3"])).replace("/", " / ")
-            for way in ("linear", "whitened", "plain", "ranges")
+            figures(means(found, way, ["0.3", "1", "3"]))
+            for way in ("linear", "whitened", "ranges")
         ]
         for name, found in stored("features")["cells"].items()
     }
@@ -272,7 +258,6 @@ TABLES = [
     ("evidence/auc.md", "| algorithm | $\\delta=1/n^2$, $\\epsilon$ = .05", published_ranking_rows),
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", "| | $\\epsilon=.3$ | 1 | 3 |", kernel_rows),
-    ("evidence/kernel.md", "| data, features | seconds |", kernel_time_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/stories.md", "| rows | logistic regression", hospital_rows),
     ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),
