@@ -237,7 +237,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin Guarantees",
     2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a selection that
     can be computed. Proofs: ``docs/proofs/engine.md``, ``kernel.md``, ``phased_prox.md``.
-    Constants: ``docs/defaults/features.md``.
+    Constants: ``docs/defaults.md``.
 
     Examples
     --------

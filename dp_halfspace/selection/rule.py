@@ -1,6 +1,6 @@
 """When a fit is a selection from a list, by public numbers alone.
 
-``docs/defaults.md`` lists each number and names the page with the measurements behind it.
+``docs/defaults.md`` lists each number with its unit and the figure that supports it.
 """
 
 from __future__ import annotations
