@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from dp_halfspace.theory import katyusha_iterations, sgd_iterations
 from dp_halfspace.theory.bounds import published_rate
@@ -133,6 +133,36 @@ def test_corollary_5_2_b_has_a_factor_twice():
         excess = unit * t**2  # of a quadratic of curvature mu = beta with the printed noise
         assert excess <= unit * (5 / n + 13.5 * t**2)
         assert (excess > unit * (5 / n + 13.5 * unit * t**2)) is (unit == 0.01)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_theorem_5_2_has_lost_a_square(delta):
+    """f = w^2 / 2 + x in one column, x from 0 to 4: all constants one, and the minimiser is 0.
+
+    The sensitivity of the paper has the factor C of the tilt, and the cost of noise its square.
+    """
+    n, epsilon, L, mu, beta, tilt = 10_000, 1.0, 1.0, 1.0, 1.0, 1.0
+    X = np.linspace(0.0, 4.0, n)
+    C, kappa = math.exp(tilt * (4.0 + 0.5)), (tilt * L**2 + beta) / mu
+    change = 2 * L / mu * min(1.0, C / n)  # Lemma 5.2
+    rng = np.random.default_rng(0)
+    if delta == 0.0:
+        t, constant = 1 / (epsilon * n), 26
+        noise = rng.laplace(scale=change / epsilon, size=100_000)
+    else:
+        c = math.sqrt(math.log(2 / (math.sqrt(16 * delta + 1) - 1)))
+        t, constant = (c + math.sqrt(c**2 + epsilon)) / (epsilon * n), 13.5
+        noise = change * t * n / math.sqrt(2) * rng.standard_normal(100_000)
+
+    def tilted(w):
+        losses = w[:, None] ** 2 / 2 + X[:: n // 10]
+        return special.logsumexp(tilt * losses, axis=1) / tilt
+
+    excess = np.mean(tilted(noise) - tilted(np.zeros(1)))
+    printed = constant * kappa * L**2 * C / mu * t**2  # lines 748 and 752
+    assert excess > 2 * printed
+    assert excess > 2 * 4 * kappa * L**2 * C / mu * t**2  # lines 727 and 731
+    assert excess <= printed * C
 
 
 # Wang, Yang, Lei, Ying and Zhang (2021)
