@@ -199,11 +199,15 @@ def test_step_8_of_algorithm_5_spends_more_than_half_of_epsilon(rho):
 # Lowy and Razaviyayn (2021)
 
 
+def c_of(delta):
+    return math.sqrt(math.log(2 / (math.sqrt(16 * delta + 1) - 1)))
+
+
 def test_steps_of_corollary_3_1_b_do_not_reach_its_accuracy():
     """Those of `sgd_iterations` do. Excesses are in units of L^2 / mu, at most 2 / (T + 1)."""
     n, d, epsilon, delta = 20, 1, 1000.0, 0.1
     noise = published_rate(n, d, epsilon, delta) * n
-    c = math.sqrt(math.log(2 / (math.sqrt(16 * delta + 1) - 1)))
+    c = c_of(delta)
     assert noise == pytest.approx(math.sqrt(d) * (c + math.sqrt(c**2 + epsilon)) / epsilon)
     accuracy = min(1 / n, noise) / n
     printed = 2 * n * max(n, epsilon / (math.sqrt(d) * (2 * c + math.sqrt(epsilon))))
@@ -225,10 +229,12 @@ def test_printed_numbers_of_steps():
     # With hardly any noise alpha is smaller by kappa (d / epsilon)^2 = .01.
     steps = katyusha_iterations(100, 1, 100.0, 0.0, **own)
     assert steps == math.ceil(200 * math.log(1 / 1e-4))
-
-
-def c_of(delta):
-    return math.sqrt(math.log(2 / (math.sqrt(16 * delta + 1) - 1)))
+    # With a delta, sqrt(d) (c + sqrt(c^2 + epsilon)) / epsilon stands for d / epsilon.
+    delta, epsilon = 1e-6, 1000.0
+    noise = (c_of(delta) + math.sqrt(c_of(delta) ** 2 + epsilon)) / epsilon
+    assert 0.03 < noise < 0.04  # so 100 noise^2 is less than one
+    steps = katyusha_iterations(100, 1, epsilon, delta, **own)
+    assert steps == math.ceil(200 * math.log(1 / (0.01 * 100 * noise**2)))
 
 
 def test_proposition_2_4_b_has_lost_the_dimension():
@@ -374,7 +380,7 @@ def test_theorem_5_2_has_lost_a_square(delta):
         t, constant = 1 / (epsilon * n), 26
         noise = rng.laplace(scale=change / epsilon, size=100_000)
     else:
-        c = math.sqrt(math.log(2 / (math.sqrt(16 * delta + 1) - 1)))
+        c = c_of(delta)
         t, constant = (c + math.sqrt(c**2 + epsilon)) / (epsilon * n), 13.5
         noise = change * t * n / math.sqrt(2) * rng.standard_normal(100_000)
 
