@@ -6583,23 +6583,23 @@ MUTANTS = [
     ),
     *of(
         "theory/bounds.py",
-        "tests/theory/test_formulas.py",
+        "tests/theory/test_printed_numbers.py",
         (
             "convex_excess_risk",
             "math.sqrt(2.0 * gap / regularization)",
             "2.0 * gap / regularization",
-            "test_excess_of_an_optimiser_with_a_gap",
-        ),
-        (
-            "ranking_risk_bound",
-            "if linear is None:",
-            "if linear is not None:",
-            "test_ranking_and_means_by_objective_perturbation",
+            "test_an_optimiser_with_a_gap_costs_what_is_charged",
         ),
     ),
     *of(
         "theory/bounds.py",
         "tests/theory/test_paper_theorems.py",
+        (
+            "ranking_risk_bound",
+            "if linear is None:",
+            "if linear is not None:",
+            "test_a_linear_term_costs_what_is_charged",
+        ),
         (
             "_linear_square",
             "(2.0 / epsilon) ** 2",
@@ -6615,27 +6615,31 @@ MUTANTS = [
     ),
     *of(
         "theory/margin_bound.py",
-        "tests/theory/test_formulas.py",
-        ("_Separated.rank", "min(self.dimension, self.n)", "self.dimension", "test_mean_iterate"),
+        "tests/theory/test_printed_numbers.py",
+        (
+            "_Separated.rank",
+            "min(self.dimension, self.n)",
+            "self.dimension",
+            "test_columns_beyond_the_number_of_records_cost_nothing",
+        ),
         (
             "_population_bound",
             "1.0 + math.log(m / dimension)",
             "0.5 + math.log(m / dimension)",
-            "test_mean_iterate_after_a_projection_and_on_fresh_records",
+            "test_fresh_records_cost_what_all_patterns_cost",
         ),
         (
             "_population_bound",
             "4.0 * n_candidates",
             "4.0",
-            "test_fresh_records_of_a_chosen_candidate",
+            "test_fresh_records_cost_what_all_patterns_cost",
         ),
         (
             "last_iterate_risk_bound",
             "math.sqrt((1.0 - score_share) / candidates)",
             "(1.0 - score_share) / candidates",
-            "test_last_iterate",
+            "test_candidates_and_their_scores_share_the_budget",
         ),
-        ("_excess_for", "+ 0.5 * slack", "- 0.5 * slack", "test_last_iterate"),
     ),
     *of(
         "theory/margin_bound.py",
@@ -6649,21 +6653,27 @@ MUTANTS = [
     ),
     *of(
         "theory/margin_guarantees.py",
-        "tests/theory/test_formulas.py",
-        ("network_risk_bound", "outliers / n", "outliers / n / 2", "test_networks"),
-        ("network_risk_bound", "beta / 3.0)", "beta)", "test_networks"),
-        ("label_risk_bound", "2.0 * capacity / (n * epsilon)", "2.0 * capacity / n", "test_labels"),
+        "tests/theory/test_quarters.py",
         (
-            "selected_margin_risk_bound",
-            "choice, beta=beta",
-            "choice",
-            "test_a_margin_that_is_selected",
+            "network_risk_bound",
+            "outliers / n",
+            "outliers / n / 2",
+            "test_choices_among_records_with_both_labels",
+        ),
+    ),
+    *of(
+        "theory/margin_guarantees.py",
+        "tests/theory/test_printed_numbers.py",
+        (
+            "label_risk_bound",
+            "2.0 * capacity / (n * epsilon)",
+            "2.0 * capacity / n",
+            "test_bounds_that_have_to_say_nothing",
         ),
     ),
     *of(
         "theory/pure_bounds.py",
-        "tests/theory/test_formulas.py",
-        ("pure_risk_bound", "beta=beta / 3.0", "beta=beta", "test_nets_of_directions"),
+        "tests/theory/test_printed_numbers.py",
         (
             "_dimensions",
             "min(most, 20) + 1",
@@ -6673,7 +6683,7 @@ MUTANTS = [
     ),
     *of(
         "theory/robust_bounds.py",
-        "tests/theory/test_formulas.py",
+        "tests/theory/test_printed_numbers.py",
         (
             "RobustProblem.distance",
             "2.0 * self.gap / ridge",
