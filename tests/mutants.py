@@ -3351,17 +3351,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/conversion.py",
-        "tests/estimators/test_conversion.py",
-        ("_from_svc", 'float(given["coef0"])', "1.0", "test_losses_and_kernels"),
-        (
-            "from_sklearn",
-            'not type(model).__module__.startswith("sklearn.")',
-            "False",
-            "test_a_class_of_another_library_is_not_taken_for_one_of_scikit_learn",
-        ),
-    ),
-    *of(
         "estimators/label_private.py",
         "tests/estimators/test_label_private.py",
         (

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import refuse_beyond_memory
-from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.algorithms.engine.kernel_features import (
@@ -94,7 +94,6 @@ _WITHOUT_PROBABILITIES = (
 )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.

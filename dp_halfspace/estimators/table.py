@@ -19,12 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import (
-    explains_absence,
-    explains_foreign_parameters,
-    label_weights,
-    resolved_delta,
-)
+from dp_halfspace._params import explains_absence, label_weights, resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.kernel_features import PURE_MOST, n_terms
@@ -240,7 +235,6 @@ class _TableFit(FitPlan):
         return replace(fitted, attributes=attributes)
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(PrivateClassifier):
     """Private classifier for data frames, with probabilities, within one budget.
