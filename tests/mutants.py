@@ -3641,26 +3641,10 @@ MUTANTS = [
         "inspection/effect_displays.py",
         "tests/inspection/test_effects.py",
         (
-            "noise_deviations",
-            'or not hasattr(model.model_, "feature_map_")',
-            "",
-            "test_there_is_no_band_for_a_column_that_was_selected",
-        ),
-        (
-            "noise_deviations",
-            '"ledger": None, "verbose": 0',
-            '"ledger": None',
-            "test_a_band_announces_no_release",
-        ),
-    ),
-    *of(
-        "inspection/removal.py",
-        "tests/inspection/test_removal.py",
-        (
-            "removal_curve",
-            "max(1, round(share * n))",
-            "round(share * n)",
-            "test_a_share_of_less_than_a_record_is_one_record",
+            "_deviations",
+            "features[1:] - features[0]",
+            "features[1:]",
+            "test_a_band_is_that_of_repeated_noise",
         ),
     ),
     *of(

@@ -737,14 +737,20 @@ class PrivateTableClassifier(PrivateClassifier):
         # As encoded, and in column scales.
         return 2 * NUMBER_BYTES * int(self.model_.n_features_in_)
 
-    def _scores(self, rows: CodedRows) -> NDArray[np.float64]:
+    def _in_scales(self, rows: CodedRows) -> NDArray[np.float64]:
+        """Return encoded rows in the column scales of the model inside."""
         none, indicated = np.arange(0), self.encoding_.indicated
         columns = Features(
             AdditiveMap(1, 1), 1.0, self.column_scales_, none, indicated, math.inf, 0
         )
         clip = math.inf if self._is_selected else CLIP
-        scaled = columns.columns(rows.dense(np.float64), clip)
-        return _odds(self.model_.decision_function(scaled), self.certainty_, self._is_selected)
+        return columns.columns(rows.dense(np.float64), clip)
+
+    def _scores(self, rows: CodedRows) -> NDArray[np.float64]:
+        return self._odds_of(self.model_.decision_function(self._in_scales(rows)))
+
+    def _odds_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _odds(scores, self.certainty_, self._is_selected)
 
     @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:
