@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace import papers
 from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
-from dp_halfspace._params import explains_absence, explains_foreign_parameters
+from dp_halfspace._params import explains_absence
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -61,7 +61,6 @@ def _has_link(model: Any) -> bool:
     return bool(is_default and model.selection == "none" and model.delta != 0)
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier, the default of the package.

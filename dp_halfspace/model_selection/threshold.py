@@ -15,7 +15,6 @@ from scipy.special import expit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
-from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.estimators._crossing import (
@@ -109,11 +108,6 @@ class _Plan:
         return max(self.slack, rounded_up(self.deviations * usual))
 
 
-@refuse_parameters(
-    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
-    cv="the model inside is fitted before, to other records",
-    scoring="target and value say what is wanted of the positive class",
-)
 @dataclass(eq=False, repr=False)
 class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     """A fitted binary model with a private threshold for a target on held-out records.
