@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import refuse_beyond_memory
-from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_foreign_parameters, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
-from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -39,7 +37,7 @@ from dp_halfspace.estimators._options import (
     sums_of_terms,
     warn_of_projection,
 )
-from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.estimators.base import DefaultStepsClassifier
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelPlan
 from dp_halfspace.papers.margin_selection import (
@@ -81,23 +79,9 @@ _ROWS = 1024
 _TERMS = 3
 
 
-def _has_probabilities(model: Any) -> bool:
-    """Whether the fit, or the next one, takes default steps or is a selection from a list."""
-    takes_steps = model.margin == "auto" and model.solver == "noisy_gd" and model.delta != 0
-    if not hasattr(model, "classes_"):
-        return bool(takes_steps)
-    return takes_steps and (hasattr(model, "row_clip_") or hasattr(model, "certainty_"))
-
-
-_WITHOUT_PROBABILITIES = (
-    "predict_proba needs the default margin and solver, and delta > 0: use decision_function for "
-    "the scores of other fits"
-)
-
-
 @explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateKernelClassifier(PrivateLinearClassifier):
+class PrivateKernelClassifier(DefaultStepsClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
     By default the features are the columns themselves, two cosines of each column and, with many
@@ -264,7 +248,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PrivateLinearClassifier._parameter_constraints,
+        **DefaultStepsClassifier._parameter_constraints,
         "kernel": [StrOptions({*ADDITIVE, *KERNELS, "polynomial"})],
         "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -282,13 +266,13 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the default steps, or the selection for a small table of three to seven classes."""
-        if not self._takes_default_steps(budget):
+        if not self._takes_default_steps(is_pure=budget.is_pure):
             return None
         return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelPlan:
         """Draw the public features and fix the public numbers of a fit."""
-        if self._takes_default_steps(budget):
+        if self._takes_default_steps(is_pure=budget.is_pure):
             return self._plan_steps(facts, budget)
         seed = self._feature_seed()
         problem = self._problem(facts)
@@ -367,7 +351,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     def _releases_rarity(self, record: PrivacyRecord) -> bool:
         """Return true for the default steps, which rank a rare class, too."""
         del record
-        return self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
+        return self._takes_default_steps(is_pure=self.delta == 0)
 
     def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
@@ -378,7 +362,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
-        self._keep_certainty(fitted.error_share)
         if "feature_map_" not in fitted.attributes:
             # The columns themselves, of a sparse matrix.
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
@@ -457,41 +440,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
         return out
 
-    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of every label, from the scores and at no further budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``. After a selection for a small table every
-            prediction is about equally sure, as if one in five was wrong.
-        """
-        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
-
-    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of every label; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, self._log_probabilities)
-
     @property
     def _is_binary(self) -> bool:
         return self.margin == "select" or self.solver == "phased_prox"
@@ -544,9 +492,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         plan = plan_small_fit(facts, budget, self.random_state, own)
         return None if plan is None else replace(plan, norm_of_rows=1.0)
 
-    def _takes_default_steps(self, budget: Budget) -> bool:
-        """Return whether a fit takes the default steps."""
-        return self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
+    def _takes_default_steps(self, *, is_pure: bool) -> bool:
+        return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure
 
     def _margin(self) -> float | None:
         """Return the known margin, if there is one."""
