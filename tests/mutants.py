@@ -1538,7 +1538,7 @@ MUTANTS = [
             "SmallTablePlan._costs",
             "np.count_nonzero(said[index] != c)",
             "2 * np.count_nonzero(said[index] != c)",
-            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+            "test_a_record_changes_the_errors_of_a_prior_by_one_at_most",
         ),
     ),
     *of(
@@ -2910,13 +2910,13 @@ MUTANTS = [
         ),
     ),
     *of(
-        "engine/plan.py",
+        "selection/small_tables.py",
         "tests/estimators/test_prior.py",
         (
-            "linear_classes",
-            "np.tile(intercepts, (X.shape[0], 1))",
-            "np.tile(intercepts, (X.shape[0], 1)) - np.nan_to_num(X).mean() * coefficients.sum(axis=1)",
-            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+            "classes_of",
+            "np.tile(prior.intercepts, (X.shape[0], 1))",
+            "np.tile(prior.intercepts, (X.shape[0], 1)) - np.nan_to_num(X).mean() * prior.coefficients.sum(axis=1)",
+            "test_a_record_changes_the_errors_of_a_prior_by_one_at_most",
         ),
     ),
     *of(
@@ -3072,46 +3072,6 @@ MUTANTS = [
             "float(smoothing) / data_norm",
             "float(smoothing)",
             "test_the_smoothing_of_an_attack_is_in_units_of_the_scale",
-        ),
-    ),
-    *of(
-        "estimators/_small_tables.py",
-        "tests/estimators/test_prior.py",
-        (
-            "PriorPlan._errors",
-            "weights_for(2**WEIGHT_BITS)",
-            "weights_for(1)",
-            "test_errors_of_many_people_add_up_exactly",
-        ),
-        (
-            "PriorPlan._errors",
-            "None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)",
-            "None",
-            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
-        ),
-        (
-            "PriorPlan.events",
-            "(*self.inner.events, self.choice.event)",
-            "self.inner.events",
-            "test_what_is_charged_is_what_is_released",
-        ),
-        (
-            "PriorPlan.takes",
-            '{"chunks", "groups"}',
-            '{"chunks", "groups", "sample_weight"}',
-            "test_weights_of_records_are_refused_beside_a_prior",
-        ),
-        (
-            "plan_with_prior",
-            "accounting.delta(found.events, epsilon) <= delta",
-            "True",
-            "test_what_is_charged_is_what_is_released",
-        ),
-        (
-            "PriorPlan.run",
-            "X = in_column_scales(X, fitted.scales, fitted.clip)",
-            "pass",
-            "test_a_fit_in_learnt_scales_is_compared_in_these_scales",
         ),
     ),
     *of(

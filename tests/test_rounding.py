@@ -19,12 +19,10 @@ from dp_halfspace.engine.counts import count_noise
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators import (
-    _small_tables,
     objective_perturbation,
     output_perturbation,
 )
 from dp_halfspace.estimators._operating_point import plan_threshold
-from dp_halfspace.estimators._small_tables import plan_with_prior
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
@@ -270,12 +268,6 @@ def lowered_budgets():
         tree = plan_small_tree(300, 4, 3, epsilon, seed=0, counts=counts).choice
         yield "one selection", small.epsilon, epsilon, DOWN
         yield "one selection of a tree", tree.epsilon, epsilon, DOWN
-    chosen = plan_with_prior(
-        lambda rest: SimpleNamespace(events=(Pure(rest.epsilon),)),
-        SimpleNamespace(n_privacy_units=10**5),
-        Budget.of(epsilon, 0.0),
-    ).choice
-    yield "choice beside a prior", chosen.epsilon, mpmath.mpf(epsilon) * _small_tables._LEAST, DOWN
     pure, gaussian = Budget.of(epsilon, 0.0), Budget.gaussian(mu, 1e-6)
     yield "rest of epsilon", pure.split(0.3)[1].epsilon, mpmath.mpf(epsilon) * (1 - 0.3), DOWN
     yield "rest of mu", gaussian.split(0.3)[1].mu, mu * mpmath.sqrt(1 - 0.3), DOWN

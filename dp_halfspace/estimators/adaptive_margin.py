@@ -119,11 +119,10 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         for the weights.
     prior : fitted linear model, pair (coefficients, intercepts) or None, default=None
         A PUBLIC model for the columns as they are passed to ``fit`` and the labels `classes`: of
-        scikit-learn (also in a pipeline after a `StandardScaler`) or of this package. It is an
-        additional candidate, and a private count of errors within the budget decides whether it or
-        the fitted model is returned. It must not have been fitted to these records, except
-        privately and with a budget of its own. Only with the default margin, solver and selection;
-        see ``docs/guide/small_tables.md``.
+        scikit-learn (also in a pipeline after a `StandardScaler`) or of this package. It is one
+        more candidate of the selection for a small table (with two classes, for ``n epsilon`` below
+        3000); other fits refuse it. It must not have been fitted to these records, except privately
+        and with a budget of its own. See ``docs/guide/small_tables.md``.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int repeats the noise on any machine, and
         raises `PrivacyWarning`: anyone who knows it can subtract the noise.
@@ -264,7 +263,12 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         if plan is not None:
             return plan
         if facts.prior is not None:
-            return self._prior_plan(facts, budget)
+            raise ValueError(
+                "prior needs few records and the default parameters, so that a fit is a selection "
+                "from a list: dense rows of at most 512 columns in memory, PUBLIC class weights, "
+                "neither groups nor weights of records, and n epsilon below 3000 with two classes "
+                "(with up to seven, as below for solver='auto')"
+            )
         if not self._takes_default_steps(is_pure=budget.is_pure):
             return None
         steps = self._default_plan(facts, budget)
@@ -323,20 +327,6 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         return draw_projection(
             "rademacher" if kind == "auto" else kind, n_features, n_components, rng
         )
-
-    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        from dp_halfspace.estimators._small_tables import plan_with_prior  # noqa: PLC0415
-
-        has_defaults = self._takes_default_steps(is_pure=budget.is_pure) and self.projection in {
-            "auto",
-            None,
-        }
-        if facts.balances_classes or not has_defaults:
-            raise ValueError(
-                "prior needs the default margin, solver, selection and projection, PUBLIC class "
-                "weights and delta > 0 (or two classes and n epsilon below 3000)"
-            )
-        return plan_with_prior(lambda part: self._default_plan(facts, part), facts, budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | CentredFit | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""
