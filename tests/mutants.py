@@ -5291,8 +5291,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/solvers.py",
-        "tests/optim/solvers/test_stochastic.py",
+        "papers/stochastic.py",
+        "tests/papers/test_stochastic.py",
         (
             "stochastic_subgradients",
             "np.random.default_rng(seed)",
