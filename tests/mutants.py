@@ -4513,7 +4513,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_prefit.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_threshold.py",
         (
             "MeanSlack.step",
@@ -4535,7 +4535,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_prefit.py",
+        "model_selection/prefit.py",
         "tests/test_adjacency.py",
         (
             "PrefitClassifier._record",
@@ -4709,7 +4709,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/conformal.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._release",
@@ -4766,7 +4766,7 @@ MUTANTS = [
             "test_a_probability_at_a_threshold_is_in_the_set_and_none_is_outside_of_zero",
         ),
         (
-            "_Plan.takes",
+            "_SetSize.takes",
             "/ self.coverage - 1.0",
             "/ self.coverage",
             "test_the_records_that_a_coverage_takes_are_those_at_which_every_set_is_whole",
@@ -4851,7 +4851,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/threshold.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._release",
@@ -4860,7 +4860,7 @@ MUTANTS = [
             "test_weights_of_people_leave_room_for_the_factors_of_utilities",
         ),
         (
-            "_Plan.slack_for",
+            "_Threshold.slack_for",
             "(count or 0.0) + noise",
             "(count or 0.0)",
             "test_a_target_is_raised_by_the_deviations_of_the_proof",
@@ -4909,7 +4909,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/threshold.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_functions_of_releases.py",
         (
             "PrivateThresholdClassifier._release",
