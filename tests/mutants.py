@@ -884,8 +884,8 @@ MUTANTS = [
         "tests/audit/test_replay.py",
         (
             "KernelPlan.run",
-            "weights_of(relative_weights(used.problem.class_weights), data)",
-            "weights_of(np.array(used.problem.class_weights), data)",
+            "weights_of(relative_weights(used.problem.facts.class_weights), data)",
+            "weights_of(np.array(used.problem.facts.class_weights), data)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
     ),
@@ -1196,8 +1196,8 @@ MUTANTS = [
         "tests/papers/test_kernel_margin.py",
         (
             "MarginPlan.choose",
-            "relative_weights(self.candidates[0].problem.class_weights)",
-            "np.array(self.candidates[0].problem.class_weights)",
+            "relative_weights(self.candidates[0].problem.facts.class_weights)",
+            "np.array(self.candidates[0].problem.facts.class_weights)",
             "test_one_record_moves_every_cost_by_its_sensitivity_at_most",
         ),
         (
@@ -1263,8 +1263,8 @@ MUTANTS = [
         "tests/audit/test_replay.py",
         (
             "SelectionPlan.run",
-            "relative_weights(self.candidates[0].problem.class_weights)",
-            "np.array(self.candidates[0].problem.class_weights)",
+            "relative_weights(self.candidates[0].problem.facts.class_weights)",
+            "np.array(self.candidates[0].problem.facts.class_weights)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
     ),

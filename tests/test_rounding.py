@@ -54,7 +54,6 @@ from dp_halfspace.papers.objective import (
     plan_objective,
 )
 from dp_halfspace.papers.output import plan_output
-from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
@@ -64,6 +63,7 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
 from dp_halfspace.selection.small_tables import plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree
+from tests.permits import problem_of
 from tests.releases import record_releases
 
 RNG = np.random.default_rng(0)
@@ -124,7 +124,7 @@ PAIRS = PairRisk(LOGISTIC, FEW, 3, 1.0, FEW, balanced_normaliser(FEW))
 TILTED = MarginRisk(
     LOGISTIC, FEW, 3, 2, 1.0, FEW, tilt=0.5, adversary=Adversary(0.1, "inf", 3)
 )  # fmt: skip
-PROBLEM = Problem(300, 4, 2, False, 1.0)
+PROBLEM = problem_of(300, 4)
 RAMP, SHIFTED = huber_hinge(0.3), shifted_logistic(1.0)
 
 

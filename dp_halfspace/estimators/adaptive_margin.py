@@ -342,19 +342,12 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         is_known = not isinstance(self.margin, str)
         margins = _checked_margins(self.margin, is_grid=not is_single) if is_known else []
         problem = papers.Problem(
-            n_samples=facts.n_privacy_units,
-            n_features=facts.n_features,
-            n_classes=facts.n_classes,
-            is_sparse=facts.is_sparse,
-            intercept=self._constant_column(),
+            facts,
+            self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
-            class_weights=facts.class_weights,
-            data_norm=facts.data_norm,
-            clips=facts.is_scale_stated,
-            has_weights=facts.has_weights,
         )
         plan: LinearPlan | CentredFit | SelectionPlan
         candidates: Sequence[LinearPlan | CentredFit]

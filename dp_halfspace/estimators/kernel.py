@@ -275,10 +275,11 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         if self._takes_default_steps(is_pure=budget.is_pure):
             return self._plan_steps(facts, budget)
         seed = self._feature_seed()
-        problem = self._problem(facts)
-        feature_map = self._drawn_map(problem, facts, budget, seed)
+        problem = Problem(facts, self._constant_column(), seed=self.random_state)
+        feature_map = self._drawn_map(facts, budget, seed)
         _refuse_features(feature_map.n_components, facts)
-        problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
+        problem = replace(problem, facts=of_features)
         least = SEARCH_MEMORY if self.margin == "select" else 0
         return KernelPlan(
             self._plan_training(problem, feature_map, budget),
@@ -300,7 +301,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         if in_scales:
             facts = replace(facts, data_norm=facts.n_features**0.5, is_scale_stated=False)
         seed = self._feature_seed()
-        drawn = self._drawn_map(self._problem(facts), facts, budget, seed)
+        drawn = self._drawn_map(facts, budget, seed)
         _refuse_features(drawn.n_components, facts)
         none = np.zeros(facts.n_features)
         features = Features(
@@ -334,19 +335,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             "n_components": feature_map.n_components,
             "feature_seed": seed,
         }
-
-    def _problem(self, facts: PublicFacts) -> Problem:
-        return Problem(
-            facts.n_privacy_units,
-            facts.n_features,
-            facts.n_classes,
-            facts.is_sparse,
-            self._constant_column(),
-            seed=self.random_state,
-            class_weights=facts.class_weights,
-            balances_classes=facts.balances_classes,
-            has_weights=facts.has_weights,
-        )
 
     def _releases_rarity(self, record: PrivacyRecord) -> bool:
         """Return true for the default steps, which rank a rare class, too."""
@@ -444,12 +432,10 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     def _is_binary(self) -> bool:
         return self.margin == "select" or self.solver == "phased_prox"
 
-    def _drawn_map(
-        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
-    ) -> FeatureMap:
+    def _drawn_map(self, facts: PublicFacts, budget: Budget, seed: int) -> FeatureMap:
         """Draw the public features."""
         size = None if isinstance(self.n_components, str) else int(self.n_components)
-        d = problem.n_features
+        d = facts.n_features
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
@@ -458,21 +444,21 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and not budget.is_pure:
                 limits = size or WIDEST, self._memory()
-                drawn = joint_features(drawn, problem.n_samples, budget.mu, limits, seed)
+                drawn = joint_features(drawn, facts.n_privacy_units, budget.mu, limits, seed)
         else:
-            size = size or choose_n_features(problem.n_samples, budget)
+            size = size or choose_n_features(facts.n_privacy_units, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             _refuse_features(size, facts)
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
-            drawn = draw_features(kernel, problem, size, seed)
+            drawn = draw_features(kernel, facts, size, seed)
         behind = project_features(
-            drawn, self.projection, self._margin(), problem.n_samples, seed + 1
+            drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
         )
         warn_of_projection(
             self.projection,
             None if behind is drawn else behind.n_components,
             n_columns=drawn.n_components,
-            n_samples=problem.n_samples,
+            n_samples=facts.n_privacy_units,
             margin=self._margin(),
         )
         return behind
@@ -506,10 +492,10 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         if self.margin != "select":
             asked = (self.solver, self._margin(), budget)
             return plan_kernel_training(problem, *asked, feature_map=feature_map)
-        if problem.balances_classes:
+        if problem.facts.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
         is_perturbed = self.solver == "objective_perturbation"
-        if problem.n_classes > 2 or budget.is_pure or is_perturbed:
+        if problem.facts.n_classes > 2 or budget.is_pure or is_perturbed:
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
                 "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"
