@@ -1,4 +1,4 @@
-"""Small tables of three to seven classes: the default beside trees and steps.
+"""Small tables of three to seven classes: the default beside one tree, two selections and steps.
 
 ``python -m benchmarks.small_classes [--fits 8]``: tables of `DP_HALFSPACE_DATA` in original units,
 a column in parts or a category for the label where a table has two classes, and two of
@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.rows.directions import asinh_cells
-from dp_halfspace.selection.small_trees import plan_small_tree
+from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
 
 # File, column of the labels ("" for that of the table), and in how many parts numbers are divided.
 TABLES = {
@@ -36,6 +36,7 @@ TABLES = {
     "adult marital": ("adult_raw", "marital-status", 0), "stroke work": ("stroke", "work_type", 0),
 }  # fmt: skip
 CELLS = ((200, 0.3), (400, 0.3), (800, 0.3), (400, 1.0), (1600, 0.3), (800, 1.0), (1600, 1.0))
+PLANS = {"one tree": plan_small_tree, "two selections": plan_staged_tree}
 
 
 @cache
@@ -69,11 +70,11 @@ def score(kind: str, data: tuple[Any, ...], epsilon: float) -> float:
     """Fit once; return the accuracy on the test rows."""
     X, Z, y, t = data
     n_classes = int(max(y.max(), t.max())) + 1
-    if kind != "trees":
+    if kind not in PLANS:
         classes = list(range(n_classes))
         model = AdaptiveMarginClassifier(epsilon=epsilon, solver=kind, classes=classes)
         return float(model.fit(X, y).score(Z, t))
-    plan = plan_small_tree(len(y), X.shape[1], n_classes, epsilon, seed=None)
+    plan = PLANS[kind](len(y), X.shape[1], n_classes, epsilon, seed=None)
     record = PrivacyRecord(epsilon=epsilon, delta=0.0, events=plan.events, noise="os")
     found = plan.run(X, y, np.ones(n_classes), authorise(record, noise_source(None)))
     cells = Z if found.exponent is None else asinh_cells(Z, found.exponent).astype(float)
@@ -88,7 +89,7 @@ def main() -> None:
     options.add_argument("--tables", nargs="*", default=["iris", "wine", *TABLES])
     given = options.parse_args()
     warnings.simplefilter("ignore")
-    kinds = ("auto", "trees", "noisy_gd")
+    kinds = ("auto", *PLANS, "noisy_gd")
     for size, epsilon in CELLS:
         rows = []
         for name in given.tables:

@@ -492,6 +492,17 @@ def test_signs_and_halves_of_words_are_in_the_checksum():
     assert len(marks) == 399
 
 
+@pytest.mark.parametrize(
+    ("make", "passes"), [(AdaptiveMarginClassifier, 39), (PrivateKernelClassifier, 5)]
+)
+def test_a_default_fit_makes_so_many_passes(make, passes):
+    """``docs/scaling.md`` states the numbers; one of the columns is narrow."""
+    reads = []
+    rows = LocalChunks.read_by([lambda: reads.append(1) or X], X[:2])
+    make(classes=[0, 1, 2], epsilon=3.0).fit(rows, local(1)(Y))
+    assert len(reads) == passes
+
+
 def test_labels_are_read_once_and_known_again():
     """Where a worker is lost they are read again; in another order they would be refused."""
     reads = []

@@ -26,7 +26,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection.small_tables import plan_small_table
-from dp_halfspace.selection.small_trees import plan_small_tree
+from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
 from tests.permits import permit_for, problem_of
 from tests.releases import assert_follows, largest_move
 
@@ -103,6 +103,7 @@ def test_selections_of_small_tables(counts):
     plans = [
         (2, replace(plan_small_table(N, 3, 2.0, **how), n_candidates=200, n_constants=5)),
         (3, replace(plan_small_tree(N, 3, 3, 2.0, **how), n_pairs=20, n_constants=5)),
+        (3, replace(plan_staged_tree(N, 3, 3, 2.0, **how), n_cuts=20)),
     ]
     for n_classes, plan in plans:
         ones = np.ones(n_classes)

@@ -61,8 +61,9 @@ from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, SampledGaussianNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
-from dp_halfspace.selection.small_tables import plan_small_table
-from dp_halfspace.selection.small_trees import plan_small_tree
+from dp_halfspace.selection import small_trees
+from dp_halfspace.selection.small_tables import plan_error_count, plan_small_table
+from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
 from tests.permits import problem_of
 from tests.releases import record_releases
 
@@ -268,6 +269,11 @@ def lowered_budgets():
         tree = plan_small_tree(300, 4, 3, epsilon, seed=0, counts=counts).choice
         yield "one selection", small.epsilon, epsilon, DOWN
         yield "one selection of a tree", tree.epsilon, epsilon, DOWN
+    count, left = plan_error_count(300, epsilon, 4)
+    yield "what a count leaves", left, mpmath.mpf(epsilon) - count.noise.epsilon, FAR_DOWN
+    first, second = plan_staged_tree(300, 4, 5, epsilon, seed=0).epsilons
+    yield "first of two selections", first, mpmath.mpf(epsilon) * small_trees._FIRST_SHARE, DOWN
+    yield "second of two selections", second, mpmath.mpf(epsilon) - first, FAR_DOWN
     pure, gaussian = Budget.of(epsilon, 0.0), Budget.gaussian(mu, 1e-6)
     yield "rest of epsilon", pure.split(0.3)[1].epsilon, mpmath.mpf(epsilon) * (1 - 0.3), DOWN
     yield "rest of mu", gaussian.split(0.3)[1].mu, mu * mpmath.sqrt(1 - 0.3), DOWN

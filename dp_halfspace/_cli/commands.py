@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -374,8 +373,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
         parts.append(frame if groups is not None else model.decision_function(frame))
     records = parts[0]
     if groups is None:
-        model, records = copy(model), np.concatenate(parts)
-        model.__class__ = _OfScores
+        model, records = _OfScores.of(model), np.concatenate(parts)
     ledger = _open_ledger(options)
     booking = _Booking(ledger, options.ledger)
     with booking.state_on_failure("the scores were not shown in full"):
@@ -697,6 +695,12 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
 
 class _OfScores(PrivateTableClassifier):
     """A fitted model with rows replaced by the scores that it has given before."""
+
+    @classmethod
+    def of(cls, model: PrivateTableClassifier) -> _OfScores:
+        other = cls()
+        other.__dict__.update(model.__dict__)
+        return other
 
     def _checked_rows(self, X: Any) -> Any:
         return X

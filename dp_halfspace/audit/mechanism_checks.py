@@ -21,6 +21,7 @@ from dp_halfspace.privacy.exponential import (
     GeneralizedChoice,
     ParallelChoice,
     TalliedChoice,
+    TalliedChoices,
 )
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -63,6 +64,11 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
             apart, most = np.linalg.norm(change), math.inf
         case ParallelChoice():
             apart, most = change.max(axis=1).sum(), mechanism.sensitivity
+        case TalliedChoices():
+            # The bound is on the sum of costs, one from each list.
+            signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
+            highest, lowest = (sum(end(part) for part in signed) for end in (np.max, np.min))
+            apart, most = max(highest, -lowest), 1.0
         case _:
             apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
             most = getattr(mechanism, "sensitivity", 1.0)
@@ -74,11 +80,18 @@ def utilities(choice: Any, value: Array) -> Array:
     match choice:
         case ExponentialChoice() | ParallelChoice():
             return value
-        case TalliedChoice() | CountedChoice():
+        case TalliedChoice() | TalliedChoices() | CountedChoice():
             return -value.astype(np.float64)
         case GeneralizedChoice():
             return -choice.normalise_costs(value)
     raise TypeError(f"{type(choice).__name__} is not a mechanism that an audit knows")
+
+
+def lists_of(choice: Any, utilities: Array) -> list[Array]:
+    """Return the utilities of each list of candidates; one number is released for each list."""
+    if isinstance(choice, TalliedChoices):
+        return choice.parts(utilities)
+    return list(np.atleast_2d(utilities))
 
 
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
@@ -119,7 +132,7 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
             case _:
                 rate = mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0))
                 exponents = utilities(mechanism, value) * float(rate)
-                for row, chosen in zip(np.atleast_2d(exponents), released, strict=True):
+                for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
                     log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
         square, freedom = sums.get(type(mechanism), (0.0, 0))
         sums[type(mechanism)] = square + added[0], freedom + added[1]

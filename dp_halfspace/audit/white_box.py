@@ -39,6 +39,7 @@ from dp_halfspace.audit.mechanism_checks import (
     delta_at,
     distance,
     epsilon_of,
+    lists_of,
     noise_level,
     terms_of,
     utilities,
@@ -589,5 +590,5 @@ def _distort(
             chosen, count = number % len(value), value[int(drawn[0])]
             noise = distortion.of_noise * (drawn[1] - count)
             return np.array([chosen, distortion.of_value * value[chosen] + noise])
-    rows = np.atleast_2d(utilities(mechanism, value))
+    rows = lists_of(mechanism, utilities(mechanism, value))
     return np.array([number % len(row) for row in rows], dtype=np.float64)

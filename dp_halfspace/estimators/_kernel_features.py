@@ -1,6 +1,6 @@
 """Feature maps of kernels from public randomness, sized for a budget.
 
-Evidence for the constants: ``docs/defaults/features.md``.
+Evidence for the constants: ``docs/defaults.md``.
 """
 
 from __future__ import annotations

@@ -29,13 +29,18 @@ from dp_halfspace.engine.plan import (
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.selection.rule import small_table_rule
+from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
     BIAS,
     SmallTablePlan,
     plan_small_table,
 )
-from dp_halfspace.selection.small_trees import SmallTreePlan, plan_small_tree
+from dp_halfspace.selection.small_trees import (
+    SmallTreePlan,
+    StagedTreePlan,
+    plan_small_tree,
+    plan_staged_tree,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class SmallTableFit(WrappedPlan):
     `norm_of_rows` before features are computed; infinity for an estimator without features.
     """
 
-    plan: SmallTablePlan | SmallTreePlan
+    plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
     attributes: Mapping[str, Any]
     counts: bool = False
     norm_of_rows: float = math.inf
@@ -116,12 +121,14 @@ def plan_small_fit(
         return None
     sizes = facts.n_privacy_units, facts.n_features
     prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
-    how: dict[str, Any] = {"seed": seed, "counts": counts, "prior": prior}
-    table: SmallTablePlan | SmallTreePlan
+    how: dict[str, Any] = {"seed": seed, "counts": counts}
+    table: SmallTablePlan | SmallTreePlan | StagedTreePlan
     if facts.n_classes == 2:
-        table = plan_small_table(*sizes, budget.epsilon, **how)
+        table = plan_small_table(*sizes, budget.epsilon, prior=prior, **how)
+    elif prior is None and pays_for_stages(sizes[0], facts.n_classes, budget.epsilon):
+        table = plan_staged_tree(*sizes, facts.n_classes, budget.epsilon, **how)
     else:
-        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, **how)
+        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, prior=prior, **how)
     return SmallTableFit(facts, table, attributes or {}, counts)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from dp_halfspace import papers
 from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
-from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import DefaultStepsClassifier
 
@@ -42,7 +41,6 @@ _OF_SMALL_TABLES = {
 }
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveMarginClassifier(DefaultStepsClassifier):
     """Private linear classifier, the default of the package.
@@ -65,7 +63,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         columns, two to seven classes, every other parameter that shapes the model at its default
         and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
         more; for pure DP in original units 1500), it is an exponential mechanism over a public list
-        of classifiers, which spends no delta.
+        of classifiers, or two of them in sequence, which spend no delta.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at

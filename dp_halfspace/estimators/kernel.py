@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import refuse_beyond_memory
-from dp_halfspace._params import explains_foreign_parameters, public_number
+from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
@@ -79,7 +79,6 @@ _ROWS = 1024
 _TERMS = 3
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateKernelClassifier(DefaultStepsClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
@@ -94,7 +93,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     kernel : str, default="auto"
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
-        (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of all
+        (:class:`~dp_halfspace.inspection.EffectsDisplay`). ``"auto"`` adds Fourier features of all
         columns with ``n mu`` of at least 1000 for each column, and shortens rows far from the mean
         when it scores them. The other kernels use random features alone: ``"rbf"``,
         ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
@@ -174,6 +173,11 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     feature_map_ : FeatureMap
         The public feature map; ``feature_map_.apply(X / data_norm_)`` computes the features of rows
         in column scales.
+    coef_axes_ : ndarray of shape (n_components_, n_components_)
+        Only after the default steps: orthonormal axes of the features, in the columns.
+    coef_axis_std_error_ : ndarray of shape (n_scores, n_components_)
+        Only after the default steps: standard errors of the coefficients along the axes, by the
+        noise of the steps, from released numbers alone.
     row_clip_ : RowClip or None
         Only after the default steps: the released limit to which long rows are shortened when they
         are scored; None with ``kernel="additive"``.
@@ -221,7 +225,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin Guarantees",
     2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a selection that
     can be computed. Proofs: ``docs/proofs/engine.md``, ``kernel.md``, ``phased_prox.md``.
-    Constants: ``docs/defaults/features.md``.
+    Constants: ``docs/defaults.md``.
 
     Examples
     --------
@@ -418,15 +422,19 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         row_clip = getattr(self, "row_clip_", None)
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
-        none, unit = np.arange(0), self.data_norm_
-        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
         out = np.empty((X.shape[0], len(self.coef_)))
         for lo in range(0, len(out), _ROWS):
-            rows = features.write(X[lo : lo + _ROWS]).astype(np.float64)
+            rows = self._features(X[lo : lo + _ROWS])
             found = sums(rows)
             out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
         return out
+
+    def _features(self, X: Any) -> NDArray[np.float64]:
+        """Return the features of rows in column scales."""
+        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
+        none, unit = np.arange(0), self.data_norm_
+        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        return features.write(X).astype(np.float64)
 
     @property
     def _is_binary(self) -> bool:

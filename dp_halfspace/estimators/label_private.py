@@ -18,12 +18,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import (
-    NUMBER_RANGE,
-    explains_absence,
-    explains_foreign_parameters,
-    public_number,
-)
+from dp_halfspace._params import NUMBER_RANGE, explains_absence, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import TrainingData
@@ -267,7 +262,6 @@ class _LabelFit(WrappedPlan):
         )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelPrivateClassifier(PrivateLinearClassifier):
     r"""Classifier that protects the LABELS only; the features are treated as public.

@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import (
-    explains_absence,
-    explains_foreign_parameters,
-    public_number,
-    resolved_delta,
-)
+from dp_halfspace._params import explains_absence, public_number, resolved_delta
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
@@ -93,7 +88,6 @@ class _ClippedFit(WrappedPlan):
         )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact regularised minimiser plus calibrated noise.

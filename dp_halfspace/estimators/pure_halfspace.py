@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -22,7 +21,6 @@ from dp_halfspace.projection import PROJECTIONS
 from dp_halfspace.rows.directions import MOST_DIRECTIONS
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
     """Linear classifier by a private choice among hyperplanes fixed without the data: pure DP.

@@ -27,7 +27,7 @@ from dp_halfspace._budget import (
     warn_of_weak_budget,
 )
 from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
-from dp_halfspace._params import fit_context, refuse_parameters
+from dp_halfspace._params import fit_context
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
@@ -404,11 +404,6 @@ class _Threshold:
         return max(self.slack, rounded_up(self.deviations * usual))
 
 
-@refuse_parameters(
-    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
-    cv="the model inside is fitted before, to other records",
-    scoring="target and value say what is wanted of the positive class",
-)
 @dataclass(eq=False, repr=False)
 class PrivateThresholdClassifier(PrefitClassifier[_Threshold]):
     """A fitted binary model with a private threshold for a target on held-out records.
@@ -711,11 +706,6 @@ class _SetSize:
         return {"coverage": self.coverage, "by_class": self.by_class, "thresholds": self.borders}
 
 
-@refuse_parameters(
-    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
-    cv="the model inside is fitted before, to other records",
-    alpha="coverage is one minus alpha",
-)
 @dataclass(eq=False, repr=False)
 class PrivateConformalClassifier(PrefitClassifier[_SetSize]):
     """A fitted model with prediction sets whose coverage holds for every distribution of records.

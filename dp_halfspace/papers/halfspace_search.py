@@ -46,7 +46,7 @@ _FEWEST = 2_000
 # Product of the numbers of directions and rows, so that a stage takes seconds.
 _WORK = 1e9
 # Value of n epsilon from which one more stage is worth its fraction of the budget:
-# ``docs/defaults/perturbation.md``.
+# ``docs/defaults.md``.
 _PER_STAGE = 350.0
 _MOST_STAGES = 8
 # Radius of the cone of the second stage.

@@ -146,7 +146,7 @@ def plan_output(
 
 
 # Assumed share of the loss of zero coefficients that a good model saves; see
-# ``docs/defaults/perturbation.md``.
+# ``docs/defaults.md``.
 _SAVED = 1.0 / 3.0
 # Number of regularisers on the first grid of a search.
 _GRID = 100
@@ -224,7 +224,7 @@ def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
     With many records it is proportional to ``1 / (n mu)``, so that the noise of one coefficient is
     at most a fifth. With few records for each coefficient it is larger, so that the norm of the
     noise stays in proportion to that of the minimisers. `mu` is the signal to noise ratio of the
-    release. Evidence: ``docs/defaults/perturbation.md``.
+    release. Evidence: ``docs/defaults.md``.
     """
     if math.isinf(mu):
         return risk.least_ridge

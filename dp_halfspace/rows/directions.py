@@ -74,17 +74,18 @@ def asinh_cells(X: NDArray[Any], exponent: int) -> NDArray[np.float32]:
 class CellStream:
     """A fixed sequence of linear classifiers of cells and of their negatives, in blocks.
 
-    Each block has one scale of `EXPONENTS`, and ``n_candidates`` are divided among the scales. The
+    Each block has one scale of `exponents`, and ``n_candidates`` are divided among the scales. The
     public `seed` determines the sequence.
     """
 
     n_columns: int
     n_candidates: int
     seed: tuple[int, ...]
+    exponents: tuple[int, ...] = EXPONENTS
 
     @property
     def _n_of_a_scale(self) -> int:
-        return max(1, round(self.n_candidates / (2 * len(EXPONENTS))))
+        return max(1, round(self.n_candidates / (2 * max(1, len(self.exponents)))))
 
     @property
     def _width(self) -> int:
@@ -96,7 +97,7 @@ class CellStream:
         n, width = self._n_of_a_scale, self._width
         return tuple(
             (exponent, lo // width, min(width, n - lo))
-            for exponent in EXPONENTS
+            for exponent in self.exponents
             for lo in range(0, n, width)
         )
 

@@ -1,6 +1,6 @@
 """When a fit is a selection from a list, by public numbers alone.
 
-``docs/defaults.md`` lists each number and names the page with the measurements behind it.
+``docs/defaults.md`` lists each number with its unit and the figure that supports it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ SMALL_OF_TWO_IN_SCALE = 600.0
 SMALL_IN_SCALE = 300.0
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
 SMALL_WITH_PRIOR = 3000.0
+# From this n epsilon on, over the number of classes, two selections in sequence are more accurate.
+STAGES_PAY = 1000.0
 # A selection from listed classifiers reads rows of at most this many columns.
 MOST_COLUMNS = 512
 
@@ -52,3 +54,8 @@ def small_table_rule(
     if has_prior and n_classes == 2:
         pays = SMALL_WITH_PRIOR
     return n_samples * epsilon < pays
+
+
+def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:
+    """Return whether a small table of several classes gets two selections, by public numbers."""
+    return n_samples * epsilon >= STAGES_PAY / n_classes

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN
+from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.engine.plan import LinearPrior
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
@@ -50,6 +51,34 @@ _PARTS = (np.arange(100) + 0.5) / 100.0
 _OPTIMISM = 0.125
 # Assumed error rate without a count.
 USUAL_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """The public numbers of one noisy count of errors among `n_samples` records."""
+
+    n_samples: int
+    noise: DiscreteLaplaceNoise
+    n_classes: int = 2
+
+    def run(self, n_errors: int, permit: Permit) -> float:
+        """Release an error rate: the posterior mean given the noisy count.
+
+        Replacing a record changes the count by at most one: ``docs/proofs/small_tables.md``,
+        section 6. `permit` is charged with the event of the noise.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy number of errors of a released classifier.
+        - Sensitivity: 1.
+        - Proof: ``docs/proofs/small_tables.md``, sections 4 and 6.
+        """
+        noisy = float(permit.release(np.array([float(n_errors)]), self.noise)[0])
+        rate = self.noise.epsilon
+        return share_of(noisy, self.n_samples, (rate, rate), self.n_classes)
 
 
 def counted_share(
@@ -93,6 +122,14 @@ def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> C
     """Plan a choice and the count of its errors for a pure DP budget."""
     whole = epsilon * DOWN
     return CountedChoice(whole, whole * (1.0 - _part_of(n_samples, epsilon, n_classes)))
+
+
+def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
+    """Plan a count with a part of a pure DP budget; return the remaining epsilon."""
+    part = epsilon * _part_of(n_samples, epsilon, n_classes)
+    # A record moves the number of errors by at most one: `docs/proofs/small_tables.md`, Lemma 4.
+    noise = DiscreteLaplaceNoise(1, part)
+    return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
 
 
 # Number of candidates in the list.

@@ -58,6 +58,7 @@ from dp_halfspace.privacy.exponential import (
     GeneralizedChoice,
     ParallelChoice,
     TalliedChoice,
+    TalliedChoices,
 )
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -289,9 +290,22 @@ def test_half_the_noise_is_seen(monkeypatch, kind, estimator, n_histories):
 CHOICES = [
     (ExponentialChoice, np.arange(40.0), ExponentialChoice(1.0, 0.5)),
     (TalliedChoice, np.arange(40), TalliedChoice(0.5)),
+    (TalliedChoices, np.r_[np.arange(40), np.arange(30)], TalliedChoices((40, 30), 0.5)),
     (CountedChoice, np.arange(40), CountedChoice(0.5, 0.4)),
     (GeneralizedChoice, np.arange(40.0) * 9, GeneralizedChoice((1.0,) * 40, 0.5)),
 ]
+
+
+def test_distances_of_two_lists_add_up():
+    """The sum of a cost of either list: what moves from one list to the other counts once."""
+    choices, costs = TalliedChoices((2, 3), 0.5), np.array([3, 4, 1, 1, 5])
+    for change, apart in (
+        ([-1, 0, 1, 0, 1], 1.0),
+        ([1, 1, 1, 0, 0], 2.0),
+        ([0, -1, 0, -1, 0], 2.0),
+        ([0, 0, 0, 0, 0], 0.0),
+    ):
+        assert distance(choices, costs, costs + change) == (apart, 1.0)
 
 
 @pytest.mark.sampled(2)

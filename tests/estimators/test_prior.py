@@ -126,7 +126,7 @@ def test_a_tree_list_counts_the_errors_of_the_prior():
     plan = plan_small_tree(60, 4, 3, 1.0, seed=0, prior=prior)
     weights = np.array([1.0, 0.5, 0.25])
     wrong = good(3).predict(X) != y
-    last = list(plan._costs(X, y, weights))[-1]
+    last = list(plan.costs(X, y, weights))[-1]
     assert len(last) == plan.n_listed == dict(plan.public)["n_candidates"] // 2
     assert set(last) == {int(np.floor(weights[y[wrong]].sum()))}
     assert wrong.any()

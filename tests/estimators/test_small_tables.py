@@ -304,6 +304,24 @@ def test_several_classes_are_told_apart_by_one_pure_choice(kind, n_classes, n_ep
     np.testing.assert_array_equal(model.classes_[again.argmax(axis=1)], model.predict(X))
 
 
+@pytest.mark.sampled(3)
+@every_tree
+@pytest.mark.parametrize("n_classes", [3, 4, 7])
+def test_several_classes_are_told_apart_by_two_pure_choices(kind, n_classes):
+    X, y = several(n_classes=n_classes)
+    model = clone(kind).set_params(epsilon=2.5, classes=np.arange(n_classes)).fit(X, y)
+    events = model.privacy_.events
+    assert [type(event) for event in events] == [Exponential] * 2
+    assert 1.0 - 1e-8 < sum(event.epsilon for event in events) / model.epsilon <= 1.0
+    assert accounting.delta(events, model.epsilon) == 0.0
+    assert (public(model)["solver"], public(model)["n_stages"]) == ("exponential_mechanism", 2)
+    assert model.plan(X, y).events == events
+    assert model.score(X, y) > (0.75 if n_classes < 7 else 0.6)
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(scores[17:18], model.decision_function(X[17:18]))
+    np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(X))
+
+
 def test_many_classes_and_people_are_left_to_the_engine():
     X, y = several(n_classes=8)
     kind = AdaptiveMarginClassifier(data_norm=1.0, epsilon=0.1)

@@ -16,6 +16,7 @@ from dp_halfspace.privacy.exponential import (
     GeneralizedChoice,
     ParallelChoice,
     TalliedChoice,
+    TalliedChoices,
 )
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -47,6 +48,7 @@ CASES = [
     (GeneralizedChoice((1.0, 2.0) * (SIZE // 2), 1.0), tuple(-scores for scores in SCORES)),
     (TalliedChoice(1.0), COSTS),
     (CountedChoice(1.0, 0.5), COSTS),
+    (TalliedChoices((SIZE - 7, 7), 1.0), COSTS),
     (NoNoise(), REALS),
 ]
 each_case = pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dp_halfspace.privacy import Exponential, Pure, exponential, exponential_mechanism
-from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 COSTS = np.array([3, 0, 7, 3, 5, 3, 0, 4])
@@ -83,6 +83,54 @@ def test_neighbouring_tallies_are_within_the_budget():
         ratio = np.log(definition(costs, EPSILON)) - np.log(definition(costs + change, EPSILON))
         worst = max(worst, np.abs(ratio).max())
     assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)
+
+
+def assert_distribution_of_two(choices, draws=3000):
+    source = SeededBytes(2, "test")
+    drawn = np.array([choices.perturb(COSTS, source) for _ in range(draws)], dtype=int)
+    parts = [definition(part, EPSILON) for part in choices.parts(COSTS)]
+    expected = draws * np.multiply.outer(*parts).ravel()
+    observed = np.bincount(drawn @ [len(parts[1]), 1], minlength=len(expected))
+    assert chisquare(observed, expected).pvalue > 1e-4
+
+
+def test_distribution_of_several_choices_is_the_definition():
+    """That of all combinations. Planted: each list has the whole change of a record for itself."""
+    assert_distribution_of_two(TalliedChoices((3, 5), EPSILON))
+    assert TalliedChoices((3, 5), EPSILON).event == Exponential(EPSILON)
+    with pytest.raises(AssertionError):
+        assert_distribution_of_two(TalliedChoices((3, 5), 2 * EPSILON))
+
+
+def log_distribution(costs):
+    """Logarithms of the distribution of all combinations of two lists."""
+    parts = TalliedChoices(tuple(map(len, costs)), EPSILON).parts(np.concatenate(costs))
+    return np.add.outer(*(np.log(definition(part, EPSILON)) for part in parts))
+
+
+def test_neighbouring_combinations_are_within_the_budget():
+    """A record leaves one list for the other, or stays: log-ratios by enumeration.
+
+    Planted: a record that is counted in both lists.
+    """
+    rng, worst, planted = np.random.default_rng(0), 0.0, 0.0
+    steep, early = np.r_[1, np.full(200, 40)], np.r_[1, np.zeros(200, int)]
+    for trial in range(300):
+        costs = [rng.integers(1, 40, size=rng.integers(2, 30)) for _ in range(2)]
+        old, new, other = (rng.integers(2, size=len(costs[k])) for k in (0, 0, 1))
+        if trial % 3 == 0:
+            costs, old, new, other = [steep, steep], 1 - early, early, early
+        before = log_distribution([costs[0] + old, costs[1]])
+        stays, moves = [costs[0] + new, costs[1]], [costs[0], costs[1] + other]
+        worst = max(
+            worst, *(np.abs(log_distribution(after) - before).max() for after in (stays, moves))
+        )
+        both = log_distribution([costs[0] + old, costs[1] + 1 - other])
+        planted = max(
+            planted, np.abs(log_distribution([costs[0] + new, costs[1] + other]) - both).max()
+        )
+    assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)
+    assert planted > 1.5 * EPSILON
 
 
 PART, SPAN = 0.6, 300

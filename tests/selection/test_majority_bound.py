@@ -1,4 +1,4 @@
-"""How near the majority class a mechanism can stay: ``docs/proofs/small_tables.md``, section 9."""
+"""How near the majority class a mechanism can stay: ``docs/proofs/small_tables.md``, section 10."""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ from dp_halfspace.rows.directions import (
 )
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection import small_tables
-from dp_halfspace.selection.rule import small_table_rule
+from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
     SmallTablePlan,
     counted_share,
@@ -290,6 +290,10 @@ def test_rule_is_that_of_the_pages():
     for n_classes, most in ((2, 600), (3, 300)):
         assert rule(n_classes=n_classes, n_samples=most - 1, has_features=True)
         assert not rule(n_classes=n_classes, n_samples=most, has_features=True)
+    assert pays_for_stages(334, 3, 1.0)
+    assert not pays_for_stages(333, 3, 1.0)
+    assert pays_for_stages(200, 5, 1.0)
+    assert not pays_for_stages(199, 5, 1.0)
     assert not rule(n_classes=8, delta=0.0, n_samples=10)
     assert not rule(n_features=513)
     assert not rule(epsilon=math.inf)

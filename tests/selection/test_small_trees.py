@@ -40,12 +40,12 @@ def small_plan(n_columns, n_classes=3, n_pairs=14, seed=(1,)):
 
 def costs(plan, X, codes, weights=None):
     weights = np.ones(plan.n_classes) if weights is None else weights
-    return np.concatenate(list(plan._costs(X, codes, weights)))
+    return np.concatenate(list(plan.costs(X, codes, weights)))
 
 
 def lengths_of(plan, X):
     ones = np.ones(plan.n_classes)
-    return [len(part) for part in plan._costs(X, np.zeros(len(X), dtype=int), ones)]
+    return [len(part) for part in plan.costs(X, np.zeros(len(X), dtype=int), ones)]
 
 
 def wild(n, d, n_classes=3, seed=0):
@@ -83,7 +83,7 @@ def test_a_candidate_predicts_what_was_counted(d, n_classes):
     tables = {None: X}
     kinds = set()
     for number in [*rng.permutation(len(counted))[:600], len(counted) - 1]:
-        model = plan._candidate(int(number), lengths)
+        model = plan.candidate(int(number), lengths)
         if model.exponent not in tables:
             tables[model.exponent] = asinh_cells(X, model.exponent).astype(float)
         scores = tables[model.exponent] @ model.coefficients.T + model.intercept
@@ -101,7 +101,7 @@ def test_scores_of_a_tree_are_exact_in_any_order():
     X[:10] = np.sign(np.random.default_rng(2).standard_normal((10, 30))) * 1e300
     lengths = lengths_of(plan, X)
     for number in np.random.default_rng(0).permutation(sum(lengths))[:60]:
-        model = plan._candidate(int(number), lengths)
+        model = plan.candidate(int(number), lengths)
         if model.exponent is None:
             continue
         cells = asinh_cells(X, model.exponent).astype(float)
@@ -121,9 +121,9 @@ def test_scores_of_a_tree_are_exact_in_any_order():
 def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     X, codes = wild(6, 1)
     plan = small_plan(1, n_pairs=7)
-    blocks = list(plan._costs(X, codes, ONES))
+    blocks = list(plan.costs(X, codes, ONES))
     # Counted once for all draws.
-    monkeypatch.setattr(SmallTreePlan, "_costs", lambda *_: blocks)
+    monkeypatch.setattr(SmallTreePlan, "costs", lambda *_: blocks)
     counted, lengths = np.concatenate(blocks), [len(part) for part in blocks]
     weights = np.exp(-EPSILON * counted / 2.0)
     probability = Counter()
@@ -182,12 +182,12 @@ def threshold_of_data(patch):
 
 def cuts_of_data(patch):
     """Planted: cuts are drawn anew where the first record has the first label."""
-    honest = SmallTreePlan._costs
+    honest = SmallTreePlan.costs
 
     def drawn(self, X, codes, weights):
         return honest(replace(self, seed=(9, int(codes[0]))), X, codes, weights)
 
-    patch.setattr(SmallTreePlan, "_costs", drawn)
+    patch.setattr(SmallTreePlan, "costs", drawn)
 
 
 @pytest.mark.sampled(2)
