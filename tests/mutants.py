@@ -893,8 +893,8 @@ MUTANTS = [
         "tests/audit/test_replay.py",
         (
             "KernelPlan.run",
-            "weights_of(relative_weights(used.problem.class_weights), data)",
-            "weights_of(np.array(used.problem.class_weights), data)",
+            "weights_of(relative_weights(used.problem.facts.class_weights), data)",
+            "weights_of(np.array(used.problem.facts.class_weights), data)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
     ),
@@ -1205,8 +1205,8 @@ MUTANTS = [
         "tests/papers/test_kernel_margin.py",
         (
             "MarginPlan.choose",
-            "relative_weights(self.candidates[0].problem.class_weights)",
-            "np.array(self.candidates[0].problem.class_weights)",
+            "relative_weights(self.candidates[0].problem.facts.class_weights)",
+            "np.array(self.candidates[0].problem.facts.class_weights)",
             "test_one_record_moves_every_cost_by_its_sensitivity_at_most",
         ),
         (
@@ -1272,8 +1272,8 @@ MUTANTS = [
         "tests/audit/test_replay.py",
         (
             "SelectionPlan.run",
-            "relative_weights(self.candidates[0].problem.class_weights)",
-            "np.array(self.candidates[0].problem.class_weights)",
+            "relative_weights(self.candidates[0].problem.facts.class_weights)",
+            "np.array(self.candidates[0].problem.facts.class_weights)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
     ),
@@ -1563,7 +1563,7 @@ MUTANTS = [
             "SmallTablePlan._costs",
             "np.count_nonzero(said[index] != c)",
             "2 * np.count_nonzero(said[index] != c)",
-            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+            "test_a_record_changes_the_errors_of_a_prior_by_one_at_most",
         ),
     ),
     *of(
@@ -2989,13 +2989,13 @@ MUTANTS = [
         ),
     ),
     *of(
-        "engine/plan.py",
+        "selection/small_tables.py",
         "tests/estimators/test_prior.py",
         (
-            "linear_classes",
-            "np.tile(intercepts, (X.shape[0], 1))",
-            "np.tile(intercepts, (X.shape[0], 1)) - np.nan_to_num(X).mean() * coefficients.sum(axis=1)",
-            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+            "classes_of",
+            "np.tile(prior.intercepts, (X.shape[0], 1))",
+            "np.tile(prior.intercepts, (X.shape[0], 1)) - np.nan_to_num(X).mean() * prior.coefficients.sum(axis=1)",
+            "test_a_record_changes_the_errors_of_a_prior_by_one_at_most",
         ),
     ),
     *of(
@@ -3151,46 +3151,6 @@ MUTANTS = [
             "float(smoothing) / data_norm",
             "float(smoothing)",
             "test_the_smoothing_of_an_attack_is_in_units_of_the_scale",
-        ),
-    ),
-    *of(
-        "estimators/_small_tables.py",
-        "tests/estimators/test_prior.py",
-        (
-            "PriorPlan._errors",
-            "weights_for(2**WEIGHT_BITS)",
-            "weights_for(1)",
-            "test_errors_of_many_people_add_up_exactly",
-        ),
-        (
-            "PriorPlan._errors",
-            "None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)",
-            "None",
-            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
-        ),
-        (
-            "PriorPlan.events",
-            "(*self.inner.events, self.choice.event)",
-            "self.inner.events",
-            "test_what_is_charged_is_what_is_released",
-        ),
-        (
-            "PriorPlan.takes",
-            '{"chunks", "groups"}',
-            '{"chunks", "groups", "sample_weight"}',
-            "test_weights_of_records_are_refused_beside_a_prior",
-        ),
-        (
-            "plan_with_prior",
-            "accounting.delta(found.events, epsilon) <= delta",
-            "True",
-            "test_what_is_charged_is_what_is_released",
-        ),
-        (
-            "PriorPlan.run",
-            "X = in_column_scales(X, fitted.scales, fitted.clip)",
-            "pass",
-            "test_a_fit_in_learnt_scales_is_compared_in_these_scales",
         ),
     ),
     *of(
@@ -4605,7 +4565,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_prefit.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_threshold.py",
         (
             "MeanSlack.step",
@@ -4627,7 +4587,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_prefit.py",
+        "model_selection/prefit.py",
         "tests/test_adjacency.py",
         (
             "PrefitClassifier._record",
@@ -4801,7 +4761,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/conformal.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._release",
@@ -4858,7 +4818,7 @@ MUTANTS = [
             "test_a_probability_at_a_threshold_is_in_the_set_and_none_is_outside_of_zero",
         ),
         (
-            "_Plan.takes",
+            "_SetSize.takes",
             "/ self.coverage - 1.0",
             "/ self.coverage",
             "test_the_records_that_a_coverage_takes_are_those_at_which_every_set_is_whole",
@@ -4943,7 +4903,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/threshold.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._release",
@@ -4952,7 +4912,7 @@ MUTANTS = [
             "test_weights_of_people_leave_room_for_the_factors_of_utilities",
         ),
         (
-            "_Plan.slack_for",
+            "_Threshold.slack_for",
             "(count or 0.0) + noise",
             "(count or 0.0)",
             "test_a_target_is_raised_by_the_deviations_of_the_proof",
@@ -5001,7 +4961,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/threshold.py",
+        "model_selection/prefit.py",
         "tests/model_selection/test_functions_of_releases.py",
         (
             "PrivateThresholdClassifier._release",
@@ -5383,8 +5343,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/solvers.py",
-        "tests/optim/solvers/test_stochastic.py",
+        "papers/stochastic.py",
+        "tests/papers/test_stochastic.py",
         (
             "stochastic_subgradients",
             "np.random.default_rng(seed)",
