@@ -218,7 +218,7 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
         name: np.array(
             [(r["epsilon"], r["accuracy"], _spread(r)) for r in rows if r["estimator"] == name]
         )
-        for name in SHOWN
+        for name in dict.fromkeys(r["estimator"] for r in rows if r["epsilon"] is not None)
     }
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     axis = figure.add_subplot()

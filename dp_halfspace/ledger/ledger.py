@@ -596,16 +596,6 @@ class PrivacyLedger:
         """
         return write_text(self._statement().to_csv(), path)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a page for an auditor to print and sign; with a `path` it is also written.
-
-        A file of a ledger is refused. The page contains the terms, the spent and the remaining
-        budget, one line for every entry with estimator, purpose, responsible person and part, every
-        epsilon at the delta of the cap, and the digest of all entries. These are public facts; the
-        path of the ledger and the public facts in the records are left out.
-        """
-        return write_text(self._statement().to_html(), path)
-
     def summary(self) -> str:
         """Text for human readers: the guarantee, the spent and the remaining budget."""
         return self._statement().summary()
@@ -784,7 +774,7 @@ class PrivacyLedger:
             entry = entry_of(row.number, row.time, record, about)
             entries.append((entry, balance.spent, balance.asked))
         terms = self.dataset, self.adjacency, self._cap()
-        return Statement(*terms, balance.digest, entries, tuple(parts.values()))
+        return Statement(*terms, entries, tuple(parts.values()))
 
     def _current_account(self) -> Account:
         """Return the cap and the charges so far, after reading new entries."""
