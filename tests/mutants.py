@@ -428,7 +428,7 @@ MUTANTS = [
             "test_a_cell_of_a_sheet_beyond_the_header_is_in_no_column",
         ),
         (
-            "_rows",
+            "_begin",
             "csv.field_size_limit(_MOST_CHARACTERS)",
             "",
             "test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be",

@@ -80,9 +80,6 @@ def _rows(
                 )
             yield line.strip() if is_blank else line
 
-    # A quote in another line must not change how long a cell may be. The limit belongs to the
-    # process and is public.
-    csv.field_size_limit(_MOST_CHARACTERS)
     how: dict[str, Any] = {"delimiter": separator, "skipinitialspace": is_blank, "strict": True}
     reader = csv.reader(lines(), **how)
     while True:
@@ -489,6 +486,9 @@ def _begin(file: Iterator[str], options: Any, wanted: set[str]) -> tuple[list[st
 
     A line ``sep=;`` in front of the header, which Excel reads, states the separator.
     """
+    # A quote must not change how long a cell may be. The limit belongs to the process and is
+    # public.
+    csv.field_size_limit(_MOST_CHARACTERS)
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     number, header = next(lines, (0, ""))
     stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
@@ -524,7 +524,6 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
 def _separator(line: str, wanted: set[str]) -> str:
     """Return the separator that finds most of the required columns, then most columns."""
     readable_line = line.replace("\0", "")
-    csv.field_size_limit(_MOST_CHARACTERS)
 
     def found(separator: str) -> tuple[int, int]:
         names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
