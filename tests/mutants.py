@@ -189,7 +189,7 @@ MUTANTS = [
             "test_the_ends_of_ranges_are_read",
         ),
         (
-            "_Labels.check",
+            "_labels",
             "or not all(items)",
             "",
             "test_mistakes_are_one_sentence",
@@ -254,9 +254,14 @@ MUTANTS = [
     *of(
         "_cli/commands.py",
         "tests/cli/test_models.py",
-        ("_train", "groups=table.groups", "groups=None", "test_options_reach_the_fit"),
-        ("_model_of", "delta=options.delta,", "", "test_options_reach_the_fit"),
-        ("_model_of", "class_weight=options.class_weight,", "", "test_options_reach_the_fit"),
+        (
+            "fit",
+            "model.fit(rows, table.y, groups=table.groups)",
+            "model.fit(rows, table.y)",
+            "test_options_reach_the_fit",
+        ),
+        ("fit", "delta=options.delta,", "", "test_options_reach_the_fit"),
+        ("fit", "class_weight=options.class_weight,", "", "test_options_reach_the_fit"),
     ),
     *of(
         "_cli/commands.py",

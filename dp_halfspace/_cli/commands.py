@@ -83,9 +83,15 @@ class Preview:
     def of(cls, model: Any, rows: Any, table: TrainingTable) -> Preview:
         """Plan a fit; nothing is drawn or charged."""
         model._validate_params()
-        data = model._training_data(rows, table.y, table.groups, None)
-        record = model._record(model._fit_plan(data), data)
-        return cls(record, data.encoding, model._outlook(data))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            data = model._training_data(rows, table.y, table.groups, None)
+            record = model._record(model._fit_plan(data), data)
+            return cls(record, data.encoding, model._outlook(data))
+
+    def text(self, groups: str | None) -> str:
+        """List the columns, what is released, what it costs, and what to expect."""
+        return self.columns() + self.cost(groups) + _describe_outlook(self.outlook)
 
     def columns(self) -> str:
         """List the columns: their kind, its source, and how they are used."""
@@ -262,27 +268,45 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
-    """Train and save a model, and print its guarantee."""
+    """Train and save a model, and print its guarantee; a dry run ends with the plan."""
     if not options.dry_run:
         import_skops(options.save)
     _check_ledger(options)
     threshold = _threshold_of(options)
     table = read_training_table(options)
-    for note in table.notes:
-        _note(err, note)
     keys = note_on_keys(table.frame.columns, table.rules)
-    if keys:
-        _note(err, keys)
+    for note in (*table.notes, *([keys] if keys else [])):
+        _note(err, note)
     ledger = _open_ledger(options)
     if ledger is not None:
         _note(err, ledger.summary().splitlines()[0])
     booking = _Booking(ledger, options.ledger)
-    if options.dry_run:
-        _show_plan(options, table, booking, (out, err), threshold)
-        return
+    model = PrivateTableClassifier(
+        epsilon=options.epsilon,
+        delta=options.delta,
+        classes=table.classes,
+        schema=table.rules,
+        features=options.features,
+        class_weight=options.class_weight,
+        threshold=threshold,
+        ledger=booking,
+    )
     with booking.state_on_failure("no model was made or saved"):
-        model = _train(options, table, booking, (out, err), threshold)
-        save_model(model, options.save)
+        with _fitting(options, table, err):
+            rows = _rows_of(options, table)
+            preview = Preview.of(model, rows, table)
+            write_out(out, preview.text(options.groups))
+            if options.dry_run:
+                _note_on_plan(err, preview)
+                booking.for_estimator(
+                    type(model).__name__, model._plans(rows, table.y, groups=table.groups)
+                )
+                write_out(out, booking.describe_plan() + _NOTHING_DONE)
+                return
+            model.fit(rows, table.y, groups=table.groups)
+        _note_on_counts(err, model)
+        # The path of a ledger is private, and the file of a model may be published.
+        save_model(model.set_params(ledger=None), options.save)
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(f"the model is in {options.save}"):
         if options.card is not None:
@@ -494,22 +518,6 @@ def _read_scores(path: Path) -> list[PrivateScore]:
     return scores
 
 
-def _model_of(
-    options: Any, table: TrainingTable, booking: _Booking, threshold: dict[str, float] | None
-) -> Any:
-    """Return the classifier with the parameters of the options."""
-    return PrivateTableClassifier(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        classes=table.classes,
-        schema=table.rules,
-        features=options.features,
-        class_weight=options.class_weight,
-        threshold=threshold,
-        ledger=booking,
-    )
-
-
 @contextmanager
 def _fitting(options: Any, table: TrainingTable, err: TextIO) -> Iterator[None]:
     """Write warnings as notes and refusals as sentences."""
@@ -527,47 +535,17 @@ def _fitting(options: Any, table: TrainingTable, err: TextIO) -> Iterator[None]:
             ) from error
 
 
-def _show_plan(
-    options: Any,
-    table: TrainingTable,
-    booking: _Booking,
-    streams: tuple[TextIO, TextIO],
-    threshold: dict[str, float] | None,
-) -> None:
-    """Print the columns, the plan, the outlook and the cost of a fit that is not made."""
-    (out, err), model = streams, _model_of(options, table, booking, threshold)
-    with _fitting(options, table, err):
-        rows = _rows_of(options, table)
-        preview = Preview.of(model, rows, table)
-        warn_of_weak_budget(preview.record)
-        if preview.outlook is not None and preview.outlook.is_poor:
-            _note(err, f"{preview.outlook}.")
-        booking.for_estimator(
-            type(model).__name__, model._plans(rows, table.y, groups=table.groups)
-        )
-        text = preview.columns() + preview.cost(options.groups) + _describe_outlook(preview.outlook)
-        write_out(out, text + booking.describe_plan() + _NOTHING_DONE)
+def _note_on_plan(err: TextIO, preview: Preview) -> None:
+    """Write what a fit would note before it charges."""
+    warn_of_weak_budget(preview.record)
+    if preview.outlook is not None and preview.outlook.is_poor:
+        _note(err, f"{preview.outlook}.")
 
 
-def _train(
-    options: Any,
-    table: TrainingTable,
-    booking: _Booking,
-    streams: tuple[TextIO, TextIO],
-    threshold: dict[str, float] | None,
-) -> Any:
-    """Fit within the budget, after printing what is planned, with notes on what counts show."""
-    (out, err), model = streams, _model_of(options, table, booking, threshold)
-    with _fitting(options, table, err):
-        rows = _rows_of(options, table)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)
-            preview = Preview.of(model, rows, table)
-        text = preview.columns() + preview.cost(options.groups) + _describe_outlook(preview.outlook)
-        write_out(out, text)
-        model.fit(rows, table.y, groups=table.groups)
+def _note_on_counts(err: TextIO, model: Any) -> None:
+    """Write notes on what counts of a fit show."""
     share = model._rarer_share
-    is_plain = threshold is None and model.class_weight is None and len(model.classes_) == 2
+    is_plain = (model.threshold, model.class_weight, len(model.classes_)) == (None, None, 2)
     if is_plain and share is not None and share < _RARE:
         people = model.privacy_.adjacency == "replace-one-person"
         # Only what this fit would not refuse: a threshold needs steps, weights a delta.
@@ -583,8 +561,6 @@ def _train(
         _note(err, text.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")
-    # The path of a ledger is private, and the file of a model may be published.
-    return model.set_params(ledger=None)
 
 
 def _threshold_of(options: Any) -> dict[str, float] | None:
