@@ -2316,8 +2316,8 @@ MUTANTS = [
         "tests/data/test_odd_cells.py",
         (
             "_read_arrow",
-            "column = with_readable_texts(column)",
-            "",
+            "with_readable_texts(column)",
+            "column",
             "test_a_text_that_is_no_utf_8_is_read_by_itself",
         ),
         (

@@ -136,7 +136,6 @@ class _List(argparse.Action):
 
 
 def _list(read: Callable[[str], Any] = str, check: Callable[[list[Any]], object] = len) -> Any:
-    """Return an action for a list."""
     return partial(_List, read=read, check=check)
 
 
@@ -221,7 +220,6 @@ def _with_separate_values(words: Sequence[str]) -> list[str]:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the demonstration."""
     add = parser.add_argument
     _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
     add("--repeats", type=_count, default=5, help="number of splits and fits (default: 5)")
@@ -237,7 +235,6 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `plan`."""
     add = parser.add_argument
     add("--rows", type=_count, required=True, help="number of rows of the table")
     add("--columns", type=_count, required=True, help="number of feature columns")
@@ -271,7 +268,6 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `fit`."""
     add = parser.add_argument
     _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip), Parquet or Excel file")
     add("--target", metavar="COLUMN", required=True, help="column that holds the label")
@@ -331,7 +327,6 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_card(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `card`."""
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
     _add_file(parser, "--out", "HTML file to write", required=True)
     add = parser.add_argument
@@ -344,7 +339,6 @@ def _add_card(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_texts(parser: argparse.ArgumentParser) -> None:
-    """Add the PUBLIC texts of a card."""
     add = parser.add_argument_group("PUBLIC texts on the card").add_argument
     for name, text in (
         ("purpose", "purpose of the model; `fit` also stores it in the ledger"),
@@ -356,7 +350,6 @@ def _add_texts(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `schema`."""
     _add_table(parser, "CSV, Parquet or Excel file")
     label = "column that holds the label, which is left out"
     parser.add_argument("--target", metavar="COLUMN", help=label)
@@ -364,7 +357,6 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_split(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `split`."""
     _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip) or Parquet file")
     _add_file(parser, "--train", "file for the rows of the fit", required=True)
     _add_file(parser, "--test", "file for the held-out rows", required=True)
@@ -376,14 +368,12 @@ def _add_split(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `predict`."""
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit; others are ignored")
     _add_file(parser, "--out", "CSV file to write", required=True)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `evaluate`."""
     from dp_halfspace.metrics import METRICS  # noqa: PLC0415 (loads slowly)
 
     add = parser.add_argument
@@ -411,7 +401,6 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 def _add_file(
     parser: argparse.ArgumentParser, name: str, text: str, *, metavar: str = "FILE", **more: Any
 ) -> None:
-    """Add a path."""
     parser.add_argument(name, type=_path, metavar=metavar, help=text, **more)
 
 
@@ -446,13 +435,11 @@ def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _add_delta(parser: argparse.ArgumentParser) -> None:
-    """Add the delta of a budget."""
     text = f"{_DELTA_RANGE} (default: auto)"
     parser.add_argument("--delta", type=_delta, default="auto", help=text)
 
 
 def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
-    """Add several budgets."""
     text = f"privacy budgets (default: {' '.join(f'{epsilon:g}' for epsilon in default)})"
     parser.add_argument(
         "--epsilon",

@@ -124,7 +124,6 @@ class Preview:
 
 
 def _unit_of(groups: str | None) -> str:
-    """Return the unit of privacy in words."""
     return "one row" if groups is None else f"all rows of one {groups!r}"
 
 
@@ -453,12 +452,10 @@ def _warnings_as_notes(err: TextIO, pattern: str) -> Iterator[None]:
 
 
 def _note(err: TextIO, text: str) -> None:
-    """Write a note to standard error."""
     write_out(err, f"dp_halfspace: note: {text}\n")
 
 
 def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
-    """Return the guarantee in one line."""
     claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
     return f"Guarantee: {claim}; unit: {_unit_of(groups)}\n"
 
@@ -500,7 +497,6 @@ def _card_of(
     ledger: PrivacyLedger | None,
     scores: Sequence[PrivateScore] = (),
 ) -> str:
-    """Return the card of a model, with the statements of the user."""
     names = ("purpose", "population", "limits", "contact")
     texts = {name: getattr(options, name) for name in names}
     about = {"title": title, "groups": options.groups, "ledger": ledger, "scores": scores}
@@ -508,7 +504,6 @@ def _card_of(
 
 
 def _read_scores(path: Path) -> list[PrivateScore]:
-    """Read the scores that `evaluate` has saved."""
     with readable(path):
         text = path.read_bytes()
     try:
@@ -594,7 +589,6 @@ def _describe_threshold(model: Any) -> str:
 
 
 def _note_missing_pictures(err: TextIO) -> None:
-    """Write a note if a card has no pictures."""
     if importlib.util.find_spec("matplotlib") is None:
         _note(err, f"the card has no pictures of the columns: {install_hint('plot')}.")
 
@@ -618,12 +612,10 @@ def _rows_of(options: Any, table: TrainingTable) -> Any:
 
 
 def _rows_from(frame: Any, start: int) -> Any:
-    """Return the chunk that begins with row `start`."""
     return frame.iloc[start : start + tables.ROWS_AT_ONCE]
 
 
 def _load(path: Path, err: TextIO) -> Any:
-    """Load a model that `fit` has saved."""
     with readable(path):
         path.open("rb").close()
     if import_skops(path) is None:

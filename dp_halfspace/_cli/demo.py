@@ -143,13 +143,11 @@ def _cell(rows: list[dict[str, Any]], row: dict[str, Any]) -> str:
 
 
 def _spread(row: dict[str, Any]) -> float:
-    """Return the standard deviation of one fit."""
     found = row["accuracies"]
     return float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
 
 
 def _level(rows: list[dict[str, Any]], name: str) -> float:
-    """Return the accuracy of one of the models without a budget."""
     return next((float(row["accuracy"]) for row in rows if row["estimator"] == name), 0.0)
 
 

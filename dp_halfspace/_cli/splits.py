@@ -109,7 +109,6 @@ def _chosen(lines: Iterator[str], chosen: NDArray[np.bool_]) -> Iterator[str]:
 
 
 def _copy_parquet(table: Path, chosen: NDArray[np.bool_], path: Path) -> None:
-    """Write the chosen rows with the types of the columns."""
     parquet = pyarrow_for(table).parquet
     file, start = parquet.ParquetFile(table), 0
     with parquet.ParquetWriter(path, file.schema_arrow) as writer:

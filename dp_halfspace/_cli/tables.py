@@ -292,7 +292,6 @@ def _no_column(names: Sequence[str], known: Iterable[str], where: str) -> str:
 
 
 def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a table without one of the columns `wanted`."""
     absent = [name for name in wanted if name not in names]
     if absent:
         raise UserError(
@@ -495,7 +494,6 @@ def _begin(file: Iterator[str], options: Any, wanted: set[str]) -> tuple[list[st
 
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[Any]:
-    """Open a text file that may be compressed."""
     text: dict[str, Any] = {"encoding": encoding, "newline": ""}
     kind = path.suffix.lower()
     if kind == ".zip":
@@ -728,7 +726,6 @@ def _source(options: Any) -> ParquetRows | None:
 
 
 def _read_role(path: Path, name: str) -> Cells:
-    """Return one column of a Parquet file."""
     with readable(path):
         names = [each for each in _open_parquet(path).schema_arrow.names if each.strip() == name]
         return _checked_cells(path, _read_parquet(path, names), None, [name])

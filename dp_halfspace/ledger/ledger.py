@@ -400,7 +400,6 @@ class PrivacyLedger:
         return self._with_annotation(part=Part(name, fixed_by, n_records))
 
     def _with_annotation(self, **about: Any) -> PrivacyLedger:
-        """Return a handle on the same account with further annotations."""
         other = PrivacyLedger.__new__(type(self))
         other._reading, other._about = self._reading, replace(self._about, **about)
         other._plan = self._plan
@@ -757,11 +756,9 @@ class PrivacyLedger:
         return ["None of the smaller epsilons that were tried is accepted for it"]
 
     def _cap(self) -> Cap:
-        """Return the rule for accepting charges."""
         return Cap(self.epsilon, self.delta, self.adaptive)
 
     def _statement(self) -> Statement:
-        """Read all entries again."""
         with self._store.transaction(writes=False) as account:
             rows = account.rows(0)
         balance, entries = Balance(self._store.first_digest), []
@@ -836,7 +833,6 @@ _OPEN: dict[tuple[str, str], PrivacyLedger] = {}
 
 
 def _new_handle(store: Store) -> PrivacyLedger:
-    """Make another handle on an account."""
     ledger = PrivacyLedger.__new__(PrivacyLedger)
     ledger._bind(store)
     return ledger

@@ -59,15 +59,12 @@ class Statement:
         return out.getvalue()
 
     def _spending(self) -> Spending:
-        """Return what all entries have spent."""
         return self.entries[-1][1] if self.entries else Spending()
 
     def _requests(self) -> Requests:
-        """Return what all entries have asked for."""
         return self.entries[-1][2] if self.entries else Requests()
 
     def _spent(self) -> float:
-        """Epsilon of all entries at the delta of the cap."""
         return Account(self.cap, self._spending().cases()).spent(self.cap.delta)
 
     def _spent_after(self) -> Iterator[float]:
