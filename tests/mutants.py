@@ -2601,8 +2601,8 @@ MUTANTS = [
         ),
         (
             "with_readable_texts",
-            "column = _without_views(column)",
-            "",
+            "_without_views(column)",
+            "column",
             "test_a_text_that_is_no_utf_8_is_read_by_itself",
         ),
         (
