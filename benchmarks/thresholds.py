@@ -1,7 +1,7 @@
 """Thresholds for a recall, a precision or a false positive rate: how often met, at what cost.
 
 ``python -m benchmarks.thresholds [--fits 200] [--rows NAME ...]`` prints the table of thresholds of
-docs/evidence/table.md. For each target it has the share of fits that meet it on other rows, the
+docs/evidence/operating_points.md. For each target it has the share of fits that meet it on other rows, the
 mean of what these rows reach, and by how much their false positive rate exceeds that of two other
 thresholds on the same scores: the one that meets the target exactly on these rows, and the one by
 exact counts of the rows of the fit, raised for the same confidence. Every fit draws a table.
