@@ -6970,4 +6970,62 @@ MUTANTS = [
             "test_the_code_computes_the_formula_of_its_statement",
         ),
     ),
+    *of(
+        "engine/moment.py",
+        "tests/test_machine_proofs.py",
+        (
+            "moment_noise",
+            "1.01 * n_samples * 2 * (",
+            "1.01 * n_samples * (",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+        (
+            "moment_noise",
+            "2.04 * SINGLE_EPS",
+            "1.02 * SINGLE_EPS",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
+    *of(
+        "optim/certificate.py",
+        "tests/test_machine_proofs.py",
+        (
+            "gradient_error",
+            "in_sums * mass * slope",
+            "0.5 * in_sums * mass * slope",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+        (
+            "gradient_error",
+            "+ evaluation * mass",
+            "+ 0.5 * evaluation * mass",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
+    *of(
+        "rows/float32_rows.py",
+        "tests/test_machine_proofs.py",
+        (
+            "group_size",
+            "1.02 * SINGLE_EPS",
+            "0.51 * SINGLE_EPS",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
+    *of(
+        "engine/steps.py",
+        "tests/test_machine_proofs.py",
+        (
+            "step_sensitivity",
+            "SINGLE_SHARE + 2.0**-23",
+            "0.5 * SINGLE_SHARE + 2.0**-23",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+        (
+            "step_sensitivity",
+            "1.01 * 2.0**-53 * (n_columns + 4)",
+            "0.5 * 2.0**-53 * (n_columns + 4)",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
 ]

@@ -21,7 +21,10 @@ from tests.mutants import _spans, _tokens
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "proofs" / "machine"
 # In the order in which they are compiled.
-SOURCES = ("Formulas", "Statements", "Vectors", "Sums", "Gradients", "Columns", "Choices")
+SOURCES = (
+    "Formulas", "Statements", "Vectors", "Sums", "Gradients", "Columns", "Choices", "Rounding",
+    "Floats", "Noise",
+)  # fmt: skip
 # Files whose definitions are what is claimed. The others contain proofs alone.
 CLAIMS = ("Formulas", "Statements")
 # The axioms on which the real numbers and their analysis rest in Coq's standard library.

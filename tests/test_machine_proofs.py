@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -24,10 +25,12 @@ from dp_halfspace.algorithms.search.small_tables import plan_error_count
 from dp_halfspace.data.people import People
 from dp_halfspace.engine import counts, linear, moment, scales, steps
 from dp_halfspace.estimators import table
+from dp_halfspace.optim.certificate import EPS, gradient_error
 from dp_halfspace.privacy import exponential
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import L2LaplaceNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.rows import float32_rows
 from dp_halfspace.rows.blocks import _scales_from_squares
 from tests import proof_map
 from tests.proof_map import ROOT, covered, evaluated
@@ -296,6 +299,73 @@ def of_rare_count(rng):
     assert asked
 
 
+def sizes_of(rng):
+    """Return public sizes: so many rows that their rounding errors can be seen."""
+    n, block = int(10 ** rng.uniform(5, 9)), int(rng.integers(48, 8193))
+    return {"records": n, "block": block, "blocks": min(-(-n // block), 256)}
+
+
+def of_moment_rounding(rng):
+    sizes = sizes_of(rng)
+    noise = moment.moment_noise(sizes["records"], 9, sizes["block"], GAUSSIAN, is_single=False)
+    proved = evaluated("second_moment") + evaluated("moment_rounding", **sizes)
+    assert proved <= noise.sensitivity <= proved + 2.0**-39
+
+
+def of_moment_rounding_float32(rng):
+    sizes = sizes_of(rng)
+    noises = [
+        moment.moment_noise(sizes["records"], 9, sizes["block"], GAUSSIAN, is_single=is_single)
+        for is_single in (True, False)
+    ]
+    added = noises[0].sensitivity - noises[1].sensitivity
+    proved = evaluated("moment_rounding_float32", group=float32_rows.GRAM_GROUP)
+    assert added == pytest.approx(proved, rel=2.0**-30)
+
+
+def sums_error(sizes, clip, evaluation):
+    return gradient_error(
+        n_samples=sizes["records"], n_columns=5, block_rows=sizes["block"], row_norm=1.0,
+        ridge=0.0, radius=1.0, slope=clip, smoothness=0.0, evaluation=evaluation, compensated=True,
+    )  # fmt: skip
+
+
+def of_gradient_rounding(rng):
+    sizes, clip, evaluation = sizes_of(rng), rng.uniform(0.1, 2.0), rng.uniform(8.0, 200.0)
+    found = sums_error(sizes, clip, evaluation)
+    proved = evaluated("gradient_rounding", clip=clip, evaluation=evaluation, **sizes)
+    assert found == pytest.approx(proved, rel=2.0**-45)
+
+
+def of_group_rounding(rng):
+    stretch = float(rng.uniform(1.0, 1.01 * moment.LARGEST_STRETCH))
+    group = float32_rows.group_size(stretch)
+    share = evaluated("single_share")
+    assert evaluated("group_rounding", group=group, stretch=stretch) <= share
+    longer = evaluated("group_rounding", group=2 * group, stretch=stretch)
+    assert group == float32_rows._LARGEST_GROUP or longer > share
+
+
+def of_single_share(rng):
+    n_classes = int(rng.choice([2, rng.integers(3, 20)]))
+    single, double = (
+        steps.step_sensitivity(1, 5, n_classes, 1, 1.0, is_single=is_single)
+        for is_single in (True, False)
+    )
+    share = (single - double) / (2.0 * steps.clip_of(n_classes)) - 2.0**-23 * (n_classes + 16)
+    assert share == pytest.approx(evaluated("single_share"), rel=2.0**-30)
+
+
+def of_product_rounding(rng):
+    sizes, columns = sizes_of(rng), int(rng.integers(2, 500))
+    how = sizes["records"], columns, 2, sizes["block"]
+    near, far = (steps.step_sensitivity(*how, 1e6 * k, is_single=False) for k in (1.0, 2.0))
+    clip = steps.clip_of(2)
+    product = (far - near) / 2e6 - sums_error(sizes, clip, 36.0)
+    proved = evaluated("product_rounding", columns=columns) * sizes["records"] * clip
+    assert product == pytest.approx(proved, rel=2.0**-20)
+
+
 CHECKS = {
     ("count_noise", "one_count"): of_one_count,
     ("count_noise", "counts"): of_counts,
@@ -328,7 +398,21 @@ CHECKS = {
     ("L2LaplaceNoise.scale", "laplace_scale"): of_laplace_scale,
     ("plan_error_count", "one_count"): of_error_count,
     ("PrivateTableClassifier._rare_fit", "one_count"): of_rare_count,
+    ("moment_noise", "moment_rounding"): of_moment_rounding,
+    ("moment_noise", "moment_rounding_float32"): of_moment_rounding_float32,
+    ("gradient_error", "gradient_rounding"): of_gradient_rounding,
+    ("group_size", "group_rounding"): of_group_rounding,
+    ("step_sensitivity", "single_share"): of_single_share,
+    ("step_sensitivity", "product_rounding"): of_product_rounding,
 }  # fmt: skip
+
+
+# Formulas that are constants of the code.
+CONSTANTS = {
+    "unit_float64": EPS,
+    "unit_float32": float32_rows.SINGLE_EPS,
+    "largest_stretch": moment.LARGEST_STRETCH,
+}
 
 
 def named(each):
@@ -348,13 +432,18 @@ def test_a_statement_covers_an_expression_that_is_there(each):
     assert each.occurrences == 1
     assert each.statement in proof_map.statements()
     text = proof_map.definitions("Statements")[each.statement]
-    assert f" {each.formula} " in text or f" {each.formula}\n" in text
+    assert re.search(rf"\bvalue {each.formula}\b", text)
 
 
 def test_every_formula_of_a_statement_is_in_the_map():
     assert {(each.function, each.formula) for each in MAP} == set(CHECKS)
-    assert {each.formula for each in MAP} == set(proof_map.kept("formulas"))
+    assert {each.formula for each in MAP} | set(CONSTANTS) == set(proof_map.kept("formulas"))
     assert set(proof_map.formulas()) == set(proof_map.kept("formulas"))
+
+
+@pytest.mark.parametrize("formula", CONSTANTS)
+def test_a_constant_is_that_of_the_statements(formula):
+    equals(CONSTANTS[formula], formula)
 
 
 def test_definitions_and_statements_are_frozen():

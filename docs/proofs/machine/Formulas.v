@@ -143,3 +143,46 @@ Definition counted_choice_rate : formula := Over (Minus (Named "epsilon") (Named
 (** The rate of Laplace noise on whole numbers, and the scale of that on vectors. *)
 Definition laplace_rate : formula := Over (Named "epsilon") (Named "sensitivity").
 Definition laplace_scale : formula := Over (Named "sensitivity") (Named "epsilon").
+
+(** ** 5. Rounding *)
+
+Definition unit_float64 : formula := Two 53.
+Definition unit_float32 : formula := Two 24.
+
+(** What is added to the sensitivity of the second moment: for sums in float64, and for groups of rows
+    that are summed in float32 first. *)
+Definition moment_rounding : formula :=
+  Times (Over (Whole 101) (Whole 100))
+    (Times (Named "records")
+      (Times (Whole 2)
+        (Times (Plus (Plus (Named "block") (Named "blocks")) (Whole 8)) unit_float64))).
+Definition moment_rounding_float32 : formula :=
+  Times (Times (Over (Whole 204) (Whole 100)) unit_float32)
+    (Times (Plus (Named "group") (Whole 8)) (Named "group")).
+
+(** How far the sum of computed slopes times rows is from the exact one. *)
+Definition gradient_rounding : formula :=
+  Times (Over (Whole 101) (Whole 100))
+    (Times unit_float64
+      (Plus (Plus (Times (Plus (Plus (Named "block") (Named "blocks")) (Whole 5))
+                         (Times (Named "records") (Named "clip")))
+                  (Times (Named "evaluation") (Named "records")))
+            (Times (Whole 3) (Times (Named "records") (Named "clip"))))).
+
+(** What a group of a gradient in float32 may be off, times the norm of the map, and what it may be at
+    most: shares of the influence of a record. *)
+Definition group_rounding : formula :=
+  Times (Times (Times (Times (Over (Whole 102) (Whole 100)) unit_float32) (Named "group"))
+               (Plus (Named "group") (Whole 6))) (Named "stretch").
+Definition single_share : formula := Two 9.
+
+(** The largest norm of a released map: 1024 times the length of a row with the constant 1/2, and of
+    what its centring adds. *)
+Definition largest_stretch : formula :=
+  Times (Times (Whole 1024) (Root (Plus (Whole 1) (Over (Whole 1) (Whole 4)))))
+        (Root (Plus (Whole 1) (Whole 4))).
+
+(** What a product with a map is off, relative to the norms of the map and of the sums. *)
+Definition product_rounding : formula :=
+  Times (Times (Times (Over (Whole 101) (Whole 100)) unit_float64) (Plus (Named "columns") (Whole 4)))
+        (Root (Plus (Named "columns") (Whole 2))).

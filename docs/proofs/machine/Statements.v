@@ -1,7 +1,8 @@
 (** What is proved: definitions and statements alone. The proofs are in the other files.
 
     Every definition here is frozen by a digest of its text. *)
-From Coq Require Import Reals String List ZArith.
+From Coq Require Import Reals String List ZArith Permutation.
+From Flocq Require Import Core.
 From Machine Require Import Formulas.
 Import ListNotations.
 Open Scope R_scope.
@@ -421,6 +422,296 @@ Definition counted_choice : Prop :=
       let rate := value counted_choice_rate [("epsilon"%string, up); ("down"%string, down)] in
       chosen m rate cost i * counted_noise up down (k - cost i)
         <= exp up * (chosen m rate cost' i * counted_noise up down (k - cost' i)).
+
+(** ** 5. Rounding
+
+    The standard model of floating-point arithmetic: the result of an operation is the exact one times
+    1 + d with |d| <= u. Terms of type T are added in any order. *)
+
+Inductive order (T : Type) := Term (i : T) | Add (l r : order T).
+Arguments Term {T}.
+Arguments Add {T}.
+
+Fixpoint terms {T : Type} (o : order T) : list T :=
+  match o with
+  | Term i => [i]
+  | Add l r => terms l ++ terms r
+  end.
+
+(** The largest number of additions that a term meets. *)
+Fixpoint depth {T : Type} (o : order T) : nat :=
+  match o with
+  | Term _ => 0
+  | Add l r => S (Nat.max (depth l) (depth r))
+  end.
+
+Inductive summed {T : Type} (u : R) (y : T -> R) : order T -> R -> Prop :=
+| summed_term i : summed u y (Term i) (y i)
+| summed_add l r a b d :
+    summed u y l a -> summed u y r b -> Rabs d <= u ->
+    summed u y (Add l r) ((a + b) * (1 + d)).
+
+(** Numbers that are added one after the other; the last one is the head of the list. *)
+Inductive added (u : R) : list R -> R -> Prop :=
+| added_first x : added u [x] x
+| added_next x rest total d :
+    added u rest total -> Rabs d <= u -> added u (x :: rest) ((total + x) * (1 + d)).
+
+(** The same by the rule of Kahan, with what is missing of the total. *)
+Inductive compensated (u : R) : list R -> R -> R -> Prop :=
+| compensated_none : compensated u [] 0 0
+| compensated_next x rest total missing d1 d2 d3 d4 :
+    compensated u rest total missing ->
+    Rabs d1 <= u -> Rabs d2 <= u -> Rabs d3 <= u -> Rabs d4 <= u ->
+    let part := (missing + x) * (1 + d1) in
+    let larger := (total + part) * (1 + d2) in
+    compensated u (x :: rest) larger ((part - (larger - total) * (1 + d3)) * (1 + d4)).
+
+(** So few numbers that second-order terms are negligible: 2^40 in float64. *)
+Definition few (u : R) {X : Type} (numbers : list X) : Prop := INR (length numbers) * u <= / 8192.
+
+(** A block has at most b terms, in any order. Up to a number of blocks they are added one after the
+    other, more blocks by the rule of Kahan; and so are chunks, if there are several. *)
+Definition block_sum {T : Type} (u : R) (y : T -> R) (b : nat) (its : list T) (a : R) : Prop :=
+  exists o, terms o = its /\ (depth o < b)%nat /\ summed u y o a.
+
+Inductive sum_of_blocks {T : Type} (u : R) (y : T -> R) (b blocks : nat) : list T -> R -> Prop :=
+| plain_sum (parts : list (list T)) values total :
+    Forall2 (block_sum u y b) parts values -> (length parts <= blocks)%nat ->
+    added u values total -> sum_of_blocks u y b blocks (concat parts) total
+| compensated_sum (parts : list (list T)) values total missing :
+    Forall2 (block_sum u y b) parts values -> (4 <= blocks)%nat -> few u parts ->
+    compensated u values total missing -> sum_of_blocks u y b blocks (concat parts) total.
+
+Inductive sum_as_coded {T : Type} (u : R) (y : T -> R) (b blocks : nat) : list T -> R -> Prop :=
+| of_an_array its total : sum_of_blocks u y b blocks its total -> sum_as_coded u y b blocks its total
+| of_chunks (chunks : list (list T)) values total missing :
+    Forall2 (sum_of_blocks u y b blocks) chunks values -> few u chunks ->
+    compensated u values total missing -> sum_as_coded u y b blocks (concat chunks) total.
+
+(** What a sum may be off, relative to the sum of the absolute values of its terms: each term meets
+    own + b + blocks + 1 roundings at most, and terms of second order. *)
+Definition growth (u : R) (roundings : nat) : R := (1 + u) ^ roundings * (1 + u / 100) - 1.
+
+Definition sums_as_coded : Prop :=
+  forall (T : Type) (u : R) (x y : T -> R) (own b blocks : nat) (its : list T) (total : R),
+    0 <= u <= / 1000 -> (1 <= b)%nat -> (1 <= blocks)%nat ->
+    (forall i, Rabs (y i - x i) <= ((1 + u) ^ own - 1) * Rabs (x i)) ->
+    sum_as_coded u y b blocks its total ->
+    Rabs (total - sum its x)
+      <= growth u (own + b + blocks + 1) * sum its (fun i => Rabs (x i)).
+
+(** The terms of an answer are the rows of all units by their shares. *)
+Definition row_places {row : Type} (n : nat) (S : data row) : list (nat * nat) :=
+  flat_map (fun i => map (pair i) (range (size (S i)))) (range n).
+
+Definition row_term {row I : Type} (f : question row I) (S : data row) (x : I) (place : nat * nat) : R :=
+  share (S (fst place)) (snd place)
+  * f (fst place) (snd place) (row_at (S (fst place)) (snd place)) x.
+
+(** An answer whose entries are off by a share of the absolute values of their terms. *)
+Definition computed {row I : Type} (relative : R) (n : nat) (f : question row I) (S : data row)
+  (answer : I -> R) : Prop :=
+  forall x, Rabs (answer x - total n f S x)
+    <= relative * sum (row_places n S) (fun place => Rabs (row_term f S x place)).
+
+(** The sums as coded are such answers. *)
+Definition answers_as_coded : Prop :=
+  forall (row I : Type) (u : R) (own b blocks n : nat) (f : question row I) (S : data row)
+    (answer : I -> R),
+    0 <= u <= / 1000 -> (1 <= b)%nat -> (1 <= blocks)%nat ->
+    (forall x, exists y its,
+      Permutation its (row_places n S)
+      /\ (forall place, Rabs (y place - row_term f S x place)
+           <= ((1 + u) ^ own - 1) * Rabs (row_term f S x place))
+      /\ sum_as_coded u y b blocks its (answer x)) ->
+    computed (growth u (own + b + blocks + 1)) n f S answer.
+
+(** The second moment as computed in float64; a term meets seven roundings of its own. *)
+Definition sizes (n b blocks : nat) : names :=
+  [("records"%string, INR n); ("block"%string, INR b); ("blocks"%string, INR blocks)].
+
+Definition replace_one_moment_float64 : Prop :=
+  forall (row : Type) (columns : nat) (a : nat -> nat -> row -> nat -> R) (n b blocks : nat),
+    (forall i j r, norm (range columns) (a i j r) <= 1) ->
+    INR (b + blocks + 8) * value unit_float64 [] <= / 1000 ->
+    forall S S' answer answer',
+      all_valid n S -> all_valid n S' -> neighbours n S S' ->
+      let relative := growth (value unit_float64 []) (7 + b + blocks + 1) in
+      computed relative n (square a) S answer -> computed relative n (square a) S' answer' ->
+      norm (grid columns columns) (minus answer answer')
+        <= value second_moment [] + value moment_rounding (sizes n b blocks).
+
+(** The same where groups of rows are summed in float32 first. The sums of all groups but that of the
+    replaced unit have the same bits; that group is off by the roundings of float32 on either data
+    set; and the sum of all groups is rounded in float64. Here there are no shares. *)
+Definition near_group {I : Type} (places : list I) (group : nat) (exact found : I -> R) : Prop :=
+  norm places (minus found exact)
+    <= growth (value unit_float32 []) (group + 8) * INR group.
+
+Definition replace_one_moment_float32 : Prop :=
+  forall (columns n b blocks group : nat)
+    (rest exact exact' found found' answer answer' : nat * nat -> R) (absolute_sum absolute_sum' : nat * nat -> R),
+    let places := grid columns columns in
+    (1 <= group)%nat ->
+    INR (group + 8) * value unit_float32 [] <= / 1000 ->
+    INR (b + blocks + 8) * value unit_float64 [] <= / 1000 ->
+    norm places (minus exact exact') <= value second_moment [] ->
+    near_group places group exact found -> near_group places group exact' found' ->
+    let relative := growth (value unit_float64 []) (7 + b + blocks + 1) in
+    (forall x, Rabs (answer x - (rest x + found x)) <= relative * absolute_sum x) ->
+    (forall x, Rabs (answer' x - (rest x + found' x)) <= relative * absolute_sum' x) ->
+    norm places absolute_sum <= INR n * (1 + / 500) ->
+    norm places absolute_sum' <= INR n * (1 + / 500) ->
+    norm places (minus answer answer')
+      <= value second_moment [] + value moment_rounding_float32 [("group"%string, INR group)]
+         + value moment_rounding (sizes n b blocks).
+
+(** A group of rows of norm at most one, summed in float32: what was assumed of it. *)
+Definition group_of_float32 : Prop :=
+  forall (row : Type) (columns group : nat) (a : nat -> nat -> row -> nat -> R) (S : data row)
+    (found : nat * nat -> R),
+    (forall i j r, norm (range columns) (a i j r) <= 1) ->
+    all_valid group S ->
+    INR (group + 8) * value unit_float32 [] <= / 1000 ->
+    computed (growth (value unit_float32 []) (group + 8)) group (square a) S found ->
+    near_group (grid columns columns) group (total group (square a) S) found
+    /\ norm (grid columns columns) found <= INR group * (1 + / 500).
+
+(** Slopes times rows, in float64: slopes are computed up to a multiple of the unit, and a term meets
+    four roundings of its own. *)
+Definition slopes_times_rows {row : Type} (p : nat -> nat -> row -> nat -> R)
+  (z : nat -> nat -> row -> nat -> R) : question row (nat * nat) :=
+  fun i j r place => z i j r (fst place) * p i j r (snd place).
+
+Definition gradient_float64 : Prop :=
+  forall (row : Type) (columns classes n b blocks : nat) (clip evaluation : R)
+    (z p computed_p : nat -> nat -> row -> nat -> R) (S : data row) (answer : nat * nat -> R),
+    let u := value unit_float64 [] in
+    0 <= clip -> 0 <= evaluation ->
+    (forall i j r, norm (range columns) (z i j r) <= 1) ->
+    (forall i j r, norm (range classes) (p i j r) <= clip) ->
+    (forall i j r, norm (range classes) (minus (computed_p i j r) (p i j r)) <= evaluation * u) ->
+    INR (b + blocks + 5) * u <= / 1000 ->
+    all_valid n S ->
+    computed (growth u (4 + b + blocks + 1)) n (slopes_times_rows computed_p z) S answer ->
+    norm (grid columns classes) (minus answer (total n (slopes_times_rows p z) S))
+      <= value gradient_rounding
+           (("clip"%string, clip) :: ("evaluation"%string, evaluation) :: sizes n b blocks).
+
+(** Groups of a gradient in float32. The map L to final rows is linear and has at most the norm
+    stretch. A group is so short that its error, after the map, is a small share of the clip. *)
+Definition gradient_group_float32 : Prop :=
+  forall (row : Type) (columns classes group : nat) (clip stretch : R)
+    (z p : nat -> nat -> row -> nat -> R) (S : data row) (found : nat * nat -> R),
+    0 <= clip -> 0 <= stretch ->
+    (forall i j r, norm (range columns) (z i j r) <= 1) ->
+    (forall i j r, norm (range classes) (p i j r) <= clip) ->
+    (1 <= group)%nat -> INR (group + 6) * value unit_float32 [] <= / 1000 ->
+    all_valid group S ->
+    computed (growth (value unit_float32 []) (group + 6)) group (slopes_times_rows p z) S found ->
+    value group_rounding [("group"%string, INR group); ("stretch"%string, stretch)]
+      <= value single_share [] ->
+    stretch * norm (grid columns classes) (minus found (total group (slopes_times_rows p z) S))
+      <= value single_share [] * clip.
+
+Definition linear_up_to {I J : Type} (places : list I) (images : list J) (stretch : R)
+  (L : (I -> R) -> J -> R) : Prop :=
+  (forall u v, norm images (minus (L u) (L v)) = norm images (L (minus u v)))
+  /\ (forall u, norm images (L u) <= stretch * norm places u)
+  /\ (forall u v, (forall i, u i = v i) -> norm images (minus (L u) (L v)) = 0).
+
+Definition replace_one_group_float32 : Prop :=
+  forall (I J : Type) (places : list I) (images : list J) (stretch clip moved : R)
+    (L : (I -> R) -> J -> R) (rest exact exact' found found' : I -> R),
+    linear_up_to places images stretch L ->
+    norm images (minus (L exact) (L exact')) <= moved ->
+    stretch * norm places (minus found exact) <= value single_share [] * clip ->
+    stretch * norm places (minus found' exact') <= value single_share [] * clip ->
+    norm images (minus (L (fun i => rest i + found i)) (L (fun i => rest i + found' i)))
+      <= moved + 2 * (value single_share [] * clip).
+
+(** Under the largest map, raised by a hundredth, groups of one row are short enough. *)
+Definition groups_exist : Prop :=
+  value group_rounding [("group"%string, 1); ("stretch"%string, 101 / 100 * value largest_stretch [])]
+    <= value single_share [].
+
+(** A product of computed sums with a map of at most the norm stretch in float64: its Frobenius norm
+    is at most the root of the number of its columns times that. *)
+Definition product_with_map : Prop :=
+  forall (outputs columns classes : nat) (stretch : R) (map : nat * nat -> R)
+    (sums answer : nat * nat -> R),
+    let u := value unit_float64 [] in
+    0 <= stretch -> INR (columns + 4) * u <= / 1000 ->
+    norm (grid outputs columns) map <= stretch * sqrt (INR columns + 2) ->
+    (forall i k, Rabs (answer (i, k) - sum (range columns) (fun j => map (i, j) * sums (j, k)))
+       <= growth u (columns + 4) * sum (range columns) (fun j => Rabs (map (i, j) * sums (j, k)))) ->
+    norm (grid outputs classes)
+      (minus answer (fun x => sum (range columns) (fun j => map (fst x, j) * sums (j, snd x))))
+      <= stretch * value product_rounding [("columns"%string, INR columns)]
+         * norm (grid columns classes) sums.
+
+(** IEEE 754 arithmetic, rounded to nearest, even, with gradual underflow and without overflow: sums
+    of floats follow the model; so do products that do not underflow. *)
+Definition float64 (x : R) : Prop := generic_format radix2 (FLT_exp (-1074) 53) x.
+Definition round64 (x : R) : R := round radix2 (FLT_exp (-1074) 53) ZnearestE x.
+Definition float32 (x : R) : Prop := generic_format radix2 (FLT_exp (-149) 24) x.
+Definition round32 (x : R) : R := round radix2 (FLT_exp (-149) 24) ZnearestE x.
+
+Definition float64_follows_the_model : Prop :=
+  (forall x y, float64 x -> float64 y ->
+     exists d, Rabs d <= value unit_float64 [] /\ round64 (x + y) = (x + y) * (1 + d))
+  /\ (forall x, bpow radix2 (-1022) <= Rabs x ->
+       exists d, Rabs d <= value unit_float64 [] /\ round64 x = x * (1 + d)).
+
+Definition float32_follows_the_model : Prop :=
+  (forall x y, float32 x -> float32 y ->
+     exists d, Rabs d <= value unit_float32 [] /\ round32 (x + y) = (x + y) * (1 + d))
+  /\ (forall x, bpow radix2 (-126) <= Rabs x ->
+       exists d, Rabs d <= value unit_float32 [] /\ round32 x = x * (1 + d)).
+
+(** Whole multiples of a power of two, fewer than 2^53 of them, are added exactly: counts, lengths and
+    moments of columns are such numbers, in any order. *)
+Definition whole_sums_are_exact : Prop :=
+  forall (e m k : Z), (-1074 <= e)%Z -> (Z.abs (m + k) < 2 ^ 53)%Z ->
+    round64 (IZR m * bpow radix2 e + IZR k * bpow radix2 e) = IZR (m + k) * bpow radix2 e.
+
+(** ** 6. Exact noise on a public grid
+
+    A mechanism gives a probability to each event. Any relation between the probabilities of an event
+    on neighbouring data sets, a trade-off of Gaussian differential privacy among them, holds for
+    what is computed from the outcome, as it holds for all events. *)
+Definition mechanism (D O : Type) : Type := D -> (O -> Prop) -> R.
+
+Definition related {D O : Type} (near : D -> D -> Prop) (relation : R -> R -> Prop)
+  (M : mechanism D O) : Prop :=
+  forall S S', near S S' -> forall event, relation (M S event) (M S' event).
+
+Definition post_processed {D O P : Type} (g : O -> P) (M : mechanism D O) : mechanism D P :=
+  fun S event => M S (fun o => event (g o)).
+
+Definition post_processing : Prop :=
+  forall (D O P : Type) (near : D -> D -> Prop) (relation : R -> R -> Prop) (g : O -> P)
+    (M : mechanism D O),
+    related near relation M -> related near relation (post_processed g M).
+
+(** What is released of a noisy vector: the nearest multiples of the grid, clipped. *)
+Definition clip_to (limit x : R) : R := Rmax (- limit) (Rmin x limit).
+
+Definition on_grid {I : Type} (step limit : R) (x : I -> R) : I -> R :=
+  fun i => clip_to limit (step * IZR (ZnearestE (x i / step))).
+
+Definition noise_on_the_grid : Prop :=
+  forall (D I : Type) (near : D -> D -> Prop) (relation : R -> R -> Prop) (step limit : R)
+    (M : mechanism D (I -> R)),
+    related near relation M -> related near relation (post_processed (on_grid step limit) M).
+
+(** The exact value is clipped before the noise, which moves neighbours no further apart. Nothing
+    else is done to it, so the grid shifts nothing that would have to be charged. *)
+Definition clipping_shrinks : Prop :=
+  forall (I : Type) (places : list I) (limit : R) (u v : I -> R),
+    norm places (minus (fun i => clip_to limit (u i)) (fun i => clip_to limit (v i)))
+      <= norm places (minus u v).
 
 (** ** The formulas are those of the definitions above *)
 
