@@ -7028,4 +7028,32 @@ MUTANTS = [
             "test_the_code_computes_the_formula_of_its_statement",
         ),
     ),
+    *of(
+        "engine/steps.py",
+        "tests/test_machine_proofs.py",
+        (
+            "step_sensitivity",
+            "stretch * (sums",
+            "0.5 * stretch * (sums",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+        (
+            "step_sensitivity",
+            "1.01 * 2.0**-53 * 0.5 *",
+            "0.5 * 2.0**-53 * 0.5 *",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+        (
+            "step_sensitivity",
+            "evaluation=2.0 * n_classes + 32.0",
+            "evaluation=n_classes + 16.0",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+        (
+            "step_sensitivity",
+            "longest = 1.0 + 2.0**-40",
+            "longest = 0.5",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
 ]

@@ -23,7 +23,7 @@ FOLDER = ROOT / "docs" / "proofs" / "machine"
 # In the order in which they are compiled.
 SOURCES = (
     "Formulas", "Statements", "Vectors", "Sums", "Gradients", "Columns", "Choices", "Rounding",
-    "Floats", "Noise",
+    "Steps", "Floats", "Noise",
 )  # fmt: skip
 # Files whose definitions are what is claimed. The others contain proofs alone.
 CLAIMS = ("Formulas", "Statements")

@@ -366,6 +366,24 @@ def of_product_rounding(rng):
     assert product == pytest.approx(proved, rel=2.0**-20)
 
 
+def of_step_float64(rng):
+    sizes, columns = sizes_of(rng), int(rng.integers(2, 513))
+    n_classes, stretch = int(rng.choice([2, rng.integers(3, 20)])), moment.LARGEST_STRETCH
+    found = steps.step_sensitivity(
+        sizes["records"], columns, n_classes, sizes["block"], stretch, is_single=False
+    )
+    mapped = steps._LARGEST_MAPPED * steps.ball(steps.shape_of(columns, n_classes))
+    clip = evaluated("clip_of_two" if n_classes == 2 else "clip_of_many")
+    known = {"clip": clip, "evaluation": 2.0 * n_classes + 32.0, "mapped": mapped, **sizes}
+    proved = evaluated("step_float64", stretch=stretch, columns=columns, **known)
+    # Underflow adds a number that cannot be seen.
+    assert found == pytest.approx(proved, rel=2.0**-45)
+    # What the statement assumes of these numbers.
+    in_margins = 0.5 * (columns + 5) * mapped + known["evaluation"]
+    assert in_margins * EPS <= clip / 1000
+    assert stretch >= 256
+
+
 CHECKS = {
     ("count_noise", "one_count"): of_one_count,
     ("count_noise", "counts"): of_counts,
@@ -404,6 +422,7 @@ CHECKS = {
     ("group_size", "group_rounding"): of_group_rounding,
     ("step_sensitivity", "single_share"): of_single_share,
     ("step_sensitivity", "product_rounding"): of_product_rounding,
+    ("step_sensitivity", "step_float64"): of_step_float64,
 }  # fmt: skip
 
 
@@ -437,7 +456,10 @@ def test_a_statement_covers_an_expression_that_is_there(each):
 
 def test_every_formula_of_a_statement_is_in_the_map():
     assert {(each.function, each.formula) for each in MAP} == set(CHECKS)
-    assert {each.formula for each in MAP} | set(CONSTANTS) == set(proof_map.kept("formulas"))
+    parts = {"margins_rounding"}  # of `step_float64`
+    assert {each.formula for each in MAP} | set(CONSTANTS) | parts == set(
+        proof_map.kept("formulas")
+    )
     assert set(proof_map.formulas()) == set(proof_map.kept("formulas"))
 
 

@@ -186,3 +186,16 @@ Definition largest_stretch : formula :=
 Definition product_rounding : formula :=
   Times (Times (Times (Over (Whole 101) (Whole 100)) unit_float64) (Plus (Named "columns") (Whole 4)))
         (Root (Plus (Named "columns") (Whole 2))).
+
+(** The sensitivity of a step in float64: twice the clip times the largest norm of a final row, and
+    the errors of sums, of their product with the map, and of margins. *)
+Definition margins_rounding : formula :=
+  Times (Times (Times (Times (Over (Whole 101) (Whole 100)) unit_float64) (Over (Whole 1) (Whole 2)))
+               (Plus (Named "columns") (Whole 5))) (Named "mapped").
+Definition step_float64 : formula :=
+  Times (Whole 2)
+    (Plus (Times (Named "clip") (Plus (Whole 1) (Two 40)))
+       (Plus (Times (Named "stretch")
+                (Plus gradient_rounding
+                   (Times product_rounding (Times (Named "records") (Named "clip")))))
+             (Times (Named "records") margins_rounding))).

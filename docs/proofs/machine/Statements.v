@@ -651,6 +651,54 @@ Definition product_with_map : Prop :=
       <= stretch * value product_rounding [("columns"%string, INR columns)]
          * norm (grid columns classes) sums.
 
+(** A step as computed in float64. First rows z are mapped by a released map of at most the norm
+    stretch, and a constant is appended: final rows. Slopes are computed up to errors of rounded
+    margins and of their evaluation. The sums over first rows are multiplied by the map. *)
+Definition mapped_row (columns : nat) (map : nat * nat -> R) (z : nat -> R) : nat -> R :=
+  fun x => sum (range columns) (fun j => map (x, j) * z j).
+
+Definition final_of (outputs columns : nat) (map : nat * nat -> R) (constant : R) (z : nat -> R) :
+  nat -> R :=
+  with_constant outputs (mapped_row columns map z) constant.
+
+(** What is computed of one data set. *)
+Definition step_of {row : Type} (outputs columns classes n b blocks : nat) (map : nat * nat -> R)
+  (constant : R) (z computed_p : nat -> nat -> row -> nat -> R) (S : data row)
+  (answer : nat * nat -> R) : Prop :=
+  let u := value unit_float64 [] in
+  exists (sums : nat * nat -> R) (last : nat -> R),
+    computed (growth u (4 + b + blocks + 1)) n (slopes_times_rows computed_p z) S sums
+    /\ computed (growth u (4 + b + blocks + 1)) n (fun i j r k => constant * computed_p i j r k) S last
+    /\ (forall x k, (x < outputs)%nat ->
+         Rabs (answer (x, k) - sum (range columns) (fun j => map (x, j) * sums (j, k)))
+         <= growth u (columns + 4) * sum (range columns) (fun j => Rabs (map (x, j) * sums (j, k))))
+    /\ (forall k, answer (outputs, k) = last k).
+
+Definition replace_one_step_float64 : Prop :=
+  forall (row : Type) (outputs columns classes n b blocks : nat)
+    (clip evaluation mapped stretch constant : R) (map : nat * nat -> R)
+    (z p computed_p : nat -> nat -> row -> nat -> R),
+    let u := value unit_float64 [] in
+    let slope_error := (1 / 2 * (INR columns + 5) * mapped + evaluation) * u in
+    0 <= clip -> 0 <= evaluation -> 0 <= mapped -> 256 <= stretch -> Rabs constant <= 1 ->
+    INR (b + blocks + 5) * u <= / 1000 -> INR (columns + 4) * u <= / 1000 ->
+    slope_error <= clip / 1000 ->
+    (forall v, norm (range outputs) (mapped_row columns map v) <= stretch * norm (range columns) v) ->
+    norm (grid outputs columns) map <= stretch * sqrt (INR columns + 2) ->
+    (forall i j r, norm (range columns) (z i j r) <= 1) ->
+    (forall i j r,
+      norm (range (1 + outputs)) (final_of outputs columns map constant (z i j r)) <= 1 + / 2 ^ 40) ->
+    (forall i j r, norm (range classes) (p i j r) <= clip) ->
+    (forall i j r, norm (range classes) (minus (computed_p i j r) (p i j r)) <= slope_error) ->
+    forall S S' answer answer',
+      all_valid n S -> all_valid n S' -> neighbours n S S' ->
+      step_of outputs columns classes n b blocks map constant z computed_p S answer ->
+      step_of outputs columns classes n b blocks map constant z computed_p S' answer' ->
+      norm (grid (1 + outputs) classes) (minus answer answer')
+        <= value step_float64
+             (("clip"%string, clip) :: ("evaluation"%string, evaluation) :: ("mapped"%string, mapped)
+              :: ("stretch"%string, stretch) :: ("columns"%string, INR columns) :: sizes n b blocks).
+
 (** IEEE 754 arithmetic, rounded to nearest, even, with gradual underflow and without overflow: sums
     of floats follow the model; so do products that do not underflow. *)
 Definition float64 (x : R) : Prop := generic_format radix2 (FLT_exp (-1074) 53) x.
