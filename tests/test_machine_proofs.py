@@ -18,10 +18,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from dp_halfspace.algorithms.search.small_tables import plan_error_count
 from scipy.special import softmax
 
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace.algorithms.search.small_tables import plan_error_count
 from dp_halfspace.data.people import People
 from dp_halfspace.engine import counts, linear, moment, scales, steps
 from dp_halfspace.estimators import table
