@@ -6834,7 +6834,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
+        "selection/small_tables.py",
         "tests/test_machine_proofs.py",
         (
             "plan_error_count",

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dp_halfspace.algorithms.search.small_tables import plan_error_count
+from dp_halfspace.selection.small_tables import plan_error_count
 from scipy.special import softmax
 
 from dp_halfspace import PrivateTableClassifier
