@@ -39,12 +39,12 @@ from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import (
-    ObjectivePlan,
+    PerturbedObjective,
     feasible_ridge,
     plan_objective,
 )
 from dp_halfspace.papers.output import (
-    OutputPlan,
+    PerturbedMinimiser,
     mapped_row_ridge,
     perturbed_row_ridge,
     plan_output,
@@ -114,7 +114,7 @@ class CentredFit(FitPlan):
     read: RowsRead
     length: Noise | None
     moment: Noise | None
-    minimiser: ObjectivePlan | OutputPlan
+    minimiser: PerturbedObjective | PerturbedMinimiser
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
 
@@ -250,7 +250,7 @@ def centred_fit(
     read: RowsRead,
     length: Noise | None,
     moment: Noise | None,
-    plan: ObjectivePlan | OutputPlan,
+    plan: PerturbedObjective | PerturbedMinimiser,
 ) -> CentredFit:
     """Return a fit with the public facts for its record."""
     projection = None if read.linear_map is None else type(read.linear_map).__name__

@@ -39,7 +39,7 @@ _TRIES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledPlan(FitPlan):
+class ScaledFit(FitPlan):
     """Release the scales of the columns, then run the inner plan on rows in these scales.
 
     If `scales` is None, columns keep their units, and a missing entry becomes zero. The plan takes
@@ -73,7 +73,7 @@ def _without_missing(X: Any) -> Any:
 
 def plan_scaled(
     plan: Callable[[PublicFacts, Budget], FitPlan], facts: PublicFacts, budget: Budget
-) -> ScaledPlan:
+) -> ScaledFit:
     """Divide a budget between the scales of the columns and a fit in these scales.
 
     `plan` plans the fit, a function of public facts and of its part of the budget.
@@ -85,7 +85,7 @@ def plan_scaled(
     if paid is None:
         inner = plan(facts, budget)
         public = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
-        return ScaledPlan(None, inner, inner.events, public, inner.takes)
+        return ScaledFit(None, inner, inner.events, public, inner.takes)
     scales, rest = paid
     left = rest.epsilon
     scaled = replace(
@@ -103,7 +103,7 @@ def plan_scaled(
         aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
             public = {**inner.public, "data_norm": None, "private_column_scales": True}
-            return ScaledPlan(scales, inner, events, public, inner.takes)
+            return ScaledFit(scales, inner, events, public, inner.takes)
         # Only Gaussian events add up exactly by their mu; others cost more or less together.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
@@ -113,16 +113,16 @@ def plan_scaled(
     )
 
 
-class WeighedPlan(FitPlan, Protocol):
+class WeighedFit(FitPlan, Protocol):
     """A plan whose classes can have weights of at most one for the same events."""
 
-    def with_class_weights(self, weights: FloatArray) -> WeighedPlan:
+    def with_class_weights(self, weights: FloatArray) -> WeighedFit:
         """Weigh the classes by numbers in (0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class BalancedPlan(FitPlan):
+class BalancedFit(FitPlan):
     """Release counts of the classes, then run the inner plan with weights that balance them.
 
     The plan takes the inputs that the inner plan takes: counts are sums of weights over rows.
@@ -130,7 +130,7 @@ class BalancedPlan(FitPlan):
 
     facts: PublicFacts
     noise: GaussianNoise | L2LaplaceNoise | NoNoise
-    inner: WeighedPlan
+    inner: WeighedFit
     events: tuple[Event, ...]
 
     @property
@@ -193,7 +193,7 @@ def plan_balanced(
         inner, epsilon = plan(facts, rest), budget.epsilon
         events = (noise.event, *inner.events)
         if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
-            return BalancedPlan(facts, noise, inner, events)
+            return BalancedFit(facts, noise, inner, events)
         # Only Gaussian events add up exactly by their mu; others cost more together.
         rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
     raise BudgetError(

@@ -36,7 +36,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
-from dp_halfspace.papers.objective import ObjectivePlan, plan_objective
+from dp_halfspace.papers.objective import PerturbedObjective, plan_objective
 from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
@@ -58,7 +58,7 @@ _ATTRIBUTES = ("alpha_", "preconditioner_")
 class _ClippedFit(WrappedPlan):
     """A perturbed objective of rows that are scaled down to a public norm, as published."""
 
-    plan: ObjectivePlan
+    plan: PerturbedObjective
     constant: float | None
     parameters: Mapping[str, Any]
 

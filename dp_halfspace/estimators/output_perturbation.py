@@ -31,7 +31,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
-from dp_halfspace.papers.output import OutputPlan, output_ridge, plan_output
+from dp_halfspace.papers.output import PerturbedMinimiser, output_ridge, plan_output
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
@@ -51,7 +51,7 @@ _ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
 class _ClippedFit(WrappedPlan):
     """One noisy minimiser of the risk of rows that are scaled down to a public norm."""
 
-    plan: OutputPlan
+    plan: PerturbedMinimiser
     constant: float | None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
