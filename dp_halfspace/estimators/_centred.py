@@ -34,7 +34,7 @@ from dp_halfspace.engine.linear import (
     sum_of_squares,
 )
 from dp_halfspace.engine.moment import CONSTANT, Centring, centring_of, moment_noise, packed
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
@@ -60,8 +60,9 @@ from dp_halfspace.privacy.mechanisms import (
 )
 from dp_halfspace.projection import LinearMap
 from dp_halfspace.rows.blocks import FloatArray, block_size
+from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import Rows
+from dp_halfspace.rows.rows import Rows, clipped_rows
 
 # Noise of a release before the minimiser.
 Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
@@ -244,6 +245,44 @@ class CentredFit(FitPlan):
         size, (constant, length) = self.read.n_columns, self._constant_and_length
         intercepts = found[:, size] * (constant / length) if constant else np.zeros(len(found))
         return found[:, :size] / (length * unit), intercepts
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedFit(WrappedPlan):
+    """A perturbed minimiser for rows that are scaled down to a public norm, as published.
+
+    `constant` is the value of the constant column. `attributes` are the names of the further fitted
+    attributes that are wanted, and `parameters` further public facts.
+    """
+
+    plan: PerturbedMinimiser | PerturbedObjective
+    constant: float | None
+    attributes: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    takes: frozenset[str]
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return {**self.plan.public, **self.parameters}
+
+    def with_class_weights(self, weights: FloatArray) -> ClippedFit:
+        """Weigh the classes by released numbers in [0, 1], for the same events."""
+        return replace(self, facts=self.facts.with_class_weights(weights))
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release the certified minimiser for rows as they were handed in."""
+        norm, constant = self.facts.data_norm, self.constant
+        weights = weights_of(np.array(self.facts.class_weights), data)
+        rows = rows_over(clipped_rows, data.X, norm, constant)
+        released = self.plan.run(rows, data.class_indices, weights, permit)
+        more = {
+            "alpha_": self.plan.ridge,
+            "one_vs_rest_": self.plan.risk.n_stacked > 1,
+            "preconditioner_": None,
+        }
+        wanted = {name: more[name] for name in self.attributes}
+        return Fitted(*for_rows_as_given(released, constant, constant, 1.0), norm, wanted)
 
 
 def centred_fit(
