@@ -25,7 +25,7 @@ FIXED = {"steps": 100, "clip": 1.0, "rate": 2.0, "momentum": 0.9}
 
 
 @dataclass(frozen=True, slots=True)
-class DescentPlan:
+class Descent:
     """Public numbers of a run; `noise` is the standard deviation on each sum."""
 
     steps: int
@@ -38,9 +38,9 @@ class DescentPlan:
         return 2.0 * self.clip * math.sqrt(self.steps) / self.noise
 
 
-def plan_descent(epsilon: float, delta: float, *, steps: int, clip: float) -> DescentPlan:
+def plan_descent(epsilon: float, delta: float, *, steps: int, clip: float) -> Descent:
     """Choose the noise that spends (epsilon, delta) exactly."""
-    return DescentPlan(steps, clip, 2.0 * clip * math.sqrt(steps) / gdp_mu(epsilon, delta))
+    return Descent(steps, clip, 2.0 * clip * math.sqrt(steps) / gdp_mu(epsilon, delta))
 
 
 def clipped_sum(

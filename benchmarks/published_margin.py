@@ -39,7 +39,7 @@ _CLIP = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class MarginPlan:
+class MarginChoice:
     """Public numbers of a run: `mu_each` is spent on every model and on every score."""
 
     margins: tuple[float, ...]
@@ -66,12 +66,12 @@ class MarginPlan:
         return math.sqrt(sum(squares) + len(self.margins) / self.score_noise**2)
 
 
-def plan_margin(n: int, epsilon: float, delta: float, *, cap: int = STEP_CAP) -> MarginPlan:
+def plan_margin(n: int, epsilon: float, delta: float, *, cap: int = STEP_CAP) -> MarginChoice:
     """Set the grid and split the budget as the paper does."""
     grid = {2**j / n for j in range(math.floor(math.log2(n)) + 1)} | {1.0}
     mu = epsilon / (2.0 * math.sqrt(2.0 * math.log(1.0 / delta)))
     each = mu / math.sqrt(2.0 * len(grid))
-    return MarginPlan(tuple(sorted(grid)), each, min(math.ceil((n * each) ** 2), cap))
+    return MarginChoice(tuple(sorted(grid)), each, min(math.ceil((n * each) ** 2), cap))
 
 
 def projection_dimension(n: int, n_margins: int, margin: float) -> int:
@@ -85,7 +85,7 @@ def hinge_sums(Z: Any, signs: FloatArray, W: FloatArray, hinge: FloatArray) -> F
     return -np.asarray(Z.T @ (active * signs[:, None])) / hinge
 
 
-def descend(Z: Any, signs: FloatArray, margins: Sequence[float], plan: MarginPlan) -> FloatArray:
+def descend(Z: Any, signs: FloatArray, margins: Sequence[float], plan: MarginChoice) -> FloatArray:
     """Algorithm 5 for several margins at once; returns the average iterates as columns."""
     n, k = Z.shape
     rng = np.random.default_rng()

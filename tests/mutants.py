@@ -839,7 +839,7 @@ MUTANTS = [
             "test_a_person_or_a_weighted_record_moves_them_by_no_more",
         ),
         (
-            "ThresholdPlan._warning_of_share",
+            "ThresholdReleases._warning_of_share",
             "share < _NEARLY_EVERY",
             "share < 2.0",
             "test_a_recall_that_takes_nearly_every_row_is_announced",
@@ -861,13 +861,13 @@ MUTANTS = [
         "estimators/_operating_point.py",
         "tests/test_functions_of_releases.py",
         (
-            "ThresholdPlan.run",
+            "ThresholdReleases.run",
             "self._warning(counted,",
             "self._warning(above[1, -1],",
             "test_a_threshold_follows_from_the_choice",
         ),
         (
-            "ThresholdPlan.run",
+            "ThresholdReleases.run",
             "max(among, 1.0)",
             "max(above[1, -1], 1.0)",
             "test_a_threshold_follows_from_the_choice",
@@ -897,7 +897,7 @@ MUTANTS = [
         "papers/kernel.py",
         "tests/audit/test_replay.py",
         (
-            "KernelPlan.run",
+            "KernelTraining.run",
             "weights_of(relative_weights(used.problem.facts.class_weights), data)",
             "weights_of(np.array(used.problem.facts.class_weights), data)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
@@ -907,7 +907,7 @@ MUTANTS = [
         "papers/labels.py",
         "tests/papers/test_hypothesis_cover.py",
         (
-            "CoverPlan.run",
+            "LabelSearch.run",
             "weights / weights.max()",
             "weights",
             "test_class_weights_of_any_size_leave_a_label_its_sensitivity",
@@ -973,7 +973,7 @@ MUTANTS = [
             "test_losses_of_a_search_are_within_the_sensitivity_and_attain_it",
         ),
         (
-            "CoverPlan.run",
+            "LabelSearch.run",
             "weights / weights.max()",
             "weights ",
             "test_losses_of_a_search_are_within_the_sensitivity_and_attain_it",
@@ -1049,7 +1049,7 @@ MUTANTS = [
         "papers/objective.py",
         "tests/papers/test_output.py",
         (
-            "ObjectivePlan.run",
+            "PerturbedObjective.run",
             "target=self.tolerance.target",
             "target=2.0 * self.tolerance.certified",
             "test_the_solver_is_asked_for_what_the_noise_allows_for",
@@ -1101,13 +1101,13 @@ MUTANTS = [
         "papers/output.py",
         "tests/papers/test_output.py",
         (
-            "OutputPlan.run",
+            "PerturbedMinimiser.run",
             "target=self.tolerance.target",
             "target=2.0 * self.tolerance.certified",
             "test_the_solver_is_asked_for_what_the_noise_allows_for",
         ),
         (
-            "OutputPlan.run",
+            "PerturbedMinimiser.run",
             "released * (largest / norm) if self.projects and norm > largest else released",
             "released",
             "test_a_release_is_brought_to_the_ball_of_the_minimisers",
@@ -1145,7 +1145,7 @@ MUTANTS = [
             "test_mean_of_a_phase_moves_by_two_steps_at_most_and_does",
         ),
         (
-            "PhasedPlan.run",
+            "PhasedPass.run",
             "mean, phase",
             "mean, self.phases[0]",
             "test_one_event_pays_for_all_phases_once",
@@ -1183,7 +1183,7 @@ MUTANTS = [
             "test_values_of_neighbours_differ_in_one_row_by_the_sensitivity_at_most",
         ),
         (
-            "SingleRecordPlan.events",
+            "SingleRecordSteps.events",
             "self.n_steps",
             "1",
             "test_all_steps_spend_the_budget_and_no_more",
@@ -1209,13 +1209,13 @@ MUTANTS = [
         "papers/margin_selection.py",
         "tests/papers/test_kernel_margin.py",
         (
-            "MarginPlan.choose",
+            "MarginChoice.choose",
             "relative_weights(self.candidates[0].problem.facts.class_weights)",
             "np.array(self.candidates[0].problem.facts.class_weights)",
             "test_one_record_moves_every_cost_by_its_sensitivity_at_most",
         ),
         (
-            "MarginPlan.choose",
+            "MarginChoice.choose",
             "weights[classes]",
             "2.0 * weights[classes]",
             "test_one_record_moves_every_cost_by_its_sensitivity_at_most",
@@ -1243,7 +1243,7 @@ MUTANTS = [
         "papers/margin_selection.py",
         "tests/papers/test_margin_selection.py",
         (
-            "SelectionPlan.run",
+            "MarginSelection.run",
             "best = permit.choose(np.array([score for _, score in trained]), self.choice)",
             "permit.choose(np.array([score for _, score in trained]), self.choice)\n        best = int(np.argmax([score for _, score in trained]))",
             "test_what_was_chosen_is_returned_whatever_the_exact_scores_are",
@@ -1276,7 +1276,7 @@ MUTANTS = [
         "papers/margin_selection.py",
         "tests/audit/test_replay.py",
         (
-            "SelectionPlan.run",
+            "MarginSelection.run",
             "relative_weights(self.candidates[0].problem.facts.class_weights)",
             "np.array(self.candidates[0].problem.facts.class_weights)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
@@ -1314,9 +1314,9 @@ MUTANTS = [
     *of(
         "estimators/_ranking.py",
         "tests/estimators/test_auc.py",
-        ("RankingPlan.events", "events, *last", "events,", "test_every_mechanism_ranks"),
+        ("RankingFit.events", "events, *last", "events,", "test_every_mechanism_ranks"),
         (
-            "RankingPlan._release_threshold",
+            "RankingFit._release_threshold",
             "fitted.clip * size",
             "size",
             "test_the_direction_is_that_of_the_linear_fit",
@@ -1367,7 +1367,7 @@ MUTANTS = [
         "estimators/_ranking.py",
         "tests/audit/test_replay.py",
         (
-            "RankingPlan._release_threshold",
+            "RankingFit._release_threshold",
             "relative_weights(self.problem.error_weights)",
             "np.array(self.problem.error_weights)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
@@ -1454,7 +1454,7 @@ MUTANTS = [
         "papers/halfspace_search.py",
         "tests/papers/test_halfspace_search.py",
         (
-            "DirectionPlan.events",
+            "DirectionSearch.events",
             "event,) * (1 + len(self.radii)",
             "event,",
             "test_stages_look_round_the_winner_and_share_the_budget",
@@ -1470,7 +1470,7 @@ MUTANTS = [
         "papers/halfspace_search.py",
         "tests/papers/test_staged_search.py",
         (
-            "SearchPlan.events",
+            "StagedSearch.events",
             "event,) * len(self.radii",
             "event,",
             "test_two_stages_by_enumeration",
@@ -1496,25 +1496,25 @@ MUTANTS = [
         "selection/small_tables.py",
         "tests/selection/test_small_tables.py",
         (
-            "SmallTablePlan._costs",
+            "TableSelection._costs",
             "np.nan_to_num(X)",
             "np.nan_to_num(X, nan=np.nanmean(X))",
             "test_a_missing_entry_counts_as_zero_and_not_as_what_others_have",
         ),
         (
-            "SmallTablePlan.run",
+            "TableSelection.run",
             "not model.coefficients.any()",
             "not class_indices.any()",
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
-            "SmallTablePlan.run",
+            "TableSelection.run",
             "float(released[1])",
             "float(np.concatenate(costs)[int(released[0])])",
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
-            "SmallTablePlan._costs",
+            "TableSelection._costs",
             "[0], below",
             "[0], 2 * below",
             "test_a_record_changes_a_cost_by_one_at_most",
@@ -1537,7 +1537,7 @@ MUTANTS = [
             "(2.0 * epsilon * DOWN)",
             "test_one_choice_is_released_and_nothing_else",
         ),
-        ("SmallTablePlan._costs", "[[1", "[[2", "test_a_record_changes_a_cost_by_one_at_most"),
+        ("TableSelection._costs", "[[1", "[[2", "test_a_record_changes_a_cost_by_one_at_most"),
         (
             "plan_counted_choice",
             "epsilon * DOWN",
@@ -1565,7 +1565,7 @@ MUTANTS = [
         "selection/small_tables.py",
         "tests/estimators/test_prior.py",
         (
-            "SmallTablePlan._costs",
+            "TableSelection._costs",
             "np.count_nonzero(said[index] != c)",
             "2 * np.count_nonzero(said[index] != c)",
             "test_a_record_changes_the_errors_of_a_prior_by_one_at_most",
@@ -1575,7 +1575,7 @@ MUTANTS = [
         "selection/small_tables.py",
         "tests/estimators/test_small_tables.py",
         (
-            "SmallTablePlan.events",
+            "TableSelection.events",
             "(self.choice.event,)",
             "()",
             "test_a_table_pays_for_its_choice_and_for_the_count_of_errors",
@@ -1595,7 +1595,7 @@ MUTANTS = [
         "selection/small_tables.py",
         "tests/test_functions_of_releases.py",
         (
-            "SmallTablePlan.run",
+            "TableSelection.run",
             "self._candidate(int(released[0]),",
             "self._candidate(int(np.concatenate(costs).argmin()),",
             "test_selections_of_small_tables",
@@ -1611,19 +1611,19 @@ MUTANTS = [
             "test_more_records_of_a_class_than_fit_into_a_byte_are_counted",
         ),
         (
-            "SmallTreePlan.events",
+            "TreeSelection.events",
             "(self.choice.event,)",
             "()",
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
-            "SmallTreePlan.costs",
+            "TreeSelection.costs",
             "(total - right) >> WEIGHT_BITS",
             "(total - right) >> (WEIGHT_BITS - 1)",
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
-            "SmallTreePlan.costs",
+            "TreeSelection.costs",
             "(total - factors * sizes) >> WEIGHT_BITS",
             "(2 * total - 2 * factors * sizes) >> WEIGHT_BITS",
             "test_a_record_changes_a_cost_by_one_at_most",
@@ -1635,13 +1635,13 @@ MUTANTS = [
             "test_a_candidate_predicts_what_was_counted",
         ),
         (
-            "SmallTreePlan.candidate",
+            "TreeSelection.candidate",
             "(thresholds[limit]) - 0.5",
             "(thresholds[limit])",
             "test_a_candidate_predicts_what_was_counted",
         ),
         (
-            "SmallTreePlan.candidate",
+            "TreeSelection.candidate",
             "side + weight * other, side - weight * other",
             "side + 2.0**-6 * other, side - 2.0**-6 * other",
             "test_a_candidate_predicts_what_was_counted",
@@ -1663,7 +1663,7 @@ MUTANTS = [
         "selection/small_trees.py",
         "tests/selection/test_staged_trees.py",
         (
-            "StagedTreePlan.events",
+            "StagedSelection.events",
             "(*choices, *([] if self.count is None else [self.count.noise.event]))",
             "(*choices,)",
             "test_two_choices_are_released_within_the_budget",
@@ -1675,19 +1675,19 @@ MUTANTS = [
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
-            "StagedTreePlan._costs",
+            "StagedSelection._costs",
             "wrong >> WEIGHT_BITS",
             "wrong >> (WEIGHT_BITS - 1)",
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
-            "StagedTreePlan.run",
+            "StagedSelection.run",
             "scores > cut.threshold",
             "scores - scores[:1] > cut.threshold",
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
-            "StagedTreePlan.run",
+            "StagedSelection.run",
             "n_errors = n_astray +",
             "n_errors = 2 * n_astray +",
             "test_what_was_counted_is_predicted",
@@ -1703,7 +1703,7 @@ MUTANTS = [
         "selection/small_trees.py",
         "tests/estimators/test_prior.py",
         (
-            "SmallTreePlan.costs",
+            "TreeSelection.costs",
             "factors[codes[said != codes]].sum()",
             "2 * factors[codes[said != codes]].sum()",
             "test_a_tree_list_counts_the_errors_of_the_prior",
@@ -1713,7 +1713,7 @@ MUTANTS = [
         "selection/small_trees.py",
         "tests/test_functions_of_releases.py",
         (
-            "StagedTreePlan.run",
+            "StagedSelection.run",
             "self.count.run(n_errors, permit)",
             "0.0 * self.count.run(n_errors, permit) + n_errors",
             "test_selections_of_small_tables",
@@ -1723,13 +1723,13 @@ MUTANTS = [
         "estimators/_wrapped_plans.py",
         "tests/estimators/test_balanced.py",
         (
-            "BalancedPlan.run",
+            "BalancedFit.run",
             "balancing_weights(counts,",
             "balancing_weights(1.0 * np.bincount(data.class_indices, minlength=len(counts)),",
             "test_classes_weigh_by_released_counts_alone",
         ),
         (
-            "BalancedPlan.run",
+            "BalancedFit.run",
             "counts_asked(data,",
             "counts_asked(replace(data, people=None),",
             "test_people_count_once_and_records_by_their_weights",

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.papers.output import OutputPlan, plan_output
+from dp_halfspace.papers.output import PerturbedMinimiser, plan_output
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
 
@@ -29,7 +29,7 @@ from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
 @dataclass(frozen=True)
 class ToyFit(FitPlan):
     facts: PublicFacts
-    output: OutputPlan
+    output: PerturbedMinimiser
 
     @property
     def events(self):

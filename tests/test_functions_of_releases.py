@@ -20,7 +20,7 @@ from dp_halfspace.papers.halfspace_search import (
     plan_search,
     run_search,
 )
-from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.known_margin import plan_known_margin
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
@@ -187,7 +187,7 @@ def test_rows_of_features_weigh_people(features):
     """A second moment of unit rows moves by the root of two, if a person counts once."""
     problem = problem_of(20, features.n_components)
     training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
-    plan = KernelPlan(training, features, 1.0, 1.0, memory=10**6, parameters={})
+    plan = KernelTraining(training, features, 1.0, 1.0, memory=10**6, parameters={})
     moments = []
     for X, y, people in (persons(1, 0), persons(50, 1)):
         rows = plan._rows(TrainingData(X, y, np.arange(2), None, people))

@@ -34,17 +34,17 @@ from dp_halfspace.engine.linear import (
     sum_of_squares,
 )
 from dp_halfspace.engine.moment import CONSTANT, Centring, centring_of, moment_noise, packed
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import (
-    ObjectivePlan,
+    PerturbedObjective,
     feasible_ridge,
     plan_objective,
 )
 from dp_halfspace.papers.output import (
-    OutputPlan,
+    PerturbedMinimiser,
     mapped_row_ridge,
     perturbed_row_ridge,
     plan_output,
@@ -60,8 +60,9 @@ from dp_halfspace.privacy.mechanisms import (
 )
 from dp_halfspace.projection import LinearMap
 from dp_halfspace.rows.blocks import FloatArray, block_size
+from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import Rows
+from dp_halfspace.rows.rows import Rows, clipped_rows
 
 # Noise of a release before the minimiser.
 Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
@@ -114,7 +115,7 @@ class CentredFit(FitPlan):
     read: RowsRead
     length: Noise | None
     moment: Noise | None
-    minimiser: ObjectivePlan | OutputPlan
+    minimiser: PerturbedObjective | PerturbedMinimiser
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
 
@@ -246,11 +247,49 @@ class CentredFit(FitPlan):
         return found[:, :size] / (length * unit), intercepts
 
 
+@dataclass(frozen=True, slots=True)
+class ClippedFit(WrappedPlan):
+    """A perturbed minimiser for rows that are scaled down to a public norm, as published.
+
+    `constant` is the value of the constant column. `attributes` are the names of the further fitted
+    attributes that are wanted, and `parameters` further public facts.
+    """
+
+    plan: PerturbedMinimiser | PerturbedObjective
+    constant: float | None
+    attributes: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    takes: frozenset[str]
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return {**self.plan.public, **self.parameters}
+
+    def with_class_weights(self, weights: FloatArray) -> ClippedFit:
+        """Weigh the classes by released numbers in [0, 1], for the same events."""
+        return replace(self, facts=self.facts.with_class_weights(weights))
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release the certified minimiser for rows as they were handed in."""
+        norm, constant = self.facts.data_norm, self.constant
+        weights = weights_of(np.array(self.facts.class_weights), data)
+        rows = rows_over(clipped_rows, data.X, norm, constant)
+        released = self.plan.run(rows, data.class_indices, weights, permit)
+        more = {
+            "alpha_": self.plan.ridge,
+            "one_vs_rest_": self.plan.risk.n_stacked > 1,
+            "preconditioner_": None,
+        }
+        wanted = {name: more[name] for name in self.attributes}
+        return Fitted(*for_rows_as_given(released, constant, constant, 1.0), norm, wanted)
+
+
 def centred_fit(
     read: RowsRead,
     length: Noise | None,
     moment: Noise | None,
-    plan: ObjectivePlan | OutputPlan,
+    plan: PerturbedObjective | PerturbedMinimiser,
 ) -> CentredFit:
     """Return a fit with the public facts for its record."""
     projection = None if read.linear_map is None else type(read.linear_map).__name__

@@ -10,7 +10,7 @@ from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.papers.training import (
-    LinearPlan,
+    LinearTraining,
     Problem,
     linear_plan,
 )
@@ -30,7 +30,7 @@ _FEATURE_CONSTANT = 2.5
 
 def plan_training(
     problem: Problem, solver: str, margin: float | None, budget: Budget
-) -> LinearPlan | CentredFit:
+) -> LinearTraining | CentredFit:
     """Plan one fit within a budget; a `margin` of None means that no margin is known.
 
     For pure DP, the default is a search among directions where it is more accurate, and otherwise
@@ -85,7 +85,9 @@ def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
     return replace(plan, attributes=names, public={**plan.public, **parameters})
 
 
-def plan_objective_of_rows(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+def plan_objective_of_rows(
+    problem: Problem, margin: float | None, budget: Budget
+) -> LinearTraining:
     """Plan a perturbed objective of rows of norm one, without a moment.
 
     A known margin determines the regulariser.
@@ -124,7 +126,7 @@ def plan_kernel_training(
     budget: Budget,
     *,
     feature_map: FeatureMap,
-) -> LinearPlan:
+) -> LinearTraining:
     """Plan one fit on dense features by a published algorithm, within a budget.
 
     `problem` describes the features. Pure DP perturbs the objective.
@@ -136,5 +138,5 @@ def plan_kernel_training(
     if (budget.is_pure and solver == "noisy_gd") or solver == "objective_perturbation":
         return plan_objective_of_rows(problem, margin, budget)
     plan = plan_training(problem, solver, margin, budget)
-    assert isinstance(plan, LinearPlan)  # because the objective is not perturbed
+    assert isinstance(plan, LinearTraining)  # because the objective is not perturbed
     return plan

@@ -121,7 +121,7 @@ class OperatingPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdPlan:
+class ThresholdReleases:
     """The public numbers of the choice of a threshold.
 
     `n_records` is the number of records, or people, and `optimism` times the square root of it and
@@ -254,10 +254,10 @@ class ThresholdPlan:
 
 def plan_threshold(
     target: tuple[str, float], n_records: int, budget: Budget
-) -> tuple[ThresholdPlan, Budget]:
+) -> tuple[ThresholdReleases, Budget]:
     """Plan counts and choice within a part of the budget of a fit; return the remaining budget."""
     if budget.is_infinite:
-        return ThresholdPlan(*target, NoNoise(), NoNoise(), n_records, _OPTIMISM), budget
+        return ThresholdReleases(*target, NoNoise(), NoNoise(), n_records, _OPTIMISM), budget
     share = min(_SHARE, _MOST_EPSILON / math.sqrt(n_records) / budget.epsilon)
     part, usual = share * budget.epsilon, budget
     noise: GaussianNoise | DiscreteLaplaceNoise
@@ -273,7 +273,7 @@ def plan_threshold(
     optimism = _OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
     # A record moves every utility by at most one: `docs/proofs/operating_points.md`, Lemma 3.
     choice = ExponentialChoice(1.0, part)
-    return ThresholdPlan(*target, noise, choice, n_records, optimism), rest
+    return ThresholdReleases(*target, noise, choice, n_records, optimism), rest
 
 
 def score_counts(

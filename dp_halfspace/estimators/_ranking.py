@@ -41,7 +41,7 @@ MECHANISMS = ("noisy_gd", "objective", "output")
 
 
 @dataclass(frozen=True, slots=True)
-class RankingPlan(FitPlan):
+class RankingFit(FitPlan):
     """The releases of a fit: those of a direction, and a threshold.
 
     `choice` is None if the threshold is public.
@@ -114,20 +114,20 @@ def clipped_scored_rows(X: Any, longest: float, people: People | None) -> Rows:
     return Rows(X, clip_scales(X, longest), 1.0, row_bound=longest + 1.0, people=people)
 
 
-def plan_ranking(problem: RankingProblem, mechanism: str, budget: Budget) -> RankingPlan:
+def plan_ranking(problem: RankingProblem, mechanism: str, budget: Budget) -> RankingFit:
     """Plan one fit within a budget, by ``"auto"`` or one of `MECHANISMS`."""
     choice, left = pay_for_threshold(problem, budget)
     public: dict[str, Any] = {"mechanism": mechanism}
     direction: FitPlan
     if mechanism in {"objective", "output"}:
         direction, facts = plan_pairs(problem, budget, left, choice, mechanism)
-        return RankingPlan(problem, direction, choice, {**public, **facts})
+        return RankingFit(problem, direction, choice, {**public, **facts})
     if budget.is_pure:
         read = RowsRead(problem.facts, problem.constant)
         direction = plan_centred_objective(read, LOGISTIC, left)
     else:
         direction = plan_linear(problem.facts, left, constant=problem.constant)
-    return RankingPlan(problem, direction, choice, {**direction.public, **public})
+    return RankingFit(problem, direction, choice, {**direction.public, **public})
 
 
 def pay_for_threshold(problem: RankingProblem, budget: Budget) -> tuple[Choice, Budget]:

@@ -32,12 +32,12 @@ from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
     BIAS,
-    SmallTablePlan,
+    TableSelection,
     plan_small_table,
 )
 from dp_halfspace.selection.small_trees import (
-    SmallTreePlan,
-    StagedTreePlan,
+    StagedSelection,
+    TreeSelection,
     plan_small_tree,
     plan_staged_tree,
 )
@@ -51,7 +51,7 @@ class SmallTableFit(WrappedPlan):
     `norm_of_rows` before features are computed; infinity for an estimator without features.
     """
 
-    plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
+    plan: TableSelection | TreeSelection | StagedSelection
     attributes: Mapping[str, Any]
     counts: bool = False
     norm_of_rows: float = math.inf
@@ -122,7 +122,7 @@ def plan_small_fit(
     sizes = facts.n_privacy_units, facts.n_features
     prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
     how: dict[str, Any] = {"seed": seed, "counts": counts}
-    table: SmallTablePlan | SmallTreePlan | StagedTreePlan
+    table: TableSelection | TreeSelection | StagedSelection
     if facts.n_classes == 2:
         table = plan_small_table(*sizes, budget.epsilon, prior=prior, **how)
     elif prior is None and pays_for_stages(sizes[0], facts.n_classes, budget.epsilon):

@@ -9,10 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
-from dp_halfspace.engine.linear import COUNTS_SHARE
+from dp_halfspace.engine.linear import COUNTS_SHARE, without_missing
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
     ColumnScalesPlan,
@@ -26,7 +25,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import FloatArray
 
-# The first attempts to divide a budget between column scales and a fit aim at this fraction of it.
+# The first attempts to divide a budget between a fit and what precedes it aim at this fraction.
 _AIM = 1.0 - 3e-5
 # An attempt is accepted if it uses at least this fraction of the budget.
 _LEAST_USED = 1.0 - 1e-4
@@ -39,7 +38,7 @@ _TRIES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledPlan(FitPlan):
+class ScaledFit(FitPlan):
     """Release the scales of the columns, then run the inner plan on rows in these scales.
 
     If `scales` is None, columns keep their units, and a missing entry becomes zero. The plan takes
@@ -56,7 +55,7 @@ class ScaledPlan(FitPlan):
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Estimate the scales, and fit a copy of the rows in the precision that was planned."""
         if self.scales is None:
-            return self.inner.run(replace(data, X=_without_missing(data.X)), permit)
+            return self.inner.run(without_missing(data), permit)
         scales = self.scales.run(data.X, permit, data.people)
         kind = np.float32 if self.inner.is_single else np.float64
         clip = self.inner.column_clip
@@ -64,30 +63,22 @@ class ScaledPlan(FitPlan):
         return replace(self.inner.run(rows, permit), scales=scales, clip=clip)
 
 
-def _without_missing(X: Any) -> Any:
-    """Return rows with zeros instead of missing entries; sparse rows have none."""
-    if isinstance(X, Chunks):
-        return X.each(np.nan_to_num)
-    return np.nan_to_num(X) if isinstance(X, np.ndarray) else X
-
-
 def plan_scaled(
     plan: Callable[[PublicFacts, Budget], FitPlan], facts: PublicFacts, budget: Budget
-) -> ScaledPlan:
+) -> ScaledFit:
     """Divide a budget between the scales of the columns and a fit in these scales.
 
     `plan` plans the fit, a function of public facts and of its part of the budget.
     """
-    n_features, epsilon, delta = facts.n_features, budget.epsilon, budget.delta
+    n_features = facts.n_features
     paid = None
     if not facts.is_sparse:
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
         inner = plan(facts, budget)
         public = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
-        return ScaledPlan(None, inner, inner.events, public, inner.takes)
+        return ScaledFit(None, inner, inner.events, public, inner.takes)
     scales, rest = paid
-    left = rest.epsilon
     scaled = replace(
         facts,
         data_norm=math.sqrt(n_features),
@@ -95,34 +86,51 @@ def plan_scaled(
         in_column_scales=True,
         is_single=facts.copies_are_single,
     )
+    inner = _fit_beside(
+        scales.events,
+        lambda left: plan(scaled, left),
+        budget,
+        Budget.of(rest.epsilon, budget.delta),
+        "both column scales and a model: give data_norm, the PUBLIC scale of a row, or a larger "
+        "epsilon",
+    )
+    public = {**inner.public, "data_norm": None, "private_column_scales": True}
+    return ScaledFit(scales, inner, (*scales.events, *inner.events), public, inner.takes)
+
+
+def _fit_beside(
+    first: tuple[Event, ...],
+    plan: Callable[[Budget], Any],
+    budget: Budget,
+    left: Budget,
+    purpose: str,
+) -> Any:
+    """Plan a fit for what other events leave of a budget; `left` is the first attempt."""
+    epsilon, delta = budget.epsilon, budget.delta
     for trial in range(_TRIES):
-        inner = plan(scaled, Budget.of(left, delta))
-        events = (*scales.events, *inner.events)
+        inner = plan(left)
+        events = (*first, *inner.events)
         fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
         # The first attempts aim at nearly all of the budget; later ones only have to fit into it.
         aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
         if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
-            public = {**inner.public, "data_norm": None, "private_column_scales": True}
-            return ScaledPlan(scales, inner, events, public, inner.takes)
+            return inner
         # Only Gaussian events add up exactly by their mu; others cost more or less together.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
-        left *= _AIM * epsilon / used if aims else _LOWER
-    raise BudgetError(
-        f"epsilon={epsilon:g} is too small for both column scales and a model: give "
-        "data_norm, the PUBLIC scale of a row, or a larger epsilon"
-    )
+        left = Budget.of(left.epsilon * (_AIM * epsilon / used if aims else _LOWER), delta)
+    raise BudgetError(f"epsilon={epsilon:g} is too small for {purpose}")
 
 
-class WeighedPlan(FitPlan, Protocol):
+class WeighedFit(FitPlan, Protocol):
     """A plan whose classes can have weights of at most one for the same events."""
 
-    def with_class_weights(self, weights: FloatArray) -> WeighedPlan:
+    def with_class_weights(self, weights: FloatArray) -> WeighedFit:
         """Weigh the classes by numbers in (0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class BalancedPlan(FitPlan):
+class BalancedFit(FitPlan):
     """Release counts of the classes, then run the inner plan with weights that balance them.
 
     The plan takes the inputs that the inner plan takes: counts are sums of weights over rows.
@@ -130,7 +138,7 @@ class BalancedPlan(FitPlan):
 
     facts: PublicFacts
     noise: GaussianNoise | L2LaplaceNoise | NoNoise
-    inner: WeighedPlan
+    inner: WeighedFit
     events: tuple[Event, ...]
 
     @property
@@ -189,14 +197,11 @@ def plan_balanced(
         )
     part, rest = budget.split(COUNTS_SHARE)
     noise = count_noise(facts.n_classes, part, has_weights=facts.has_weights)
-    for _ in range(_TRIES):
-        inner, epsilon = plan(facts, rest), budget.epsilon
-        events = (noise.event, *inner.events)
-        if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
-            return BalancedPlan(facts, noise, inner, events)
-        # Only Gaussian events add up exactly by their mu; others cost more together.
-        rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
-    raise BudgetError(
-        f"epsilon={budget.epsilon:g} is too small for both class counts and a model: "
-        "give PUBLIC weights of the classes, or a larger epsilon"
+    inner = _fit_beside(
+        (noise.event,),
+        lambda left: plan(facts, left),
+        budget,
+        rest,
+        "both class counts and a model: give PUBLIC weights of the classes, or a larger epsilon",
     )
+    return BalancedFit(facts, noise, inner, (noise.event, *inner.events))

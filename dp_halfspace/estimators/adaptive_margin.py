@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dp_halfspace.engine.linear import LinearFit
     from dp_halfspace.engine.plan import FitPlan, PublicFacts
     from dp_halfspace.estimators._centred import CentredFit
-    from dp_halfspace.papers import LinearPlan, SelectionPlan
+    from dp_halfspace.papers import LinearTraining, MarginSelection
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.projection import LinearMap
 
@@ -326,7 +326,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             "rademacher" if kind == "auto" else kind, n_features, n_components, rng
         )
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | CentredFit | SelectionPlan:
+    def _plan(
+        self, facts: PublicFacts, budget: Budget
+    ) -> LinearTraining | CentredFit | MarginSelection:
         """Fix the public numbers of a fit of a table that is not small."""
         from dp_halfspace.estimators._choose import plan_training  # noqa: PLC0415
 
@@ -347,8 +349,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
         )
-        plan: LinearPlan | CentredFit | SelectionPlan
-        candidates: Sequence[LinearPlan | CentredFit]
+        plan: LinearTraining | CentredFit | MarginSelection
+        candidates: Sequence[LinearTraining | CentredFit]
         if is_single:
             margin = margins[0] if margins else None
             single = plan_training(problem, solver, margin, budget)

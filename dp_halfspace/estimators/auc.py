@@ -13,7 +13,7 @@ from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators._outlook import Linear, Ranking, Table
-from dp_halfspace.estimators._ranking import MECHANISMS, RankingPlan, plan_ranking
+from dp_halfspace.estimators._ranking import MECHANISMS, RankingFit, plan_ranking
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.pairs import LOSSES, RankingProblem
 from dp_halfspace.privacy.budget import Budget
@@ -158,14 +158,14 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan | None:
+    def _special_plan(self, facts: PublicFacts, budget: Budget) -> RankingFit | None:
         if self.mechanism not in {"auto", "noisy_gd"} or budget.is_pure:
             return None
         # The engine estimates the scales of dense columns itself. A bound on the norm of rows is no
         # substitute: rows can be far shorter, and far from zero.
         return self._plan(replace(facts, is_scale_stated=facts.is_sparse), budget)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> RankingFit:
         """Fix the public numbers of a fit."""
         if facts.n_classes != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")

@@ -39,13 +39,13 @@ from dp_halfspace.estimators._options import (
 )
 from dp_halfspace.estimators.base import DefaultStepsClassifier
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.margin_selection import (
     SEARCH_MEMORY,
-    MarginPlan,
+    MarginChoice,
     plan_margin_choice,
 )
-from dp_halfspace.papers.training import LinearPlan, Problem
+from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
@@ -274,7 +274,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             return None
         return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelPlan:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelTraining:
         """Draw the public features and fix the public numbers of a fit."""
         if self._takes_default_steps(is_pure=budget.is_pure):
             return self._plan_steps(facts, budget)
@@ -285,7 +285,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
         problem = replace(problem, facts=of_features)
         least = SEARCH_MEMORY if self.margin == "select" else 0
-        return KernelPlan(
+        return KernelTraining(
             self._plan_training(problem, feature_map, budget),
             feature_map,
             facts.data_norm,
@@ -495,7 +495,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _plan_training(
         self, problem: Problem, feature_map: FeatureMap, budget: Budget
-    ) -> LinearPlan | MarginPlan:
+    ) -> LinearTraining | MarginChoice:
         """Fix the public numbers of a fit on features."""
         if self.margin != "select":
             asked = (self.solver, self._margin(), budget)

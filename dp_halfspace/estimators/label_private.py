@@ -26,8 +26,8 @@ from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
 from dp_halfspace.papers import SMALLEST_MARGIN
 from dp_halfspace.papers.labels import (
-    CoverPlan,
-    StatisticPlan,
+    LabelSearch,
+    LabelStatistic,
     log_odds_shift,
     plan_labels,
 )
@@ -235,7 +235,7 @@ def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
 class _LabelFit(WrappedPlan):
     """A fit of private labels to rows that are computed from public features."""
 
-    plan: StatisticPlan | CoverPlan
+    plan: LabelStatistic | LabelSearch
     mechanism: str
     features: LabelFeatures
     rows: Rows

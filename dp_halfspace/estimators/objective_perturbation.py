@@ -16,19 +16,16 @@ from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import (
-    Fitted,
     PublicFacts,
-    WrappedPlan,
-    for_rows_as_given,
     refuse_projected_rows,
 )
 from dp_halfspace.estimators._centred import (
     COMPONENTS,
     CentredFit,
+    ClippedFit,
     RowsRead,
     plan_centred_objective,
 )
@@ -36,15 +33,13 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
-from dp_halfspace.papers.objective import ObjectivePlan, plan_objective
+from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.rows import clipped_rows
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
@@ -52,41 +47,6 @@ _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 _SCORE_GUESS = 1.5
 # Fitted attributes beside those of every linear classifier.
 _ATTRIBUTES = ("alpha_", "preconditioner_")
-
-
-@dataclass(frozen=True, slots=True)
-class _ClippedFit(WrappedPlan):
-    """A perturbed objective of rows that are scaled down to a public norm, as published."""
-
-    plan: ObjectivePlan
-    constant: float | None
-    parameters: Mapping[str, Any]
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return {**self.plan.public, **self.parameters}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """Weights of records, which do not change the cost."""
-        return frozenset({"sample_weight"})
-
-    def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
-        """Weigh the classes by released numbers in [0, 1], for the same events."""
-        return replace(self, facts=self.facts.with_class_weights(weights))
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Minimise the perturbed risk of the rows."""
-        norm, constant = self.facts.data_norm, self.constant
-        weights = weights_of(np.array(self.facts.class_weights), data)
-        rows = clipped_rows(data.X, norm, constant)
-        released = self.plan.run(rows, data.class_indices, weights, permit)
-        return Fitted(
-            *for_rows_as_given(released, constant, constant, 1.0),
-            data_norm=norm,
-            attributes={"alpha_": self.plan.ridge, "preconditioner_": None},
-        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -267,7 +227,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         is_projected = self.projection in PROJECTIONS or (self.projection and self.delta == 0)
         return has_moment and bool(is_projected or data.X.shape[1] <= WIDEST)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | _ClippedFit:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
         """Fix the public numbers of a fit."""
         facts.refuse_scores_of_all()
         is_shifted = self.loss == "shifted_logistic"
@@ -300,7 +260,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         loss: Loss,
         ridge: float | None,
         parameters: Mapping[str, Any],
-    ) -> _ClippedFit:
+    ) -> ClippedFit:
         """Plan a fit of clipped rows, as published."""
         constant, norm, sizes = self._constant_column(), facts.data_norm, facts.n_privacy_units
         risk = empirical_risk(
@@ -317,7 +277,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             guess = _SCORE_GUESS * math.hypot(1.0 / norm, 1.0 / constant if constant else 0.0)
             ridge = objective_ridge(risk, epsilon, delta, norm_guess=guess)
         plan = plan_objective(risk, ridge, epsilon, delta, optimizer=minimiser_of(self.optimizer))
-        return _ClippedFit(facts, plan, constant, parameters)
+        takes = frozenset({"sample_weight"})
+        return ClippedFit(facts, plan, constant, _ATTRIBUTES, parameters, takes)
 
     def _drawn_map(self, n_features: int, budget: Budget) -> LinearMap | None:
         """Draw the public projection, if there is one."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -17,12 +16,12 @@ from dp_halfspace._params import explains_absence, public_number, resolved_delta
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import WIDEST
-from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
+    ClippedFit,
     RowsRead,
     plan_centred_output,
 )
@@ -31,13 +30,10 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
-from dp_halfspace.papers.output import OutputPlan, output_ridge, plan_output
+from dp_halfspace.papers.output import output_ridge, plan_output
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.chunked_rows import rows_over
-from dp_halfspace.rows.rows import clipped_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
@@ -45,47 +41,6 @@ _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge"
 _NORM_GUESS = 4.0
 # Fitted attributes beside those of every linear classifier.
 _ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
-
-
-@dataclass(frozen=True, slots=True)
-class _ClippedFit(WrappedPlan):
-    """One noisy minimiser of the risk of rows that are scaled down to a public norm."""
-
-    plan: OutputPlan
-    constant: float | None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return {**self.plan.public, **self.parameters}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """Weights of records, and chunks unless the risk is tilted, which is no sum over rows."""
-        risk = self.plan.risk
-        is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
-        return frozenset({"sample_weight"} if is_tilted else {"sample_weight", "chunks"})
-
-    def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
-        """Weigh the classes by released numbers in [0, 1], for the same events."""
-        return replace(self, facts=self.facts.with_class_weights(weights))
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the certified minimiser for rows as they were handed in."""
-        norm, constant = self.facts.data_norm, self.constant
-        weights = weights_of(np.array(self.facts.class_weights), data)
-        rows = rows_over(clipped_rows, data.X, norm, constant)
-        released = self.plan.run(rows, data.class_indices, weights, permit)
-        return Fitted(
-            *for_rows_as_given(released, constant, constant, 1.0),
-            data_norm=norm,
-            attributes={
-                "alpha_": self.plan.ridge,
-                "one_vs_rest_": self.plan.risk.n_stacked > 1,
-                "preconditioner_": None,
-            },
-        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -280,7 +235,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | _ClippedFit:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
         """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
         facts.refuse_scores_of_all()
         is_centred = self._is_centred(facts, budget)
@@ -350,7 +305,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             )
         return replace(plan, attributes=_ATTRIBUTES)
 
-    def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> _ClippedFit:
+    def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> ClippedFit:
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
@@ -378,7 +333,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         )
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
-        return _ClippedFit(facts, plan, constant)
+        # A tilted risk is no sum over rows.
+        is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
+        takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
+        return ClippedFit(facts, plan, constant, _ATTRIBUTES, {}, frozenset(takes))
 
     def _risk(
         self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any

@@ -14,7 +14,7 @@ from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers import SMALLEST_MARGIN
 from dp_halfspace.papers.halfspace_search import plan_direction_training
-from dp_halfspace.papers.training import LinearPlan, Problem
+from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import PROJECTIONS
@@ -197,7 +197,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         del data
         return False
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearTraining:
         """Fix the public numbers of a fit."""
         problem = Problem(
             facts,

@@ -14,9 +14,9 @@ from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.papers.halfspace_search import MOST_CANDIDATES, SearchPlan, plan_search
+from dp_halfspace.papers.halfspace_search import MOST_CANDIDATES, StagedSearch, plan_search
 from dp_halfspace.papers.network import (
-    NetworkPlan,
+    NetworkSearch,
     NetworkShape,
     network_sensitivity,
     smallest_budget,
@@ -51,7 +51,7 @@ _SHRINK = 0.6
 class _NetworkFit(WrappedPlan):
     """A search among networks of projected rows; `is_one` if the number of hidden layers is 1."""
 
-    plan: NetworkPlan
+    plan: NetworkSearch
     linear_map: LinearMap | None
     is_one: bool
 
@@ -227,7 +227,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         shape = self._shape(facts, linear_map, budget)
         search = self._plan_search(facts.n_privacy_units, shape, budget)
         is_one = isinstance(self.n_hidden, Integral)
-        return _NetworkFit(facts, NetworkPlan(shape, search, seed), linear_map, is_one)
+        return _NetworkFit(facts, NetworkSearch(shape, search, seed), linear_map, is_one)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
@@ -291,7 +291,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             )
         return shape
 
-    def _plan_search(self, n_samples: int, shape: NetworkShape, budget: Budget) -> SearchPlan:
+    def _plan_search(self, n_samples: int, shape: NetworkShape, budget: Budget) -> StagedSearch:
         """Fix the public numbers of the search."""
         n_candidates, n_stages = self.n_candidates, self.n_stages
         if isinstance(n_candidates, str):

@@ -62,7 +62,7 @@ from dp_halfspace.engine.probabilities import (
 from dp_halfspace.engine.scales import CLIP, ColumnScales, ColumnScalesPlan, affordable_scales
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
-from dp_halfspace.estimators._operating_point import TARGETS, ThresholdPlan, plan_threshold
+from dp_halfspace.estimators._operating_point import TARGETS, ThresholdReleases, plan_threshold
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._outlook import Linear, Ranking, Table
 from dp_halfspace.estimators._rare_tables import (
@@ -78,7 +78,7 @@ from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
-from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -120,7 +120,7 @@ class _PureFit(FitPlan):
 
     scales: ColumnScalesPlan | None
     features: Features
-    inner: KernelPlan
+    inner: KernelTraining
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -161,7 +161,7 @@ class _TableFit(FitPlan):
     inner: FitPlan
     columns: Features
     parameters: Mapping[str, Any]
-    threshold: ThresholdPlan | None = None
+    threshold: ThresholdReleases | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -668,7 +668,7 @@ class PrivateTableClassifier(PrivateClassifier):
             problem, "noisy_gd", None, budget, feature_map=features.feature_map
         )
         given = features.feature_map, features.unit, problem.intercept
-        inner = KernelPlan(training, *given, memory=_KEPT, parameters=stated)
+        inner = KernelTraining(training, *given, memory=_KEPT, parameters=stated)
         return _PureFit(scales, features, inner)
 
     def _options_of(self, data: _EncodedTable) -> dict[str, Any]:

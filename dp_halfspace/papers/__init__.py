@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.papers.margin_selection import SelectionPlan as SelectionPlan
+    from dp_halfspace.papers.margin_selection import MarginSelection as MarginSelection
     from dp_halfspace.papers.margin_selection import margin_grid as margin_grid
     from dp_halfspace.papers.margin_selection import plan_selection as plan_selection
-    from dp_halfspace.papers.training import LinearPlan as LinearPlan
+    from dp_halfspace.papers.training import LinearTraining as LinearTraining
     from dp_halfspace.papers.training import Problem as Problem
 
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
@@ -20,9 +20,9 @@ SELECTIONS = ("exponential", "gaussian", "random_stopping")
 SMALLEST_MARGIN = 1e-9
 
 _HOMES = {
-    "dp_halfspace.papers.training": ("LinearPlan", "Problem"),
+    "dp_halfspace.papers.training": ("LinearTraining", "Problem"),
     "dp_halfspace.papers.margin_selection": (
-        "SelectionPlan",
+        "MarginSelection",
         "margin_grid",
         "plan_selection",
     ),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.training import WIDE, LinearPlan, Problem, linear_plan
+from dp_halfspace.papers.training import WIDE, LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Exponential, Pure
@@ -56,7 +56,7 @@ _NARROW = 64
 
 
 @dataclass(frozen=True, slots=True)
-class DirectionPlan:
+class DirectionSearch:
     """The public numbers of a search.
 
     Each stage has `n_directions` and is charged `choice`. `largest_entry` is that of the lattice of
@@ -85,7 +85,7 @@ class DirectionPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Release a direction of norm one with few errors on normalised rows; see `Plan`."""
+        """Release a direction of norm one with few errors on normalised rows; see `Algorithm`."""
         # 1. Round the rows to integers, so that every score is exact.
         # 2. Choose among directions of the whole sphere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone around the released one.
@@ -145,13 +145,13 @@ def plan_directions(
     lattice: bool = False,
     seed: tuple[int, ...] = (),
     margin: float | None = None,
-) -> DirectionPlan:
+) -> DirectionSearch:
     """Divide a pure DP budget among stages; an infinite one takes the best direction of each.
 
     `constant` is the value of the constant column before rows were normalised; directions are
     `spherical` if columns have no meaning of their own, as after a random projection. With a
     `lattice`, the first stage takes directions from the points of an integer lattice. `seed` is
-    public randomness, and `margin` is as in `DirectionPlan`. Sizes that are too large raise a
+    public randomness, and `margin` is as in `DirectionSearch`. Sizes that are too large raise a
     ValueError, so that no direction is left out silently.
     """
     if n_columns > MOST_COLUMNS:
@@ -168,7 +168,7 @@ def plan_directions(
     # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
-    return DirectionPlan(
+    return DirectionSearch(
         n_columns, n_directions, constant, spherical, largest_entry, radii, choice, seed, margin
     )
 
@@ -236,7 +236,7 @@ def plan_direction_training(
     n_stages: int | None = None,
     lattice: bool = False,
     margin: float | None = None,
-) -> LinearPlan:
+) -> LinearTraining:
     """Plan a search among data-independent directions, pure DP, for two classes.
 
     A record counts if its margin is below a tenth of `margin`; with None only errors count.
@@ -277,7 +277,7 @@ _BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class SearchPlan:
+class StagedSearch:
     """The public numbers of a search.
 
     Each stage has `n_candidates` and is charged `mechanism`. With an infinite radius, candidates
@@ -305,7 +305,7 @@ def plan_search(
     sensitivity: float,
     radius: float = 1.0,
     shrink: float = 0.7,
-) -> SearchPlan:
+) -> StagedSearch:
     """Split a budget into equal stages, for losses of bounded sensitivity.
 
     `radius` is that of the second stage, and `shrink` the ratio of the radii of consecutive stages.
@@ -314,7 +314,7 @@ def plan_search(
         raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
     radii = (math.inf, *(radius * shrink**stage for stage in range(n_stages - 1)))
     if budget.is_infinite:
-        return SearchPlan(n_candidates, radii, NoNoise())
+        return StagedSearch(n_candidates, radii, NoNoise())
     epsilon, delta = budget.epsilon, budget.delta
     share = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
     if delta > 0:
@@ -323,11 +323,11 @@ def plan_search(
             return (Exponential(each),) * n_stages
 
         share = calibrate(events, epsilon, delta, lower=share, upper=8.0 * share)
-    return SearchPlan(n_candidates, radii, ExponentialChoice(sensitivity, share))
+    return StagedSearch(n_candidates, radii, ExponentialChoice(sensitivity, share))
 
 
 def run_search(
-    plan: SearchPlan,
+    plan: StagedSearch,
     size: int,
     losses: Callable[[FloatArray], FloatArray],
     permit: Permit,

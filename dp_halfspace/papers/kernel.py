@@ -16,9 +16,9 @@ from dp_halfspace.engine.plan import (
     for_rows_as_given,
     relative_weights,
 )
-from dp_halfspace.papers.margin_selection import MarginPlan
+from dp_halfspace.papers.margin_selection import MarginChoice
 from dp_halfspace.papers.training import (
-    LinearPlan,
+    LinearTraining,
     asked_margin,
 )
 from dp_halfspace.privacy.events import Event
@@ -30,13 +30,13 @@ from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_r
 
 
 @dataclass(frozen=True, slots=True)
-class KernelPlan(FitPlan):
+class KernelTraining(FitPlan):
     """A linear fit of public features of each row, of which up to `memory` bytes are kept.
 
     The record shows `parameters`, too.
     """
 
-    training: LinearPlan | MarginPlan
+    training: LinearTraining | MarginChoice
     feature_map: FeatureMap
     data_norm: float
     intercept: float | None
@@ -53,20 +53,20 @@ class KernelPlan(FitPlan):
         """Public facts for the record."""
         return {**self.training.public, **self.parameters}
 
-    def with_class_weights(self, weights: FloatArray) -> KernelPlan:
+    def with_class_weights(self, weights: FloatArray) -> KernelTraining:
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
-        assert isinstance(self.training, LinearPlan)
+        assert isinstance(self.training, LinearTraining)
         return replace(self, training=self.training.with_class_weights(weights))
 
     @property
     def takes(self) -> frozenset[str]:
         """The inputs of the linear fit; features of a row are computed from this row alone."""
-        return self.training.takes if isinstance(self.training, LinearPlan) else frozenset()
+        return self.training.takes if isinstance(self.training, LinearTraining) else frozenset()
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the features, train on their rows and map the coefficients back."""
         rows, used = self._rows(data), self.training
-        if isinstance(used, MarginPlan):
+        if isinstance(used, MarginChoice):
             used = used.choose(rows, data, permit)
         weights: Any = weights_of(relative_weights(used.problem.facts.class_weights), data)
         released = used.algorithm.run(rows, data.class_indices, weights, permit)

@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.papers.noisy_gd import (
-    DescentPlan,
-    GradientPlan,
+    Descent,
+    NoisySteps,
     Slopes,
     Steps,
     plan_descent,
     softmax_slopes,
 )
-from dp_halfspace.papers.training import WIDE, LinearPlan, Problem, linear_plan
+from dp_halfspace.papers.training import WIDE, LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
@@ -69,7 +69,7 @@ def _row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class SingleRecordPlan:
+class SingleRecordSteps:
     """The public numbers of a run on normalised rows of two classes.
 
     A record has a nonzero gradient if its signed score is below `threshold`. The iterates of the
@@ -97,7 +97,7 @@ class SingleRecordPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Take the steps; see `Plan`.
+        """Take the steps; see `Algorithm`.
 
         Notes
         -----
@@ -134,7 +134,7 @@ class SingleRecordPlan:
 
 def plan_single_records(
     n_samples: int, n_columns: int, *, margin: float, budget: Budget, tail_fraction: float
-) -> SingleRecordPlan:
+) -> SingleRecordSteps:
     """Fix the public numbers of a run for a known margin in (0, 1].
 
     The gradient of a record is zero or a row of norm at most one, so two of them are at most two
@@ -156,7 +156,7 @@ def plan_single_records(
     if not budget.is_infinite:
         mu = _step_mu(n_samples, n_steps, budget.epsilon, budget.delta)
         mechanism = SampledGaussianNoise(n_samples, 2.0 * _LENGTH, mu)
-    return SingleRecordPlan(_ASKED * margin, n_columns, n_steps, tail_fraction, mechanism)
+    return SingleRecordSteps(_ASKED * margin, n_columns, n_steps, tail_fraction, mechanism)
 
 
 @lru_cache(maxsize=64)
@@ -212,7 +212,7 @@ def plan_margin_descent(
     margin: float,
     tail_fraction: float = 0.5,
     n_steps: int | None = None,
-) -> DescentPlan:
+) -> Descent:
     """Fix the public numbers of a run for a known margin in (0, 1].
 
     The iterates of the last `tail_fraction` of the steps are averaged; 0 returns the last iterate.
@@ -250,7 +250,7 @@ def plan_margin_descent(
 
 def plan_mean_descent(
     *, n_samples: int, n_columns: int, block_rows: int, mu: float, margin: float
-) -> DescentPlan:
+) -> Descent:
     """Fix the public numbers of a run of two classes whose mean iterate a theorem bounds.
 
     The step size is the one of the proof: `dp_halfspace.theory.margin_risk_bound` with
@@ -283,9 +283,7 @@ def plan_mean_descent(
     )
 
 
-def margin_slopes(
-    plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
-) -> Slopes:
+def margin_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
     """Return the negative slopes of the rounded hinge, of norm at most one.
 
     The arguments are those of :func:`softmax_slopes`. For more than two classes the slopes are its
@@ -320,7 +318,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class PhasedPlan:
+class PhasedPass:
     """The public numbers of a proximal pass on the hinge ``max(0, 1 - m / margin)``."""
 
     margin: float
@@ -336,7 +334,7 @@ class PhasedPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Take the pass over normalised rows of two classes; see `Plan`.
+        """Take the pass over normalised rows of two classes; see `Algorithm`.
 
         Notes
         -----
@@ -372,7 +370,7 @@ class PhasedPlan:
 
 def plan_phased_prox(
     n_samples: int, n_columns: int, *, mu: float, margin: float, order: NDArray[np.intp]
-) -> PhasedPlan:
+) -> PhasedPass:
     """Fix the public numbers of a pass that is mu-Gaussian private.
 
     `order` is a public permutation of the records, drawn without reading them. Each phase has half
@@ -393,7 +391,7 @@ def plan_phased_prox(
         noise = _noise(hi - lo, n_columns, step_size, margin, mu)
         phases.append(Phase(lo, hi, step_size, noise))
         lo, step_size = hi, step_size / 4.0
-    return PhasedPlan(margin, n_columns, tuple(phases), order)
+    return PhasedPass(margin, n_columns, tuple(phases), order)
 
 
 def _noise(
@@ -436,7 +434,9 @@ def proximal_pass(
     return point, total
 
 
-def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: float) -> LinearPlan:
+def plan_known_margin(
+    problem: Problem, solver: str, margin: float | None, mu: float
+) -> LinearTraining:
     """Plan one fit that is mu-Gaussian private, for a margin of rows of norm one.
 
     `solver` is ``"noisy_gd"`` or ``"phased_prox"``. Without a `margin` it is `default_margin`.
@@ -454,7 +454,9 @@ def _refuse_several_classes(problem: Problem, solver: str) -> None:
         )
 
 
-def plan_single_record_steps(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+def plan_single_record_steps(
+    problem: Problem, margin: float | None, budget: Budget
+) -> LinearTraining:
     """Plan one fit by steps on single records; their privacy profile is not Gaussian."""
     _refuse_several_classes(problem, "noisy_sgd")
     mu = budget.mu
@@ -510,7 +512,7 @@ def _plan_known_margin(
     return linear_map, problem.constant(constant_column), margin
 
 
-def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
+def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> LinearTraining:
     """Plan noisy gradient steps for one margin."""
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_outputs = 1 if problem.facts.n_classes == 2 else problem.facts.n_classes
@@ -526,16 +528,16 @@ def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> Linear
 
 def plan_hinge_steps(
     problem: Problem,
-    plan: DescentPlan,
+    plan: Descent,
     margin: float,
     constant_column: float | None,
     linear_map: LinearMap | None = None,
-) -> LinearPlan:
+) -> LinearTraining:
     """Plan a fit by noisy steps on the hinge of one margin."""
     return linear_plan(
         problem,
         "noisy_gd",
-        GradientPlan(plan, (plan.event,), slopes=margin_slopes),
+        NoisySteps(plan, (plan.event,), slopes=margin_slopes),
         margin=margin,
         margin_offset=plan.steps.margin_offset,
         constant_column=constant_column,
@@ -543,7 +545,7 @@ def plan_hinge_steps(
     )
 
 
-def _plan_pass_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
+def _plan_pass_for_margin(problem: Problem, margin: float, mu: float) -> LinearTraining:
     """Plan one pass of proximal steps for one margin."""
     _refuse_several_classes(problem, "phased_prox")
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)

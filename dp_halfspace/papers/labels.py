@@ -21,7 +21,7 @@ from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum
-from dp_halfspace.papers.halfspace_search import SearchPlan, plan_search, run_search
+from dp_halfspace.papers.halfspace_search import StagedSearch, plan_search, run_search
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
@@ -165,7 +165,7 @@ def linear_losses(
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticPlan:
+class LabelStatistic:
     """A noisy sum of labelled rows, or one of randomized responses, and a minimiser made of it.
 
     `sensitivity` is that of the sum; responses have none.
@@ -211,11 +211,11 @@ class StatisticPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class CoverPlan:
+class LabelSearch:
     """A search among random linear classifiers, drawn from a public seed."""
 
     n_classes: int
-    search: SearchPlan
+    search: StagedSearch
     sensitivity: float
     seed: int
     margin: float | None = None
@@ -234,7 +234,7 @@ class CoverPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Choose a classifier of public normalised rows by its weighted errors; see `Plan`."""
+        """Choose a classifier of public normalised rows by its weighted errors; see `Algorithm`."""
         n_outputs = self.n_classes if self.n_classes > 2 else 1
         points = rows.dense(np.arange(rows.shape[0]))
         losses = linear_losses(points, classes, weights / weights.max(), self.margin)
@@ -254,7 +254,7 @@ def plan_labels(
     seed: int,
     n_stages: int | None = None,
     margin: float | None = None,
-) -> StatisticPlan | CoverPlan:
+) -> LabelStatistic | LabelSearch:
     """Plan one fit on public rows within a budget; no argument depends on a label.
 
     A `margin` is for ``"net"`` and two classes.
@@ -272,7 +272,7 @@ def plan_labels(
             n_stages=n_stages or round(min(max(wanted, 1), _MOST_STAGES)),
             sensitivity=sensitivity,
         )
-        return CoverPlan(n_classes, search, sensitivity, seed, margin)
+        return LabelSearch(n_classes, search, sensitivity, seed, margin)
     mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
     if kind == "randomized_response" and math.isfinite(epsilon):
         mechanism = _responses(n_classes, epsilon, delta)
@@ -284,7 +284,7 @@ def plan_labels(
         variance = _noise_variance(mechanism, size)
     if ridge is None:
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
-    return StatisticPlan(n_classes, mechanism, bound, ridge)
+    return LabelStatistic(n_classes, mechanism, bound, ridge)
 
 
 def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedResponse:

@@ -1,7 +1,7 @@
 """Private selection of a margin from a grid by the published algorithms, within one budget.
 
-Rows as they are handed in: `SelectionPlan` compares the errors of trained models. Features of a
-kernel: `MarginPlan` compares the least losses of margins before the training (Bassily, Mohri and
+Rows as they are handed in: `MarginSelection` compares the errors of trained models. Features of a
+kernel: `MarginChoice` compares the least losses of margins before the training (Bassily, Mohri and
 Suresh, Algorithm 6).
 """
 
@@ -29,7 +29,7 @@ from dp_halfspace.papers.known_margin import (
     plan_known_margin,
     plan_margin_descent,
 )
-from dp_halfspace.papers.training import LinearPlan, Problem
+from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
@@ -75,7 +75,7 @@ _MOST_MARGINS = 1000
 _FEATURE_CONSTANT = 0.5
 
 
-def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
+def _public_facts(candidates: Sequence[LinearTraining]) -> dict[str, Any]:
     """Return the public facts of a fit that may return any of the candidates."""
     facts = [candidate.public for candidate in candidates]
     lists = {name: [each[name][0] for each in facts] for name in ("margins", "n_components")}
@@ -83,7 +83,7 @@ def _public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionPlan(FitPlan):
+class MarginSelection(FitPlan):
     """The public numbers of a selection.
 
     `penalties` are added to the error counts of the candidates. `choice` is the mechanism that
@@ -91,7 +91,7 @@ class SelectionPlan(FitPlan):
     random stopping.
     """
 
-    candidates: tuple[LinearPlan, ...]
+    candidates: tuple[LinearTraining, ...]
     penalties: tuple[float, ...]
     choice: ExponentialChoice | GaussianNoise | NoNoise
     distribution: RunCountDistribution | None
@@ -159,7 +159,7 @@ def plan_selection(
     budget: Budget,
     *,
     population: bool,
-) -> SelectionPlan:
+) -> MarginSelection:
     """Divide a budget between the candidates and the choice among them.
 
     `population` scores estimate the error on fresh records. Wang, Zhu and Wang (2025),
@@ -196,7 +196,7 @@ def plan_selection(
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
     public = _public_facts(candidates)
-    return SelectionPlan(candidates, penalties, choice, distribution, events, public)
+    return MarginSelection(candidates, penalties, choice, distribution, events, public)
 
 
 def _penalty(problem: Problem, n_columns: int) -> float:
@@ -241,14 +241,14 @@ _LOSS = huber_hinge(0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class MarginPlan:
+class MarginChoice:
     """The public numbers of a choice among margins, and of the training after it.
 
     All candidates have the same events. The computed minimum for a margin exceeds the exact one by
     at most its entry of `gaps`; `penalties` are the public terms of the costs of the margins.
     """
 
-    candidates: tuple[LinearPlan, ...]
+    candidates: tuple[LinearTraining, ...]
     gaps: tuple[float, ...]
     penalties: tuple[float, ...]
     choice: GeneralizedChoice | NoNoise
@@ -270,7 +270,7 @@ class MarginPlan:
         """Value of the constant column of all candidates."""
         return self.candidates[0].constant_column
 
-    def choose(self, rows: Rows, data: TrainingData, permit: Permit) -> LinearPlan:
+    def choose(self, rows: Rows, data: TrainingData, permit: Permit) -> LinearTraining:
         """Choose the margin to train for; the costs of the margins must not be released.
 
         All candidates read the same rows.
@@ -301,7 +301,7 @@ class MarginPlan:
         return np.add(costs, self.penalties)
 
 
-def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginPlan:
+def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginChoice:
     """Divide a budget between the choice of a margin and one training, for two classes.
 
     `solver` is ``"noisy_gd"``, or ``"phased_prox"`` as published. Either delta is positive or
@@ -328,10 +328,12 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
         plans = tuple(plan_known_margin(problem, solver, margin, mu) for margin in margins)
     else:
         plans = _plan_descents(problem, margins, mu)
-    return MarginPlan(plans, gaps, penalties, choice)
+    return MarginChoice(plans, gaps, penalties, choice)
 
 
-def _plan_descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
+def _plan_descents(
+    problem: Problem, margins: Sequence[float], mu: float
+) -> tuple[LinearTraining, ...]:
     """Plan noisy steps for each margin; all have the same events."""
     constant_column = problem.constant(_FEATURE_CONSTANT)
     sizes = problem.sizes()

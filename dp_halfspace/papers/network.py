@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.halfspace_search import SearchPlan, run_search
+from dp_halfspace.papers.halfspace_search import StagedSearch, run_search
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import FloatArray
@@ -192,11 +192,11 @@ def smallest_budget() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkPlan:
+class NetworkSearch:
     """A search among networks of one shape, drawn from a public seed."""
 
     shape: NetworkShape
-    search: SearchPlan
+    search: StagedSearch
     seed: int
 
     @property
@@ -217,7 +217,7 @@ class NetworkPlan:
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
-        """Release the parameters of one network, of shape (1, size); see `Plan`."""
+        """Release the parameters of one network, of shape (1, size); see `Algorithm`."""
         points = rows.dense(np.arange(rows.shape[0]))
         losses = network_losses(self.shape, points, classes == 1, weights)
         with single_blas_thread():

@@ -53,7 +53,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class DescentPlan:
+class Descent:
     """The public numbers of one run; there is one output for two classes, and K for K classes.
 
     Iterates are projected to a ball of `radius`, because rounding errors are bounded inside it;
@@ -78,7 +78,7 @@ def plan_descent(
     n_outputs: int,
     block_rows: int,
     mu: float,
-) -> DescentPlan:
+) -> Descent:
     """Fix the public numbers of a run on normalised rows that is mu-Gaussian private as a whole.
 
     `block_rows` rows are summed at a time.
@@ -118,12 +118,10 @@ def plan_descent(
     # The noise determines the step size; with little noise the curvature of the loss limits it.
     stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = min(stride, steps.max_stride / n_samples)
-    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, mechanism, event)
+    return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism, event)
 
 
-def softmax_slopes(
-    plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
-) -> Slopes:
+def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
     """Return a function that computes negative slopes of the shifted softmax loss, clipped.
 
     The slope of each record is clipped by itself, to a norm of at most ``plan.steps.clip``.
@@ -145,7 +143,7 @@ def softmax_slopes(
     return softmax
 
 
-def descend(rows: Rows, slopes: Slopes, plan: DescentPlan, permit: Permit) -> FloatArray:
+def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
     `permit` is charged with ``plan.event``. Reference: ``docs/proofs/noisy_gradient.md``.
@@ -188,21 +186,21 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class GradientPlan:
+class NoisySteps:
     """The public numbers of a fit by noisy gradient steps; `events` are what a run releases.
 
     `slopes` makes the function that computes slopes from the plan of the steps and from the classes
     and weights of the records.
     """
 
-    descent: DescentPlan
+    descent: Descent
     events: tuple[Event, ...]
-    slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes]
+    slopes: Callable[[Descent, NDArray[np.intp], FloatArray], Slopes]
 
     def run(
         self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> FloatArray:
-        """Take the steps on normalised rows; see `Plan`."""
+        """Take the steps on normalised rows; see `Algorithm`."""
         with single_blas_thread():
             slopes = rows.apply_to_classes(partial(self.slopes, self.descent), classes, weights)
             return descend(rows, slopes, self.descent, permit)

@@ -145,7 +145,7 @@ LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectivePlan:
+class PerturbedObjective:
     """The public numbers of one perturbed minimisation.
 
     `radius` bounds the norm of each separate minimiser, and `tolerance` is what the solver has to
@@ -181,7 +181,7 @@ class ObjectivePlan:
         *,
         surrogate: Design | None = None,
     ) -> FloatArray:
-        """Release the minimiser of the perturbed risk; see `Plan`.
+        """Release the minimiser of the perturbed risk; see `Algorithm`.
 
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.minimisers`.
@@ -227,7 +227,7 @@ def plan_objective(
     *,
     earlier: tuple[Event, ...] = (),
     optimizer: Optimizer = "auto",
-) -> ObjectivePlan:
+) -> PerturbedObjective:
     """Fix every public number of a perturbed minimisation.
 
     The loss must be monotone and have a bounded slope, without tilt or adversary. `ridge` is raised
@@ -253,7 +253,7 @@ def plan_objective(
     return _with_output(risk, ridge, linear, left, optimizer=optimizer)
 
 
-def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> ObjectivePlan:
+def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> PerturbedObjective:
     """Return an approximate plan, computed fifty times as fast; its noise is off by some per cent.
 
     It serves to compare regularisers, each at least `Risk.ridge_floor`, with a finite `epsilon`.
@@ -350,7 +350,7 @@ def _calibrate_term(
 
 def _with_output(
     risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
-) -> ObjectivePlan:
+) -> PerturbedObjective:
     """Plan a minimisation with a linear term; the budget `left` is for the noise of the output.
 
     Sensitivity of the output: ``docs/proofs/objective_perturbation.md``, section 6.
@@ -371,4 +371,4 @@ def _with_output(
         output = GaussianNoise(sensitivity, left)
     elif isinstance(linear, LaplaceLinearTerm):
         output = L2LaplaceNoise(sensitivity, left)
-    return ObjectivePlan(risk, ridge, radius, goal, linear, output, optimizer)
+    return PerturbedObjective(risk, ridge, radius, goal, linear, output, optimizer)

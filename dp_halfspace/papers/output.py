@@ -33,7 +33,7 @@ from dp_halfspace.optim.risks import (
     tolerance,
 )
 from dp_halfspace.optim.solvers import Optimizer
-from dp_halfspace.papers.objective import ObjectivePlan, sketch_objective
+from dp_halfspace.papers.objective import PerturbedObjective, sketch_objective
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.interception import Mechanism
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
@@ -43,7 +43,7 @@ from dp_halfspace.rows.mapped_rows import Design
 
 
 @dataclass(frozen=True, slots=True)
-class OutputPlan:
+class PerturbedMinimiser:
     """The public numbers of one noisy minimiser.
 
     `radius` bounds the norm of each separate exact minimiser, and `tolerance` is what the solver
@@ -85,7 +85,7 @@ class OutputPlan:
         *,
         surrogate: Design | None = None,
     ) -> FloatArray:
-        """Release the certified minimiser; see `Plan`.
+        """Release the certified minimiser; see `Algorithm`.
 
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.minimisers`.
@@ -127,7 +127,7 @@ def plan_output(
     *,
     optimizer: Optimizer = "auto",
     projects: bool = False,
-) -> OutputPlan:
+) -> PerturbedMinimiser:
     """Fix every public number of a noisy minimiser.
 
     `ridge` is raised to :attr:`Risk.least_ridge`; `noise` turns a sensitivity into the mechanism
@@ -142,7 +142,9 @@ def plan_output(
     goal = tolerance(risk, ridge, radius, exact * total)
     sensitivity = math.sqrt(risk.n_stacked) * (exact + 2.0 * (goal.certified / total)) * UP
     mechanism = noise(sensitivity)
-    return OutputPlan(risk, ridge, radius, goal, sensitivity, mechanism, optimizer, projects)
+    return PerturbedMinimiser(
+        risk, ridge, radius, goal, sensitivity, mechanism, optimizer, projects
+    )
 
 
 # Assumed share of the loss of zero coefficients that a good model saves; see
@@ -287,7 +289,7 @@ def objective_ridge(
     return math.exp(float(found.x))
 
 
-def _variances(plan: ObjectivePlan, risk: MarginRisk | SoftmaxRisk) -> tuple[float, float]:
+def _variances(plan: PerturbedObjective, risk: MarginRisk | SoftmaxRisk) -> tuple[float, float]:
     """Return the variances of a coefficient of the linear term, and of the output noise."""
     if isinstance(plan.linear, NoNoise) or isinstance(plan.output, NoNoise):
         return 0.0, 0.0

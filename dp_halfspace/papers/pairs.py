@@ -18,8 +18,8 @@ from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.risks import PairRisk, balanced_normaliser
-from dp_halfspace.papers.objective import ObjectivePlan, feasible_ridge, plan_objective
-from dp_halfspace.papers.output import OutputPlan, pair_ridge, plan_output
+from dp_halfspace.papers.objective import PerturbedObjective, feasible_ridge, plan_objective
+from dp_halfspace.papers.output import PerturbedMinimiser, pair_ridge, plan_output
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
@@ -62,7 +62,7 @@ class PairFit(FitPlan):
     """Objective or output perturbation of a sum over pairs of rows in the unit ball."""
 
     facts: PublicFacts
-    plan: ObjectivePlan | OutputPlan
+    plan: PerturbedObjective | PerturbedMinimiser
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -102,7 +102,7 @@ def plan_pairs(
     else:
         # `alpha` is for rows in their own units, the ridge for rows divided by `data_norm`.
         ridge = problem.alpha / norm**2
-    plan: ObjectivePlan | OutputPlan
+    plan: PerturbedObjective | PerturbedMinimiser
     if perturbed:
         epsilon = left.epsilon if budget.is_pure else epsilon
         is_beside = isinstance(choice, ExponentialChoice) and not budget.is_pure

@@ -38,7 +38,7 @@ WIDE = 512
 _COMPONENTS = 500
 
 
-class Plan(Protocol):
+class Algorithm(Protocol):
     """A private training algorithm whose public numbers are fixed before the data are read.
 
     A fit makes a plan, charges its events, and only then runs it.
@@ -111,7 +111,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearPlan(FitPlan):
+class LinearTraining(FitPlan):
     """One way to fit a linear model: an algorithm, and how the rows that it reads are made.
 
     `margin` is the margin that the algorithm is built for, None if it needs none. `margin_offset`
@@ -125,12 +125,12 @@ class LinearPlan(FitPlan):
     margin_offset: float
     constant_column: float | None
     linear_map: LinearMap | None
-    algorithm: Plan
+    algorithm: Algorithm
     events: tuple[Event, ...]
     public: Mapping[str, Any]
     takes: frozenset[str]
 
-    def with_class_weights(self, weights: FloatArray) -> LinearPlan:
+    def with_class_weights(self, weights: FloatArray) -> LinearTraining:
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
         facts = self.problem.facts.with_class_weights(weights)
         return replace(self, problem=replace(self.problem, facts=facts))
@@ -161,13 +161,13 @@ class LinearPlan(FitPlan):
 def linear_plan(
     problem: Problem,
     solver: str,
-    algorithm: Plan,
+    algorithm: Algorithm,
     *,
     margin: float | None,
     margin_offset: float,
     constant_column: float | None,
     linear_map: LinearMap | None = None,
-) -> LinearPlan:
+) -> LinearTraining:
     """Plan a fit of a linear model: the events, the public facts and the inputs of an algorithm.
 
     Noisy steps and a perturbed objective can weigh the slopes of records. Noisy steps read nothing
@@ -180,7 +180,7 @@ def linear_plan(
     if solver == "noisy_gd":
         is_plain = linear_map is None
         takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
-    return LinearPlan(
+    return LinearTraining(
         problem,
         solver,
         margin,
@@ -200,7 +200,7 @@ def linear_plan(
     )
 
 
-def asked_margin(training: LinearPlan, released: FloatArray) -> float:
+def asked_margin(training: LinearTraining, released: FloatArray) -> float:
     """Return the margin of normalised rows below which the loss of a record has a large slope.
 
     This is the known margin, or else the margin offset of the loss divided by the norm of the

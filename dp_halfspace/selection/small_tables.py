@@ -182,7 +182,7 @@ class SmallModel:
 
 
 @dataclass(frozen=True, slots=True)
-class SmallTablePlan:
+class TableSelection:
     """The public numbers of one selection among listed classifiers.
 
     The list is drawn from the public `seed`. It contains `n_candidates` classifiers that depend on
@@ -356,7 +356,7 @@ def plan_small_table(
     seed: int | None,
     counts: bool = False,
     prior: LinearPrior | None = None,
-) -> SmallTablePlan:
+) -> TableSelection:
     """Fix the public numbers of a selection; `seed` is that of public random objects.
 
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
@@ -378,4 +378,4 @@ def plan_small_table(
     more = part / (1.0 - part) / (_CONSTANTS / (1.0 - _CONSTANTS))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
     sizes = n_features, wanted - 2 * fewest, round(fewest * more)
-    return SmallTablePlan(*sizes, choice, tuple(words), prior, directions)
+    return TableSelection(*sizes, choice, tuple(words), prior, directions)

@@ -113,7 +113,7 @@ def _shapes(n_classes: int) -> tuple[tuple[Shape, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SmallTreePlan:
+class TreeSelection:
     """The public numbers of one selection among listed trees.
 
     The list is drawn from the public `seed`. It contains trees for about `n_pairs` pairs of cuts
@@ -317,7 +317,7 @@ def plan_small_tree(
     seed: int | None,
     counts: bool = False,
     prior: LinearPrior | None = None,
-) -> SmallTreePlan:
+) -> TreeSelection:
     """Fix the public numbers of a selection; `seed` is that of public random objects.
 
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
@@ -329,7 +329,7 @@ def plan_small_tree(
         choice = plan_counted_choice(n_samples, epsilon, n_classes)
     n_pairs, n_constants = list_sizes(n_samples, n_classes)
     words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
-    return SmallTreePlan(
+    return TreeSelection(
         n_features, n_classes, n_pairs, n_constants, choice, tuple(words), prior=prior
     )
 
@@ -396,7 +396,7 @@ def on_side(
 
 
 @dataclass(frozen=True, slots=True)
-class StagedTreePlan:
+class StagedSelection:
     """The public numbers of two selections, drawn from the public `seed`.
 
     There are about `n_cuts` first cuts. `list_sizes` determines the sizes of the lists of either
@@ -438,14 +438,14 @@ class StagedTreePlan:
         """The first cuts."""
         return CellStream(self.n_columns, 2 * self.n_cuts, (*self.seed, 1))
 
-    def _side(self, labels: NDArray[np.bool_], exponent: int, *, above: bool) -> SmallTreePlan:
+    def _side(self, labels: NDArray[np.bool_], exponent: int, *, above: bool) -> TreeSelection:
         """Return the list of trees for some labels on one side of a cut."""
         n_labels = int(labels.sum())
         pairs, constants = list_sizes(self.n_samples, n_labels)
         choice, seed = TalliedChoice(self.epsilons[1]), (*self.seed, 2 + above)
         # For a single label there is one candidate, which is constant.
         exponents = (exponent,) if n_labels > 1 else ()
-        return SmallTreePlan(
+        return TreeSelection(
             self.n_columns, n_labels, pairs, constants, choice, seed, exponents=exponents
         )
 
@@ -532,7 +532,7 @@ class StagedTreePlan:
     def _model(
         self,
         cut: _Cut,
-        sides: list[tuple[SmallTreePlan, NDArray[np.bool_]]],
+        sides: list[tuple[TreeSelection, NDArray[np.bool_]]],
         numbers: list[int],
         lengths: list[list[int]],
     ) -> SmallModel:
@@ -561,7 +561,7 @@ def plan_staged_tree(
     *,
     seed: int | None,
     counts: bool = False,
-) -> StagedTreePlan:
+) -> StagedSelection:
     """Fix the public numbers of two selections for three classes or more.
 
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier.
@@ -574,4 +574,4 @@ def plan_staged_tree(
     words = public_generator(seed, "staged trees").integers(2**32, size=4).tolist()
     first = epsilon * _FIRST_SHARE * DOWN
     epsilons = first, (epsilon - first) * FAR_DOWN
-    return StagedTreePlan(n_features, n_classes, n_samples, n_cuts, epsilons, tuple(words), count)
+    return StagedSelection(n_features, n_classes, n_samples, n_cuts, epsilons, tuple(words), count)

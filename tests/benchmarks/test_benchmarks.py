@@ -236,7 +236,7 @@ def test_dp_sgd_spends_its_budget_under_replace_one(monkeypatch):
 
     def halved(*args, **kwargs):
         good = original(*args, **kwargs)
-        return descent.DescentPlan(good.steps, good.clip, good.noise / 2)
+        return descent.Descent(good.steps, good.clip, good.noise / 2)
 
     original = descent.plan_descent
     monkeypatch.setattr(descent, "plan_descent", halved)
@@ -275,8 +275,8 @@ def test_published_margin_spends_the_published_budget(cap, monkeypatch):
     assert math.sqrt(runs + scores) == pytest.approx(published_mu(), rel=1e-12)
     assert plan.mu == pytest.approx(published_mu(), rel=1e-12)
     assert gdp_delta(plan.mu, EPSILON) <= DELTA
-    good = published_margin.MarginPlan.noise
-    monkeypatch.setattr(published_margin.MarginPlan, "noise", lambda p, m: good(p, m) / 2)
+    good = published_margin.MarginChoice.noise
+    monkeypatch.setattr(published_margin.MarginChoice, "noise", lambda p, m: good(p, m) / 2)
     assert plan.mu > 1.5 * published_mu()
 
 

@@ -19,7 +19,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import _wrapped_plans as wrapped_plans
-from dp_halfspace.estimators._wrapped_plans import BalancedPlan
+from dp_halfspace.estimators._wrapped_plans import BalancedFit
 from dp_halfspace.model_selection import PrivateSearchCV
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -139,7 +139,7 @@ def counted(released, *, people=None, weights=None):
         n_privacy_units=n_units, n_features=1, n_classes=2, class_weights=(1.0, 1.0)
     )
     noise = count_noise(2, Budget.gaussian(50.0), has_weights=weights is not None)
-    plan = BalancedPlan(facts, noise, Inner(), (noise.event,))
+    plan = BalancedFit(facts, noise, Inner(), (noise.event,))
     seen = []
     with intercept_releases(lambda value, *_: seen.append(value) or np.array(released)):
         inner = plan.run(data, permit_for(*plan.events))

@@ -24,7 +24,7 @@ from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection import small_tables
 from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
-    SmallTablePlan,
+    TableSelection,
     counted_share,
     plan_small_table,
     share_of,
@@ -43,7 +43,7 @@ def _one_thread_already(monkeypatch):
 
 
 def small_plan(n_columns, n_candidates=60, seed=(1,)):
-    return SmallTablePlan(n_columns, n_candidates, 3, TalliedChoice(EPSILON), seed)
+    return TableSelection(n_columns, n_candidates, 3, TalliedChoice(EPSILON), seed)
 
 
 def costs(plan, X, codes, weights=ONES):
@@ -169,7 +169,7 @@ def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     plan = small_plan(2, 40)
     blocks = list(plan._costs(X, codes, ONES))
     # Counted once for all draws.
-    monkeypatch.setattr(SmallTablePlan, "_costs", lambda *_: blocks)
+    monkeypatch.setattr(TableSelection, "_costs", lambda *_: blocks)
     weights = np.exp(-EPSILON * np.concatenate(blocks) / 2.0)
     models = [str(plan._candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
     probability = Counter()
@@ -224,13 +224,13 @@ def threshold_of_data(patch):
 
 def family_of_data(patch):
     """Planted: the list of the cells is drawn anew where the first record is positive."""
-    honest = SmallTablePlan._costs
+    honest = TableSelection._costs
 
     def drawn(self, X, codes, weights):
         other = replace(self, seed=(9, int(codes[0])))
         return honest(other, X, codes, weights)
 
-    patch.setattr(SmallTablePlan, "_costs", drawn)
+    patch.setattr(TableSelection, "_costs", drawn)
 
 
 @pytest.mark.sampled(1)

@@ -16,7 +16,7 @@ from dp_halfspace.rows.directions import CellStream, asinh_cells
 from dp_halfspace.selection import small_trees
 from dp_halfspace.selection.small_tables import counted_share, share_of
 from dp_halfspace.selection.small_trees import (
-    SmallTreePlan,
+    TreeSelection,
     labellings,
     n_forms,
     plan_small_tree,
@@ -35,7 +35,7 @@ def _one_thread_already(monkeypatch):
 
 
 def small_plan(n_columns, n_classes=3, n_pairs=14, seed=(1,)):
-    return SmallTreePlan(n_columns, n_classes, n_pairs, 3, TalliedChoice(EPSILON), seed)
+    return TreeSelection(n_columns, n_classes, n_pairs, 3, TalliedChoice(EPSILON), seed)
 
 
 def costs(plan, X, codes, weights=None):
@@ -123,7 +123,7 @@ def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     plan = small_plan(1, n_pairs=7)
     blocks = list(plan.costs(X, codes, ONES))
     # Counted once for all draws.
-    monkeypatch.setattr(SmallTreePlan, "costs", lambda *_: blocks)
+    monkeypatch.setattr(TreeSelection, "costs", lambda *_: blocks)
     counted, lengths = np.concatenate(blocks), [len(part) for part in blocks]
     weights = np.exp(-EPSILON * counted / 2.0)
     probability = Counter()
@@ -182,12 +182,12 @@ def threshold_of_data(patch):
 
 def cuts_of_data(patch):
     """Planted: cuts are drawn anew where the first record has the first label."""
-    honest = SmallTreePlan.costs
+    honest = TreeSelection.costs
 
     def drawn(self, X, codes, weights):
         return honest(replace(self, seed=(9, int(codes[0]))), X, codes, weights)
 
-    patch.setattr(SmallTreePlan, "costs", drawn)
+    patch.setattr(TreeSelection, "costs", drawn)
 
 
 @pytest.mark.sampled(2)

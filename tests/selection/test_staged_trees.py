@@ -13,8 +13,8 @@ from dp_halfspace.rows.directions import asinh_cells
 from dp_halfspace.selection import small_trees
 from dp_halfspace.selection.small_tables import share_of
 from dp_halfspace.selection.small_trees import (
-    SmallTreePlan,
-    StagedTreePlan,
+    StagedSelection,
+    TreeSelection,
     halves,
     plan_staged_tree,
 )
@@ -34,7 +34,7 @@ def _small_and_one_thread_already(monkeypatch):
 
 
 def small_plan(n_columns, n_classes=4, n_cuts=14, seed=(1,)):
-    return StagedTreePlan(n_columns, n_classes, 60, n_cuts, (EPSILON, EPSILON), seed)
+    return StagedSelection(n_columns, n_classes, 60, n_cuts, (EPSILON, EPSILON), seed)
 
 
 def counted(plan, X, codes, numbers, weights=None):
@@ -156,12 +156,12 @@ def both_sides(patch):
 
 def sides_of_data(patch):
     """Planted: trees of a side are drawn anew where it has an odd number of records."""
-    honest = SmallTreePlan.costs
+    honest = TreeSelection.costs
 
     def drawn(self, X, codes, weights):
         return honest(replace(self, seed=(9, len(codes) % 2)), X, codes, weights)
 
-    patch.setattr(SmallTreePlan, "costs", drawn)
+    patch.setattr(TreeSelection, "costs", drawn)
 
 
 @pytest.mark.sampled(1)
