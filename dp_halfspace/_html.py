@@ -11,7 +11,7 @@ from typing import Any
 # pattern of plain numbers, which are excepted.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 # Separators of cells in any program; tabs become escapes, and blanks separate words.
-_SEPARATORS = re.compile(r"([,;|])")
+_CELL_SEPARATORS = re.compile(r"([,;|])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 _STYLE = """
@@ -81,7 +81,7 @@ def csv_cell(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    parts = _SEPARATORS.split(printable(value))
+    parts = _CELL_SEPARATORS.split(printable(value))
     return "".join(f"'{part}" if _is_formula(part) else part for part in parts)
 
 

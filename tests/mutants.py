@@ -446,7 +446,7 @@ MUTANTS = [
         ),
         (
             "plain_numbers",
-            "None if (np.abs(found) >= _FIRST_ROUNDED).any() else found",
+            "None if (np.abs(found) >= FIRST_ROUNDED).any() else found",
             "found",
             "test_floats_of_a_csv_have_the_canonical_values_of_their_texts",
         ),
@@ -537,7 +537,7 @@ MUTANTS = [
         ("page", "printable(title)", "title", "test_pages_show_what_does_not_print_as_an_escape"),
         (
             "csv_cell",
-            "_SEPARATORS.split(printable(value))",
+            "_CELL_SEPARATORS.split(printable(value))",
             "[printable(value)]",
             "test_a_formula_behind_the_separator_of_any_program_begins_with_an_apostrophe",
         ),
@@ -2020,7 +2020,7 @@ MUTANTS = [
         (
             "days_of_array",
             "days + nanoseconds / _PER_DAY",
-            "array.astype(np.int64) / _STEPS.get(unit, 1)",
+            "array.astype(np.int64) / _UNITS_OF_A_DAY.get(unit, 1)",
             "test_dates_are_the_same_bits_in_every_unit_and_type",
         ),
         (
@@ -2216,8 +2216,8 @@ MUTANTS = [
         ),
         (
             "_digit_base",
-            "base**_PLACES < size",
-            "base**_PLACES < size - 1",
+            "base**_ONES < size",
+            "base**_ONES < size - 1",
             "test_lists_of_any_length_have_distinct_rows_of_norm_one",
         ),
         (
@@ -2402,8 +2402,8 @@ MUTANTS = [
         "tests/audit/test_stated_sensitivities.py",
         (
             "People.weights_for",
-            "_EXACT_BITS - len(self).bit_length()",
-            "_EXACT_BITS",
+            "EXACT_BITS - len(self).bit_length()",
+            "EXACT_BITS",
             "test_weights_of_many_people_keep_their_sums_exact",
         ),
         (
@@ -2669,7 +2669,7 @@ MUTANTS = [
         ),
         (
             "_persons",
-            "abs(key) >= _FIRST_ROUNDED",
+            "abs(key) >= FIRST_ROUNDED",
             "False",
             "test_bad_groups_are_refused_without_a_value_or_a_count",
         ),
@@ -2765,8 +2765,8 @@ MUTANTS = [
         "tests/test_common.py",
         (
             "_convert_features",
-            "(is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error))",
-            "(is_opaque and not _SHAPES.match(str(error)))",
+            "(is_opaque and not _SHAPE_MESSAGES.match(str(error))) or _QUOTES_DATA.search(str(error))",
+            "(is_opaque and not _SHAPE_MESSAGES.match(str(error)))",
             "test_bad_data_errors_name_the_rule_and_no_value",
         ),
     ),
@@ -3570,7 +3570,7 @@ MUTANTS = [
         ),
         (
             "largest_epsilon",
-            "[_place(refused * part) for part in _PARTS]",
+            "[_place(refused * part) for part in _TRIED_PARTS]",
             "[]",
             "test_what_is_accepted_need_not_lie_below_all_that_is_refused",
         ),

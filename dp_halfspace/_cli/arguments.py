@@ -157,10 +157,10 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
 
     In the help, the command is called `prog`, as the user called it.
     """
-    name = argv[0] if argv and argv[0] in COMMANDS else ""
+    name = argv[0] if argv and argv[0] in COMMAND_NAMES else ""
     command = _COMMANDS[name]
-    width = max(map(len, COMMANDS)) + 2
-    listed = [f"  {each:{width}}{_COMMANDS[each].summary}" for each in COMMANDS]
+    width = max(map(len, COMMAND_NAMES)) + 2
+    listed = [f"  {each:{width}}{_COMMANDS[each].summary}" for each in COMMAND_NAMES]
     more = "" if name else "\n".join(["\n\ncommands, each with --help:", *listed])
     parser = _Parser(
         prog=f"{prog} {name}".strip(),
@@ -173,8 +173,8 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     words = argv[1:] if name else argv
     if not name and words and not words[0].startswith("-"):
         parser.error(
-            f"{words[0]!r} is not a command; choose from {', '.join(COMMANDS)}"
-            f"{did_you_mean(words[0], COMMANDS)}"
+            f"{words[0]!r} is not a command; choose from {', '.join(COMMAND_NAMES)}"
+            f"{did_you_mean(words[0], COMMAND_NAMES)}"
         )
     _refuse_unknown_options(parser, words)
     options = parser.parse_args(_with_separate_values(words))
@@ -185,7 +185,7 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
 
 
 # Options with two values, which may be separated by a comma.
-_PAIRS = ("--cap", "--threshold")
+_PAIR_OPTIONS = ("--cap", "--threshold")
 
 
 def _refuse_unknown_options(parser: _Parser, words: Sequence[str]) -> None:
@@ -208,9 +208,9 @@ def _with_separate_values(words: Sequence[str]) -> list[str]:
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         name, sign, value = word.partition("=")
-        if before in _PAIRS and "," in word:
+        if before in _PAIR_OPTIONS and "," in word:
             found += word.split(",", 1)
-        elif name in _PAIRS and sign:
+        elif name in _PAIR_OPTIONS and sign:
             found += [name, *value.split(",", 1)]
         elif before == "--classes" and "," in word.rstrip(",") and not word.endswith(","):
             found[-1] = f"--classes={word}"
@@ -518,4 +518,4 @@ comes with an interval that covers sampling error and noise, and may be publishe
         "\\\n      --metric accuracy roc_auc --ledger budget.db",
     ),
 }
-COMMANDS = tuple(name for name in _COMMANDS if name)
+COMMAND_NAMES = tuple(name for name in _COMMANDS if name)

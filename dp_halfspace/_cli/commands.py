@@ -179,7 +179,7 @@ _PERHAPS_HARDLY_PREDICTED = (
     "class, it is hardly ever predicted, because a prediction is the more likely label{}."
 )
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
-_RARE = 0.2
+_RARE_SHARE = 0.2
 
 
 # Accuracy of a linear classifier without privacy, or area if the majority class has a larger share.
@@ -541,7 +541,7 @@ def _note_on_counts(err: TextIO, model: Any) -> None:
     """Write notes on what counts of a fit show."""
     share = model._rarer_share
     is_plain = (model.threshold, model.class_weight, len(model.classes_)) == (None, None, 2)
-    if is_plain and share is not None and share < _RARE:
+    if is_plain and share is not None and share < _RARE_SHARE:
         people = model.privacy_.adjacency == "replace-one-person"
         # Only what this fit would not refuse: a threshold needs steps, weights a delta.
         ways = [] if model._is_selected else ["--threshold recall 0.9"]

@@ -42,7 +42,7 @@ _LEGEND = """\
 Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {} random splits.{}
 Exact scores like these are for public data only; for your own data, publish scores of
 dp_halfspace.metrics.private_score. All classifiers are in dp_halfspace.__all__."""
-_LOW = """
+_LOW_NOTE = """
 * Less than a tenth of the improvement of a model without privacy over the majority class: epsilon
 is too small for this class and so few rows."""
 _TEST_SHARE = 0.3
@@ -67,7 +67,7 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     version = dp_halfspace.__version__
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
     rows = score_all(X, y, options, err)
-    low = _LOW if any(map(partial(_is_low, rows), rows)) else ""
+    low = _LOW_NOTE if any(map(partial(_is_low, rows), rows)) else ""
     legend = _LEGEND.format(options.repeats, low)
     text = f"{title}\n\n{format_scores(rows)}\n\n{fill(advice(rows), 100)}\n\n{legend}\n"
     content = {"version": dp_halfspace.__version__, "dataset": title, "results": rows}

@@ -33,7 +33,7 @@ from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.cells import canonical, text_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, facts_of, read_schema, resolved_columns
-from dp_halfspace.data.validation import with_readable_texts
+from dp_halfspace.data.validation import FIRST_ROUNDED, with_readable_texts
 from dp_halfspace.exceptions import install_hint
 
 # A column of a CSV is stored as floats only if every float has the canonical value of its string.
@@ -44,9 +44,6 @@ from dp_halfspace.exceptions import install_hint
 _LINES = 2**14
 BLOCK_ROWS = 2**14
 ROWS_AT_ONCE = 2**16
-# From this number on, floats do not represent all whole numbers, and two strings may have the same
-# float.
-_FIRST_ROUNDED = 2.0**53
 # Largest number of characters of a cell: what the reader of lines accepts on every system.
 _MOST_CHARACTERS = 2**31 - 1
 # A string with any other character is read by itself.
@@ -161,22 +158,22 @@ def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
         found = np.array([float(cell or "nan") for cell in cells])
     except ValueError:
         return None
-    return None if (np.abs(found) >= _FIRST_ROUNDED).any() else found
+    return None if (np.abs(found) >= FIRST_ROUNDED).any() else found
 
 
 # Number of cells of a table from which its rows are encoded in chunks.
 FIRST_STREAMED = 2**22
-_SEPARATORS = ",;\t| "
+_FIELD_SEPARATORS = ",;\t| "
 _STATED_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 # Largest number of labels in a table without a stated label set.
 _MOST_CLASSES = 100
 # Largest number of characters of a label.
 _LONGEST_LABEL = 1000
-_WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
+_WHOLE_LABEL = re.compile(r"([+-]?[0-9]+)\.0+")
 # Number of bytes of a column of a Parquet file that are read at a time.
 _READ_BYTES = 2**20
-_OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,8 +500,8 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
                 raise UserError(f"{path} must contain exactly one file, and contains {len(names)}")
             with archive.open(names[0]) as member, io.TextIOWrapper(member, **text) as file:
                 yield file
-    elif kind in _OPEN:
-        with _OPEN[kind](path, "rt", **text) as file:
+    elif kind in _OPENERS:
+        with _OPENERS[kind](path, "rt", **text) as file:
             yield file
     else:
         with path.open(**text) as file:
@@ -519,7 +516,7 @@ def _separator(line: str, wanted: set[str]) -> str:
         names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
         return len(wanted.intersection(names)), len(names)
 
-    return max(_SEPARATORS, key=found)
+    return max(_FIELD_SEPARATORS, key=found)
 
 
 def schema_of(path: Path | None, table: Path) -> tuple[dict[str, Any], Any]:
@@ -610,7 +607,7 @@ def labels_of(cells: Cells, name: str) -> Any:
 def _label(value: Any) -> str | None:
     """Return the string of a label or of a person; a whole number has no fraction."""
     if isinstance(value, str):
-        found = _WHOLE.fullmatch(value)
+        found = _WHOLE_LABEL.fullmatch(value)
         return found[1] if found else value or None
     return str(value) if isinstance(value, bool) else text_of(canonical(value))
 

@@ -30,8 +30,8 @@ from dp_halfspace.estimators._outlook import BY_COUNTS, Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
-    MOST_CLASSES,
     MOST_SHOWN,
+    MOST_SHOWN_CLASSES,
     ColumnEffect,
     EffectsDisplay,
 )
@@ -362,8 +362,8 @@ def _effects(model: Any, inner: Any) -> str:
     """Show the effect of every column: curves for a table, coefficients for a linear model."""
     if hasattr(inner, "learnt_part"):
         return "<p>Not shown: they are those of the model inside, which has a card of its own.</p>"
-    if len(inner.classes_) > MOST_CLASSES:
-        return f"<p>Not shown: the model has more than {MOST_CLASSES} classes.</p>"
+    if len(inner.classes_) > MOST_SHOWN_CLASSES:
+        return f"<p>Not shown: the model has more than {MOST_SHOWN_CLASSES} classes.</p>"
     if hasattr(inner, "encoding_"):
         return _curves(EffectsDisplay.from_estimator(inner), inner)
     try:

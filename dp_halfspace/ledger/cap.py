@@ -47,7 +47,7 @@ _NOTED = 1.1
 # More fits of one size than this are not counted.
 MOST_FITS = 10**6
 # Smallest mu and largest number of releases that are added up: squares neither underflow nor raise.
-_SMALLEST_MU = 1e-150
+_LEAST_ADDED_MU = 1e-150
 _LARGEST_COUNT = 2.0**600
 _NOTHING = Requests()
 
@@ -235,7 +235,7 @@ def _as_gaussian(events: Sequence[Event]) -> float:
             mu = max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)
         else:
             return math.inf
-        mu = max(mu, _SMALLEST_MU) if mu else 0.0
+        mu = max(mu, _LEAST_ADDED_MU) if mu else 0.0
         total += min(count, _LARGEST_COUNT) * mu * mu
     return math.sqrt(total) * UP
 

@@ -823,13 +823,13 @@ def open_ledger(ledger: Any) -> Any:
     # Entries that have been read need not be read again; another file of the same name is another
     # ledger.
     key = store.handle, store.first_digest
-    known = _OPEN.get(key)
+    known = _OPEN_LEDGERS.get(key)
     if known is None or isinstance(known._store, LostStore):
-        known = _OPEN[key] = _new_handle(store)
+        known = _OPEN_LEDGERS[key] = _new_handle(store)
     return known
 
 
-_OPEN: dict[tuple[str, str], PrivacyLedger] = {}
+_OPEN_LEDGERS: dict[tuple[str, str], PrivacyLedger] = {}
 
 
 def _new_handle(store: Store) -> PrivacyLedger:

@@ -18,7 +18,7 @@ _CSV_HEADER = (
     *("epsilon", "delta", "noise", "events"),
     *("asked_after", "spent_after", "spent_delta"),
 )
-_WHOLE = "the whole data set"
+_WHOLE_SET = "the whole data set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Statement:
             account = Account(self.cap, spending.cases(part))
             about = f", about the part {part.name!r}" if part else ""
             if part is None and self.parts:
-                about = f", about {_WHOLE}"
+                about = f", about {_WHOLE_SET}"
             for kind, delta in kinds.items():
                 epsilon = account.remaining(delta)
                 left.append((kind + about, rounded_text(epsilon, up=False)))
