@@ -262,14 +262,18 @@ def test_rows_that_every_candidate_gets_wrong(name, n_candidates, population, n_
 # Pure choices
 
 
-def test_choices_among_records_with_both_labels():
-    """Half of the records are the outliers of any member of a class, and its errors."""
-    n, share = 10**7, 0.3
+@pytest.mark.parametrize("d", [5, 10**6])
+def test_choices_among_records_with_both_labels(d):
+    """Half of the records are the outliers of any member of a class, and its errors.
+
+    With a million columns the bounds are those after a projection.
+    """
+    n, share = 10**8, 0.3
     outliers = round(n * share)
     for bound in (
-        theory.pure_risk_bound(n, 5, 1.0, 0.5, n_outliers=outliers),
-        theory.network_risk_bound(n, 5, 1.0, 0.5, n_outliers=outliers),
-        theory.label_risk_bound(n, 5, 1.0, 0.5, n_outliers=outliers).value,
+        theory.pure_risk_bound(n, d, 1.0, 0.5, n_outliers=outliers),
+        theory.network_risk_bound(n, d, 1.0, 0.5, n_outliers=outliers),
+        theory.label_risk_bound(n, d, 1.0, 0.5, n_outliers=outliers).value,
     ):
         assert share <= bound < 1.1 * share
 
