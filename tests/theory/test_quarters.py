@@ -159,6 +159,22 @@ def test_a_smooth_convex_loss_with_the_best_regulariser(budget, linear_model):
     assert excess == pytest.approx(known, rel=0.03)
 
 
+@every_budget
+@pytest.mark.parametrize("name", ["ranking_risk_bound", "population_risk_bound"])
+def test_a_smooth_loss_on_fresh_records(budget, name):
+    """A parabola at the minimiser of every sample, for so little budget that noise decides."""
+    epsilon, delta, beta, ridge = budget[0] / 100, budget[1], 0.25, 10.0
+    own = {"radius": 1e-9, "lipschitz": 1.0, "smoothness": beta, "regularization": ridge}
+    if name == "ranking_risk_bound":
+        bound = theory.ranking_risk_bound(500, 500, 1, epsilon, delta, diameter=1.0, **own)
+    else:
+        bound = theory.population_risk_bound(200, 1, epsilon, delta, linear_model=True, **own)
+    noise = draw_noise(np.random.default_rng(0), 100_000, 1, epsilon, delta, bound.sensitivity)
+    assert beta * np.quantile(np.abs(noise), 0.999) < 1.0  # slopes below one, but for few draws
+    excess = beta / 2 * np.mean(noise**2)
+    assert bound.value / 2 < excess <= bound.value
+
+
 # Error for a margin
 
 
