@@ -159,6 +159,22 @@ def test_a_smooth_convex_loss_with_the_best_regulariser(budget, linear_model):
     assert excess == pytest.approx(known, rel=0.03)
 
 
+@every_budget
+@pytest.mark.parametrize("name", ["ranking_risk_bound", "population_risk_bound"])
+def test_a_smooth_loss_on_fresh_records(budget, name):
+    """A parabola at the minimiser of every sample, for so little budget that noise decides."""
+    epsilon, delta, beta, ridge = budget[0] / 100, budget[1], 0.25, 10.0
+    own = {"radius": 1e-9, "lipschitz": 1.0, "smoothness": beta, "regularization": ridge}
+    if name == "ranking_risk_bound":
+        bound = theory.ranking_risk_bound(500, 500, 1, epsilon, delta, diameter=1.0, **own)
+    else:
+        bound = theory.population_risk_bound(200, 1, epsilon, delta, linear_model=True, **own)
+    noise = draw_noise(np.random.default_rng(0), 100_000, 1, epsilon, delta, bound.sensitivity)
+    assert beta * np.quantile(np.abs(noise), 0.999) < 1.0  # slopes below one, but for few draws
+    excess = beta / 2 * np.mean(noise**2)
+    assert bound.value / 2 < excess <= bound.value
+
+
 # Error for a margin
 
 
@@ -192,39 +208,49 @@ def test_the_last_iterate_where_steps_are_short():
     assert bound / 3 < hinges(W, np.eye(d)).mean() <= bound < 1
 
 
-def test_random_stopping_where_the_good_candidate_is_missed():
+@pytest.mark.parametrize("how", [{}, {"half_width": 0.5}, {"n_components": 30_000}])
+def test_random_stopping_where_the_good_candidate_is_missed(how):
     """Three candidates are wrong everywhere: so is the choice, unless the fourth is drawn."""
+    n, d = (10**9, 10**5) if "n_components" in how else (300_000, 1)
     bound = theory.random_stopping_risk_bound(
-        300_000, 1, 1.0, 1e-6, 1.0, n_candidates=4, n_steps=10**4
+        n, d, 1.0, 1e-6, 1.0, n_candidates=4, n_steps=10**4, **how
     )
     runs = run_count_distribution(4, 0.1, eta=2.0)
     missed = runs.probabilities @ 0.75 ** np.arange(1, runs.k_max + 1)
     assert missed <= bound < 1.2 * missed
 
 
+@pytest.mark.parametrize("half_width", [0.0, 0.5])
 @pytest.mark.parametrize("population", [False, True])
-def test_rows_that_every_halfspace_gets_wrong(population):
+def test_rows_that_every_halfspace_gets_wrong(population, half_width):
     """A share of zero rows: their hinge loss and their error are one."""
     share, n = 0.3, 10**7
     assert errors(np.ones((1, 2)), np.zeros((1, 2))) == hinges(np.ones((1, 2)), np.zeros((1, 2)))
     own = {"hinge_loss": share, "n_steps": 10**4}
+    rounded = own | {"half_width": half_width, "population": population}
     for bound in (
-        theory.hinge_risk_bound(n, 2, 0.01, 1e-6, 1.0, population=population, **own),
+        theory.hinge_risk_bound(n, 2, 0.01, 1e-6, 1.0, **rounded),
         theory.phased_risk_bound(n, 2, 1.0, 1e-6, 1.0, hinge_loss=share),
         theory.selected_margin_risk_bound(n, 2, 1.0, 1e-6, 1.0, **own),
     ):
-        assert share <= bound < 1.5 * share
+        assert share <= bound < 1.5 * (1 + half_width) * share
+    own = {"n_outliers": round(share * n), "n_steps": 10**5, "half_width": half_width}
+    for name in ("margin_risk_bound", "last_iterate_risk_bound"):
+        bound = getattr(theory, name)(n, 2, 1.0, 1e-6, 1.0, population=population, **own)
+        assert share <= bound < 4 * share
 
 
+@pytest.mark.parametrize("half_width", [0.0, 0.5])
 @pytest.mark.parametrize("population", [False, True])
-def test_records_with_both_labels(population):
+def test_records_with_both_labels(population, half_width):
     """A function is wrong on one of two equal records; their mean hinge loss is at least one."""
     share = 0.4
     margins = np.linspace(-3, 3, 601)
     assert (np.maximum(0, 1 - margins) + np.maximum(0, 1 + margins)).min() / 2 == 1.0
     bound = theory.kernel_risk_bound(
-        10**7, 10**4, 0.1, 1e-6, 1.0, hinge_loss=share, n_steps=10**4, population=population
-    )
+        10**7, 10**4, 0.1, 1e-6, 1.0, hinge_loss=share, n_steps=10**4, population=population,
+        half_width=half_width,
+    )  # fmt: skip
     assert share / 2 <= bound < 4 * share / 2
 
 
@@ -252,14 +278,18 @@ def test_rows_that_every_candidate_gets_wrong(name, n_candidates, population, n_
 # Pure choices
 
 
-def test_choices_among_records_with_both_labels():
-    """Half of the records are the outliers of any member of a class, and its errors."""
-    n, share = 10**7, 0.3
+@pytest.mark.parametrize("d", [5, 10**6])
+def test_choices_among_records_with_both_labels(d):
+    """Half of the records are the outliers of any member of a class, and its errors.
+
+    With a million columns the bounds are those after a projection.
+    """
+    n, share = 10**8, 0.3
     outliers = round(n * share)
     for bound in (
-        theory.pure_risk_bound(n, 5, 1.0, 0.5, n_outliers=outliers),
-        theory.network_risk_bound(n, 5, 1.0, 0.5, n_outliers=outliers),
-        theory.label_risk_bound(n, 5, 1.0, 0.5, n_outliers=outliers).value,
+        theory.pure_risk_bound(n, d, 1.0, 0.5, n_outliers=outliers),
+        theory.network_risk_bound(n, d, 1.0, 0.5, n_outliers=outliers),
+        theory.label_risk_bound(n, d, 1.0, 0.5, n_outliers=outliers).value,
     ):
         assert share <= bound < 1.1 * share
 
