@@ -7056,4 +7056,14 @@ MUTANTS = [
             "test_the_code_computes_the_formula_of_its_statement",
         ),
     ),
+    *of(
+        "algorithms/search/column_rankings.py",
+        "tests/test_machine_proofs.py",
+        (
+            "missed_records",
+            "left // n_equal",
+            "2 * left // n_equal",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
 ]

@@ -21,6 +21,8 @@ import pytest
 from scipy.special import softmax
 
 from dp_halfspace import PrivateTableClassifier
+from dp_halfspace.algorithms.search import column_rankings
+from dp_halfspace.algorithms.search.directions import asinh_cells
 from dp_halfspace.algorithms.search.small_tables import plan_error_count
 from dp_halfspace.data.people import People
 from dp_halfspace.engine import counts, linear, moment, scales, steps
@@ -299,6 +301,21 @@ def of_rare_count(rng):
     assert asked
 
 
+def of_missed_records(rng):
+    n = int(rng.integers(4, 60))
+    column, is_rare = rng.integers(-3, 4, size=n).astype(float), rng.random(n) < 0.3
+    cells, size = asinh_cells(column, column_rankings._EXPONENT), max(1, 3 * n // 10)
+    for found, score in zip(
+        column_rankings.missed_records(column, is_rare), (cells, -cells), strict=True
+    ):
+        end = np.sort(score)[-size]
+        equals(
+            found, "missed_records", below=(is_rare & (score <= end)).sum(),
+            rare_at_end=(is_rare & (score == end)).sum(), left=size - (score > end).sum(),
+            at_end=(score == end).sum(),
+        )  # fmt: skip
+
+
 def sizes_of(rng):
     """Return public sizes: so many rows that their rounding errors can be seen."""
     n, block = int(10 ** rng.uniform(5, 9)), int(rng.integers(48, 8193))
@@ -416,6 +433,7 @@ CHECKS = {
     ("L2LaplaceNoise.scale", "laplace_scale"): of_laplace_scale,
     ("plan_error_count", "one_count"): of_error_count,
     ("PrivateTableClassifier._rare_fit", "one_count"): of_rare_count,
+    ("missed_records", "missed_records"): of_missed_records,
     ("moment_noise", "moment_rounding"): of_moment_rounding,
     ("moment_noise", "moment_rounding_float32"): of_moment_rounding_float32,
     ("gradient_error", "gradient_rounding"): of_gradient_rounding,

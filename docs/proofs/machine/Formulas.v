@@ -144,6 +144,11 @@ Definition counted_choice_rate : formula := Over (Minus (Named "epsilon") (Named
 Definition laplace_rate : formula := Over (Named "epsilon") (Named "sensitivity").
 Definition laplace_scale : formula := Over (Named "sensitivity") (Named "epsilon").
 
+(** Rare records without a place at the top of a ranking: those that are not above its end, less
+    their part of the places that are left for the records at the end. *)
+Definition missed_records : formula :=
+  Floor (Minus (Named "below") (Over (Times (Named "rare_at_end") (Named "left")) (Named "at_end"))).
+
 (** ** 5. Rounding *)
 
 Definition unit_float64 : formula := Two 53.

@@ -423,6 +423,39 @@ Definition counted_choice : Prop :=
       chosen m rate cost i * counted_noise up down (k - cost i)
         <= exp up * (chosen m rate cost' i * counted_noise up down (k - cost' i)).
 
+(** A ranking of n records by whole scores has k places at its top. A record above the end of the top
+    has a place, one below has none, and those at the end share the places that are left. *)
+Definition place_at_top (end_of_top : Z) (part : R) (score : Z) : R :=
+  if Z.ltb end_of_top score then 1 else if Z.eqb score end_of_top then part else 0.
+
+Definition is_top (n : nat) (places : R) (score : nat -> Z) (end_of_top : Z) (part : R) : Prop :=
+  0 <= part <= 1
+  /\ sum (range n) (fun i => place_at_top end_of_top part (score i)) = places.
+
+(** The number of rare records without a place. Replacing a record moves it by one at most, rounded
+    down, whatever the ends of the tops are. *)
+Definition missed (n : nat) (score : nat -> Z) (is_rare : nat -> bool) (end_of_top : Z) (part : R) : R :=
+  sum (range n) (fun i => if is_rare i then 1 - place_at_top end_of_top part (score i) else 0).
+
+Definition missed_moves_by_one : Prop :=
+  forall (n : nat) (places : R) (score score' : nat -> Z) (is_rare is_rare' : nat -> bool)
+    (e e' : Z) (part part' : R),
+    is_top n places score e part -> is_top n places score' e' part' ->
+    (exists k, (k < n)%nat
+       /\ forall i, (i < n)%nat -> i <> k -> score i = score' i /\ is_rare i = is_rare' i) ->
+    Rabs (IZR (Int_part (missed n score is_rare e part))
+          - IZR (Int_part (missed n score' is_rare' e' part'))) <= value one_count [].
+
+Definition missed_written_out : Prop :=
+  forall (n : nat) (score : nat -> Z) (is_rare : nat -> bool) (e : Z) (left at_end : R),
+    at_end <> 0 ->
+    let count (counted : nat -> bool) := sum (range n) (fun i => if counted i then 1 else 0) in
+    IZR (Int_part (missed n score is_rare e (left / at_end)))
+    = value missed_records
+        [("below"%string, count (fun i => andb (is_rare i) (negb (Z.ltb e (score i)))));
+         ("rare_at_end"%string, count (fun i => andb (is_rare i) (Z.eqb (score i) e)));
+         ("left"%string, left); ("at_end"%string, at_end)].
+
 (** ** 5. Rounding
 
     The standard model of floating-point arithmetic: the result of an operation is the exact one times
