@@ -383,22 +383,29 @@ def of_product_rounding(rng):
     assert product == pytest.approx(proved, rel=2.0**-20)
 
 
-def of_step_float64(rng):
-    sizes, columns = sizes_of(rng), int(rng.integers(2, 513))
-    n_classes, stretch = int(rng.choice([2, rng.integers(3, 20)])), moment.LARGEST_STRETCH
-    found = steps.step_sensitivity(
-        sizes["records"], columns, n_classes, sizes["block"], stretch, is_single=False
-    )
-    mapped = steps._LARGEST_MAPPED * steps.ball(steps.shape_of(columns, n_classes))
-    clip = evaluated("clip_of_two" if n_classes == 2 else "clip_of_many")
-    known = {"clip": clip, "evaluation": 2.0 * n_classes + 32.0, "mapped": mapped, **sizes}
-    proved = evaluated("step_float64", stretch=stretch, columns=columns, **known)
-    # Underflow adds a number that cannot be seen.
-    assert found == pytest.approx(proved, rel=2.0**-45)
-    # What the statement assumes of these numbers.
-    in_margins = 0.5 * (columns + 5) * mapped + known["evaluation"]
-    assert in_margins * EPS <= clip / 1000
-    assert stretch >= 256
+def of_whole_step(formula, *, is_single):
+    def check(rng):
+        sizes, columns = sizes_of(rng), int(rng.integers(2, 513))
+        n_classes, stretch = int(rng.choice([2, rng.integers(3, 20)])), moment.LARGEST_STRETCH
+        found = steps.step_sensitivity(
+            sizes["records"], columns, n_classes, sizes["block"], stretch, is_single=is_single
+        )
+        mapped = steps._LARGEST_MAPPED * steps.ball(steps.shape_of(columns, n_classes))
+        clip = evaluated("clip_of_two" if n_classes == 2 else "clip_of_many")
+        evaluation = 2.0 * n_classes + 32.0
+        proved = evaluated(
+            formula, clip=clip, evaluation=evaluation, mapped=mapped, stretch=stretch,
+            columns=columns, classes=n_classes, **sizes,
+        )  # fmt: skip
+        # Underflow adds a number that cannot be seen.
+        assert found == pytest.approx(proved, rel=2.0**-45)
+        # What the statements assume of these numbers.
+        assert (0.5 * (columns + 5) * mapped + evaluation) * EPS <= clip / 1000
+        assert stretch >= 256
+        assert 2.0**-23 * (n_classes + 16) <= 1 / 5000
+        assert (float32_rows._LARGEST_GROUP + 6) * float32_rows.SINGLE_EPS <= 1 / 1000
+
+    return check
 
 
 CHECKS = {
@@ -440,7 +447,8 @@ CHECKS = {
     ("group_size", "group_rounding"): of_group_rounding,
     ("step_sensitivity", "single_share"): of_single_share,
     ("step_sensitivity", "product_rounding"): of_product_rounding,
-    ("step_sensitivity", "step_float64"): of_step_float64,
+    ("step_sensitivity", "step_float64"): of_whole_step("step_float64", is_single=False),
+    ("step_sensitivity", "step_float32"): of_whole_step("step_float32", is_single=True),
 }  # fmt: skip
 
 

@@ -204,3 +204,10 @@ Definition step_float64 : formula :=
                 (Plus gradient_rounding
                    (Times product_rounding (Times (Named "records") (Named "clip")))))
              (Times (Named "records") margins_rounding))).
+
+(** The same in float32: slopes are longer by their roundings, and a group is off by a share. *)
+Definition step_float32 : formula :=
+  Plus step_float64
+    (Times (Whole 2)
+       (Times (Named "clip")
+          (Plus single_share (Times (Two 23) (Plus (Named "classes") (Whole 16)))))).
