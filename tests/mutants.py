@@ -6834,7 +6834,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/search/small_tables.py",
+        "selection/small_tables.py",
         "tests/test_machine_proofs.py",
         (
             "plan_error_count",
@@ -6936,6 +6936,26 @@ MUTANTS = [
             "step_sensitivity",
             "longest = 1.0 + 2.0**-40",
             "longest = 0.5",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
+    *of(
+        "selection/column_rankings.py",
+        "tests/test_machine_proofs.py",
+        (
+            "missed_records",
+            "left // n_equal",
+            "2 * left // n_equal",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
+    *of(
+        "engine/steps.py",
+        "tests/test_machine_proofs.py",
+        (
+            "step_sensitivity",
+            "2.0**-23 * (n_classes + 16.0)",
+            "2.0**-24 * (n_classes + 16.0)",
             "test_the_code_computes_the_formula_of_its_statement",
         ),
     ),
