@@ -499,6 +499,30 @@ def test_definitions_and_statements_are_frozen():
     assert proof_map.frozen() == proof_map.kept("frozen")
 
 
+def test_everything_that_is_claimed_is_a_definition():
+    """Whatever else stands in these files would be outside the digests."""
+    for name in proof_map.CLAIMS:
+        text = proof_map._COMMENT.sub("", proof_map.source_of(name))
+        for definition in proof_map._SENTENCE.finditer(text):
+            text = text.replace(definition[0], "", 1)
+        left = {line.split()[0] for line in text.splitlines() if line.strip()}
+        assert left <= {"From", "Import", "Open"}
+
+
+def test_a_weaker_statement_is_noticed(monkeypatch):
+    text, before = proof_map.source_of, proof_map.frozen()
+    weaker = "norm places (change n f S S') <= 3 * c"
+    monkeypatch.setattr(
+        proof_map,
+        "source_of",
+        lambda name: text(name).replace("norm places (change n f S S') <= 2 * c", weaker),
+    )
+    after = proof_map.frozen()
+    assert [name for name in before if before[name] != after[name]] == [
+        "Statements.replace_one_sum"
+    ]
+
+
 def test_proofs_map_and_functions_are_those_that_were_compiled_last():
     """A changed function may have left its proof behind: read both, then ``.ci/proofs --write``."""
     assert proof_map.current() == proof_map.kept("compiled")
