@@ -6939,4 +6939,24 @@ MUTANTS = [
             "test_the_code_computes_the_formula_of_its_statement",
         ),
     ),
+    *of(
+        "selection/column_rankings.py",
+        "tests/test_machine_proofs.py",
+        (
+            "missed_records",
+            "left // n_equal",
+            "2 * left // n_equal",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
+    *of(
+        "engine/steps.py",
+        "tests/test_machine_proofs.py",
+        (
+            "step_sensitivity",
+            "2.0**-23 * (n_classes + 16.0)",
+            "2.0**-24 * (n_classes + 16.0)",
+            "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
 ]

@@ -18,7 +18,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dp_halfspace.selection.small_tables import plan_error_count
 from scipy.special import softmax
 
 from dp_halfspace import PrivateTableClassifier
@@ -32,6 +31,9 @@ from dp_halfspace.privacy.mechanisms import L2LaplaceNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.rows import float32_rows
 from dp_halfspace.rows.blocks import _scales_from_squares
+from dp_halfspace.rows.directions import asinh_cells
+from dp_halfspace.selection import column_rankings
+from dp_halfspace.selection.small_tables import plan_error_count
 from tests import proof_map
 from tests.proof_map import ROOT, covered, evaluated
 
@@ -299,6 +301,21 @@ def of_rare_count(rng):
     assert asked
 
 
+def of_missed_records(rng):
+    n = int(rng.integers(4, 60))
+    column, is_rare = rng.integers(-3, 4, size=n).astype(float), rng.random(n) < 0.3
+    cells, size = asinh_cells(column, column_rankings._EXPONENT), max(1, 3 * n // 10)
+    for found, score in zip(
+        column_rankings.missed_records(column, is_rare), (cells, -cells), strict=True
+    ):
+        end = np.sort(score)[-size]
+        equals(
+            found, "missed_records", below=(is_rare & (score <= end)).sum(),
+            rare_at_end=(is_rare & (score == end)).sum(), left=size - (score > end).sum(),
+            at_end=(score == end).sum(),
+        )  # fmt: skip
+
+
 def sizes_of(rng):
     """Return public sizes: so many rows that their rounding errors can be seen."""
     n, block = int(10 ** rng.uniform(5, 9)), int(rng.integers(48, 8193))
@@ -366,22 +383,29 @@ def of_product_rounding(rng):
     assert product == pytest.approx(proved, rel=2.0**-20)
 
 
-def of_step_float64(rng):
-    sizes, columns = sizes_of(rng), int(rng.integers(2, 513))
-    n_classes, stretch = int(rng.choice([2, rng.integers(3, 20)])), moment.LARGEST_STRETCH
-    found = steps.step_sensitivity(
-        sizes["records"], columns, n_classes, sizes["block"], stretch, is_single=False
-    )
-    mapped = steps._LARGEST_MAPPED * steps.ball(steps.shape_of(columns, n_classes))
-    clip = evaluated("clip_of_two" if n_classes == 2 else "clip_of_many")
-    known = {"clip": clip, "evaluation": 2.0 * n_classes + 32.0, "mapped": mapped, **sizes}
-    proved = evaluated("step_float64", stretch=stretch, columns=columns, **known)
-    # Underflow adds a number that cannot be seen.
-    assert found == pytest.approx(proved, rel=2.0**-45)
-    # What the statement assumes of these numbers.
-    in_margins = 0.5 * (columns + 5) * mapped + known["evaluation"]
-    assert in_margins * EPS <= clip / 1000
-    assert stretch >= 256
+def of_whole_step(formula, *, is_single):
+    def check(rng):
+        sizes, columns = sizes_of(rng), int(rng.integers(2, 513))
+        n_classes, stretch = int(rng.choice([2, rng.integers(3, 20)])), moment.LARGEST_STRETCH
+        found = steps.step_sensitivity(
+            sizes["records"], columns, n_classes, sizes["block"], stretch, is_single=is_single
+        )
+        mapped = steps._LARGEST_MAPPED * steps.ball(steps.shape_of(columns, n_classes))
+        clip = evaluated("clip_of_two" if n_classes == 2 else "clip_of_many")
+        evaluation = 2.0 * n_classes + 32.0
+        proved = evaluated(
+            formula, clip=clip, evaluation=evaluation, mapped=mapped, stretch=stretch,
+            columns=columns, classes=n_classes, **sizes,
+        )  # fmt: skip
+        # Underflow adds a number that cannot be seen.
+        assert found == pytest.approx(proved, rel=2.0**-45)
+        # What the statements assume of these numbers.
+        assert (0.5 * (columns + 5) * mapped + evaluation) * EPS <= clip / 1000
+        assert stretch >= 256
+        assert 2.0**-23 * (n_classes + 16) <= 1 / 5000
+        assert (float32_rows._LARGEST_GROUP + 6) * float32_rows.SINGLE_EPS <= 1 / 1000
+
+    return check
 
 
 CHECKS = {
@@ -416,13 +440,15 @@ CHECKS = {
     ("L2LaplaceNoise.scale", "laplace_scale"): of_laplace_scale,
     ("plan_error_count", "one_count"): of_error_count,
     ("PrivateTableClassifier._rare_fit", "one_count"): of_rare_count,
+    ("missed_records", "missed_records"): of_missed_records,
     ("moment_noise", "moment_rounding"): of_moment_rounding,
     ("moment_noise", "moment_rounding_float32"): of_moment_rounding_float32,
     ("gradient_error", "gradient_rounding"): of_gradient_rounding,
     ("group_size", "group_rounding"): of_group_rounding,
     ("step_sensitivity", "single_share"): of_single_share,
     ("step_sensitivity", "product_rounding"): of_product_rounding,
-    ("step_sensitivity", "step_float64"): of_step_float64,
+    ("step_sensitivity", "step_float64"): of_whole_step("step_float64", is_single=False),
+    ("step_sensitivity", "step_float32"): of_whole_step("step_float32", is_single=True),
 }  # fmt: skip
 
 
@@ -471,6 +497,30 @@ def test_a_constant_is_that_of_the_statements(formula):
 def test_definitions_and_statements_are_frozen():
     """Who changes a claim on purpose writes its new digest by ``.ci/proofs --write``."""
     assert proof_map.frozen() == proof_map.kept("frozen")
+
+
+def test_everything_that_is_claimed_is_a_definition():
+    """Whatever else stands in these files would be outside the digests."""
+    for name in proof_map.CLAIMS:
+        text = proof_map._COMMENT.sub("", proof_map.source_of(name))
+        for definition in proof_map._SENTENCE.finditer(text):
+            text = text.replace(definition[0], "", 1)
+        left = {line.split()[0] for line in text.splitlines() if line.strip()}
+        assert left <= {"From", "Import", "Open"}
+
+
+def test_a_weaker_statement_is_noticed(monkeypatch):
+    text, before = proof_map.source_of, proof_map.frozen()
+    weaker = "norm places (change n f S S') <= 3 * c"
+    monkeypatch.setattr(
+        proof_map,
+        "source_of",
+        lambda name: text(name).replace("norm places (change n f S S') <= 2 * c", weaker),
+    )
+    after = proof_map.frozen()
+    assert [name for name in before if before[name] != after[name]] == [
+        "Statements.replace_one_sum"
+    ]
 
 
 def test_proofs_map_and_functions_are_those_that_were_compiled_last():

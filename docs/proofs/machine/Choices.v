@@ -312,3 +312,95 @@ Proof.
       by (field; lra) end.
   apply Rmult_le_compat; [apply Rmult_le_pos; lra|lra|assumption|assumption].
 Qed.
+
+(** ** A column that ranks a rare class *)
+
+(** Of two ends of a top one leaves no record a larger place than the other. *)
+Lemma places_are_ordered e e' part part' :
+  0 <= part <= 1 -> 0 <= part' <= 1 ->
+  (forall s, place_at_top e part s <= place_at_top e' part' s)
+  \/ (forall s, place_at_top e' part' s <= place_at_top e part s).
+Proof.
+  intros P P'. unfold place_at_top.
+  destruct (Z.lt_trichotomy e e') as [L|[->|L]].
+  - right. intros s. destruct (Z.ltb_spec e s), (Z.ltb_spec e' s), (Z.eqb_spec s e), (Z.eqb_spec s e'); lia || lra.
+  - destruct (Rle_dec part part'); [left|right]; intros s;
+      destruct (Z.ltb_spec e' s), (Z.eqb_spec s e'); lia || lra.
+  - left. intros s. destruct (Z.ltb_spec e s), (Z.ltb_spec e' s), (Z.eqb_spec s e), (Z.eqb_spec s e'); lia || lra.
+Qed.
+
+Lemma place_between e part s : 0 <= part <= 1 -> 0 <= place_at_top e part s <= 1.
+Proof. intros P. unfold place_at_top. destruct (Z.ltb e s), (Z.eqb s e); lra. Qed.
+
+(** If the other places are at most as large as before, by d in all, the replaced record has d more. *)
+Lemma missed_one_way n places score score' rare rare' e e' part part' k :
+  is_top n places score e part -> is_top n places score' e' part' -> (k < n)%nat ->
+  (forall i, (i < n)%nat -> i <> k -> score i = score' i /\ rare i = rare' i) ->
+  (forall s, place_at_top e' part' s <= place_at_top e part s) ->
+  Rabs (missed n score' rare' e' part' - missed n score rare e part) <= 1.
+Proof.
+  intros [P T] [P' T'] Hk Same Le.
+  set (t := fun i => place_at_top e part (score i)) in *.
+  set (t' := fun i => place_at_top e' part' (score' i)) in *.
+  (* The sum over the others, as a sum in which the replaced record counts nothing. *)
+  set (others := fun f : nat -> R => sum (range n) (fun i => if Nat.eqb i k then 0 else f i)).
+  assert (Split : forall f, sum (range n) f = others f + f k).
+  { intros f. pose proof (sum_single n k f (fun i => if Nat.eqb i k then 0 else f i) Hk) as E.
+    cbv beta in E. rewrite Nat.eqb_refl in E. unfold others.
+    assert (sum (range n) f - sum (range n) (fun i => if Nat.eqb i k then 0 else f i) = f k - 0).
+    { apply E. intros i _ D. apply Nat.eqb_neq in D. now rewrite D. } lra. }
+  set (gone := others (fun i => t i - t' i)).
+  set (rare_gone := others (fun i => if rare i then t i - t' i else 0)).
+  assert (Pos : forall i, (i < n)%nat -> i <> k -> 0 <= t i - t' i).
+  { intros i Hi D. destruct (Same i Hi D) as [E _]. unfold t, t'. rewrite E. specialize (Le (score' i)). lra. }
+  assert (G : 0 <= rare_gone <= gone).
+  { unfold rare_gone, gone, others. split.
+    - apply sum_nonneg. intros i Hi. apply in_range in Hi. destruct (Nat.eqb_spec i k) as [Ek|D]; [lra|].
+      destruct (rare i); [now apply Pos|lra].
+    - apply sum_le. intros i Hi. apply in_range in Hi. destruct (Nat.eqb_spec i k) as [Ek|D]; [lra|].
+      specialize (Pos i Hi D). destruct (rare i); lra. }
+  assert (Bal : gone = t' k - t k).
+  { assert (T1 : sum (range n) (fun i => t i) = places) by exact T.
+    assert (T2 : sum (range n) (fun i => t' i) = places) by exact T'.
+    assert (E : sum (range n) (fun i => t i - t' i) = 0) by (rewrite sum_minus; lra).
+    rewrite Split in E. fold gone in E. cbv beta in E. lra. }
+  assert (M : missed n score' rare' e' part' - missed n score rare e part
+    = rare_gone + ((if rare' k then 1 - t' k else 0) - (if rare k then 1 - t k else 0))).
+  { unfold missed. rewrite <- sum_minus, Split. f_equal. unfold rare_gone, others. apply sum_ext.
+    intros i Hi. apply in_range in Hi. destruct (Nat.eqb_spec i k) as [Ek|D]; [reflexivity|].
+    destruct (Same i Hi D) as [E R]. rewrite <- R. unfold t, t'. rewrite E. destruct (rare i); ring. }
+  rewrite M.
+  pose proof (place_between e part (score k) P) as A. pose proof (place_between e' part' (score' k) P') as A'.
+  fold (t k) in A. fold (t' k) in A'. apply Rabs_le. destruct (rare k), (rare' k); lra.
+Qed.
+
+Lemma floors_move_by_one x y :
+  Rabs (x - y) <= 1 -> Rabs (IZR (Int_part x) - IZR (Int_part y)) <= 1.
+Proof.
+  intros H. apply abs_between in H. destruct (base_Int_part x), (base_Int_part y).
+  assert (A : IZR (Int_part x) < IZR (Int_part y + 2)) by (rewrite plus_IZR; lra).
+  assert (B : IZR (Int_part y) < IZR (Int_part x + 2)) by (rewrite plus_IZR; lra).
+  apply lt_IZR in A. apply lt_IZR in B.
+  assert (C : (Int_part x <= Int_part y + 1)%Z) by lia. assert (D : (Int_part y <= Int_part x + 1)%Z) by lia.
+  apply IZR_le in C. apply IZR_le in D. rewrite plus_IZR in C, D. apply Rabs_le. lra.
+Qed.
+
+Theorem missed_moves_by_one_proof : missed_moves_by_one.
+Proof.
+  intros n places s s' r r' e e' part part' T T' [k [Hk Same]]. cbn. apply floors_move_by_one.
+  destruct (places_are_ordered e e' part part' (proj1 T) (proj1 T')) as [L|L].
+  - apply (missed_one_way n places s' s r' r e' e part' part k); auto.
+    intros i Hi D. destruct (Same i Hi D). now split.
+  - rewrite Rabs_minus_sym. now apply (missed_one_way n places s s' r r' e e' part part' k).
+Qed.
+
+Theorem missed_written_out_proof : missed_written_out.
+Proof.
+  intros n score rare e left at_end H. cbn. do 2 f_equal. unfold missed.
+  replace (sum (range n) (fun i => if andb (rare i) (Z.eqb (score i) e) then 1 else 0) * left / at_end)
+    with (left / at_end * sum (range n) (fun i => if andb (rare i) (Z.eqb (score i) e) then 1 else 0))
+    by (field; assumption).
+  rewrite <- sum_scale, <- sum_minus. apply sum_ext. intros i _. unfold place_at_top.
+  destruct (rare i); cbn; [|ring].
+  destruct (Z.ltb_spec e (score i)), (Z.eqb_spec (score i) e); cbn; try lia; ring.
+Qed.

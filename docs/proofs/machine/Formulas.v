@@ -144,6 +144,11 @@ Definition counted_choice_rate : formula := Over (Minus (Named "epsilon") (Named
 Definition laplace_rate : formula := Over (Named "epsilon") (Named "sensitivity").
 Definition laplace_scale : formula := Over (Named "sensitivity") (Named "epsilon").
 
+(** Rare records without a place at the top of a ranking: those that are not above its end, less
+    their part of the places that are left for the records at the end. *)
+Definition missed_records : formula :=
+  Floor (Minus (Named "below") (Over (Times (Named "rare_at_end") (Named "left")) (Named "at_end"))).
+
 (** ** 5. Rounding *)
 
 Definition unit_float64 : formula := Two 53.
@@ -199,3 +204,10 @@ Definition step_float64 : formula :=
                 (Plus gradient_rounding
                    (Times product_rounding (Times (Named "records") (Named "clip")))))
              (Times (Named "records") margins_rounding))).
+
+(** The same in float32: slopes are longer by their roundings, and a group is off by a share. *)
+Definition step_float32 : formula :=
+  Plus step_float64
+    (Times (Whole 2)
+       (Times (Named "clip")
+          (Plus single_share (Times (Two 23) (Plus (Named "classes") (Whole 16)))))).

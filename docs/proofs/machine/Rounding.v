@@ -35,6 +35,19 @@ Proof.
   nra.
 Qed.
 
+(** Of more roundings. *)
+Lemma growth_first_order_of_many u k :
+  0 <= u -> (8 <= k)%nat -> INR k * u <= / 900 -> growth u k <= 1.0025 * (INR k * u).
+Proof.
+  intros H K S. unfold growth.
+  pose proof (power_bernoulli u k H) as B. pose proof (power_at_least_one u k H) as P.
+  assert (K8 : 8 <= INR k) by (replace 8 with (INR 8) by (simpl; ring); now apply le_INR).
+  set (s := INR k * u) in *. assert (U : 8 * u <= s) by (unfold s; nra).
+  set (p := (1 + u) ^ k) in *.
+  assert (Q : p <= 1 + 1.0012 * s) by nra.
+  nra.
+Qed.
+
 Lemma growth_nonneg u k : 0 <= u -> 0 <= growth u k.
 Proof. intros H. unfold growth. pose proof (power_at_least_one u k H). nra. Qed.
 
@@ -596,48 +609,32 @@ Qed.
 Theorem gradient_group_float32_proof : gradient_group_float32.
 Proof.
   intros row d K g clip stretch z p S found Hc Hs Hz Hp Hg Small V C Short.
-  pose proof unit32_small as U.
-  set (f := slopes_times_rows p z) in *.
-  assert (F : forall i j r, norm (grid d K) (f i j r) <= clip).
+  pose proof unit32_small as U. set (longest := clip * (1 + / 5000)) in *.
+  set (f := slopes_times_rows p z) in *. assert (L0 : 0 <= longest) by (unfold longest; lra).
+  assert (F : forall i j r, norm (grid d K) (f i j r) <= longest).
   { intros i j r. unfold f, slopes_times_rows, grid. rewrite norm_outer.
     specialize (Hz i j r). specialize (Hp i j r). pose proof (norm_nonneg (range d) (z i j r)).
     pose proof (norm_nonneg (range K) (p i j r)). nra. }
   set (relative := growth (value unit_float32 []) (g + 6)) in *.
   assert (R0 : 0 <= relative) by (apply growth_nonneg; cbn; lra).
-  pose proof (computed_norm (grid d K) g f S clip relative found V Hc R0 F C) as P.
+  pose proof (computed_norm (grid d K) g f S longest relative found V L0 R0 F C) as P.
   assert (G : relative <= 1.004 * (INR (g + 6) * / 2 ^ 24)).
   { apply growth_first_order; [lra|lia|]. cbn -[pow INR] in Small. lra. }
   cbn -[pow growth INR] in Short |- *. rewrite plus_INR in G. replace (INR 6) with 6 in G by (simpl; ring).
   pose proof (pos_INR g). set (n := INR g) in *. set (v := / 2 ^ 24) in *. set (w := / 2 ^ 9) in *.
   set (e := norm _ _) in *.
   assert (0 <= v * (n + 6)) by (apply Rmult_le_pos; lra).
-  assert (A : relative * (n * clip) <= 1.02 * (v * (n + 6)) * (n * clip)).
-  { apply Rmult_le_compat_r; [apply Rmult_le_pos; lra|]. fold v in G. lra. }
-  apply Rle_trans with (stretch * (1.02 * (v * (n + 6)) * (n * clip))).
+  assert (A : relative * (n * longest) <= 1.004 * (v * (n + 6)) * (n * longest)).
+  { apply Rmult_le_compat_r; [apply Rmult_le_pos; lra|]. lra. }
+  apply Rle_trans with (stretch * (1.004 * (v * (n + 6)) * (n * longest))).
   - apply Rmult_le_compat_l; lra.
-  - replace (stretch * (1.02 * (v * (n + 6)) * (n * clip)))
-      with ((102 / 100 * v * n * (n + 6) * stretch) * clip) by lra.
-    now apply Rmult_le_compat_r.
-Qed.
-
-Theorem replace_one_group_float32_proof : replace_one_group_float32.
-Proof.
-  intros I J places images stretch clip moved L rest exact exact' found found' [L1 [L2 L3]] M E E'.
-  set (w := value single_share [] * clip) in *.
-  assert (X : forall u v, norm images (minus (L u) (L v)) <= stretch * norm places (minus u v))
-    by (intros; rewrite L1; apply L2).
-  assert (Y : norm images (minus (L (minus (fun i => rest i + found i) (fun i => rest i + found' i)))
-                                (L (minus found found'))) = 0).
-  { apply L3. intros i. unfold minus. ring. }
-  rewrite L1.
-  set (a := L (minus (fun i => rest i + found i) (fun i => rest i + found' i))) in *.
-  assert (Z : norm images a <= norm images (L (minus found found'))).
-  { rewrite (norm_ext images a (fun i => minus a (L (minus found found')) i + L (minus found found') i))
-      by (unfold minus; intros; ring).
-    eapply Rle_trans; [apply norm_triangle|]. rewrite Y. lra. }
-  eapply Rle_trans; [exact Z|]. rewrite <- L1.
-  pose proof (X found exact). pose proof (X found' exact').
-  eapply Rle_trans; [apply (apart images (L found) (L found') (L exact) (L exact') moved w w)|]; lra.
+  - set (h := 102 / 100 * v * n * (n + 6) * stretch) in *.
+    replace (stretch * (1.004 * (v * (n + 6)) * (n * longest)))
+      with (1004 / 1020 * (1 + / 5000) * (h * clip)) by (unfold h, longest; lra).
+    assert (h * clip <= w * clip) by now apply Rmult_le_compat_r.
+    assert (0 <= h * clip) by (apply Rmult_le_pos; [unfold h|assumption];
+      repeat apply Rmult_le_pos; unfold v; lra).
+    lra.
 Qed.
 
 Theorem groups_exist_proof : groups_exist.

@@ -423,6 +423,39 @@ Definition counted_choice : Prop :=
       chosen m rate cost i * counted_noise up down (k - cost i)
         <= exp up * (chosen m rate cost' i * counted_noise up down (k - cost' i)).
 
+(** A ranking of n records by whole scores has k places at its top. A record above the end of the top
+    has a place, one below has none, and those at the end share the places that are left. *)
+Definition place_at_top (end_of_top : Z) (part : R) (score : Z) : R :=
+  if Z.ltb end_of_top score then 1 else if Z.eqb score end_of_top then part else 0.
+
+Definition is_top (n : nat) (places : R) (score : nat -> Z) (end_of_top : Z) (part : R) : Prop :=
+  0 <= part <= 1
+  /\ sum (range n) (fun i => place_at_top end_of_top part (score i)) = places.
+
+(** The number of rare records without a place. Replacing a record moves it by one at most, rounded
+    down, whatever the ends of the tops are. *)
+Definition missed (n : nat) (score : nat -> Z) (is_rare : nat -> bool) (end_of_top : Z) (part : R) : R :=
+  sum (range n) (fun i => if is_rare i then 1 - place_at_top end_of_top part (score i) else 0).
+
+Definition missed_moves_by_one : Prop :=
+  forall (n : nat) (places : R) (score score' : nat -> Z) (is_rare is_rare' : nat -> bool)
+    (e e' : Z) (part part' : R),
+    is_top n places score e part -> is_top n places score' e' part' ->
+    (exists k, (k < n)%nat
+       /\ forall i, (i < n)%nat -> i <> k -> score i = score' i /\ is_rare i = is_rare' i) ->
+    Rabs (IZR (Int_part (missed n score is_rare e part))
+          - IZR (Int_part (missed n score' is_rare' e' part'))) <= value one_count [].
+
+Definition missed_written_out : Prop :=
+  forall (n : nat) (score : nat -> Z) (is_rare : nat -> bool) (e : Z) (left at_end : R),
+    at_end <> 0 ->
+    let count (counted : nat -> bool) := sum (range n) (fun i => if counted i then 1 else 0) in
+    IZR (Int_part (missed n score is_rare e (left / at_end)))
+    = value missed_records
+        [("below"%string, count (fun i => andb (is_rare i) (negb (Z.ltb e (score i)))));
+         ("rare_at_end"%string, count (fun i => andb (is_rare i) (Z.eqb (score i) e)));
+         ("left"%string, left); ("at_end"%string, at_end)].
+
 (** ** 5. Rounding
 
     The standard model of floating-point arithmetic: the result of an operation is the exact one times
@@ -606,30 +639,14 @@ Definition gradient_group_float32 : Prop :=
     (z p : nat -> nat -> row -> nat -> R) (S : data row) (found : nat * nat -> R),
     0 <= clip -> 0 <= stretch ->
     (forall i j r, norm (range columns) (z i j r) <= 1) ->
-    (forall i j r, norm (range classes) (p i j r) <= clip) ->
+    (forall i j r, norm (range classes) (p i j r) <= clip * (1 + / 5000)) ->
     (1 <= group)%nat -> INR (group + 6) * value unit_float32 [] <= / 1000 ->
     all_valid group S ->
     computed (growth (value unit_float32 []) (group + 6)) group (slopes_times_rows p z) S found ->
     value group_rounding [("group"%string, INR group); ("stretch"%string, stretch)]
       <= value single_share [] ->
     stretch * norm (grid columns classes) (minus found (total group (slopes_times_rows p z) S))
-      <= value single_share [] * clip.
-
-Definition linear_up_to {I J : Type} (places : list I) (images : list J) (stretch : R)
-  (L : (I -> R) -> J -> R) : Prop :=
-  (forall u v, norm images (minus (L u) (L v)) = norm images (L (minus u v)))
-  /\ (forall u, norm images (L u) <= stretch * norm places u)
-  /\ (forall u v, (forall i, u i = v i) -> norm images (minus (L u) (L v)) = 0).
-
-Definition replace_one_group_float32 : Prop :=
-  forall (I J : Type) (places : list I) (images : list J) (stretch clip moved : R)
-    (L : (I -> R) -> J -> R) (rest exact exact' found found' : I -> R),
-    linear_up_to places images stretch L ->
-    norm images (minus (L exact) (L exact')) <= moved ->
-    stretch * norm places (minus found exact) <= value single_share [] * clip ->
-    stretch * norm places (minus found' exact') <= value single_share [] * clip ->
-    norm images (minus (L (fun i => rest i + found i)) (L (fun i => rest i + found' i)))
-      <= moved + 2 * (value single_share [] * clip).
+      <= 99 / 100 * (value single_share [] * clip).
 
 (** Under the largest map, raised by a hundredth, groups of one row are short enough. *)
 Definition groups_exist : Prop :=
@@ -698,6 +715,59 @@ Definition replace_one_step_float64 : Prop :=
         <= value step_float64
              (("clip"%string, clip) :: ("evaluation"%string, evaluation) :: ("mapped"%string, mapped)
               :: ("stretch"%string, stretch) :: ("columns"%string, INR columns) :: sizes n b blocks).
+
+(** A step as computed where rows and slopes are in float32. The sums of all groups but that of the
+    replaced unit have the same bits, so they are a vector of their own, [rest]; G is the group of that
+    unit. The sum of all groups, the constant column and the product with the map are in float64.
+    Coefficients have a column for each class, or one for two labels. *)
+Definition step_of_float32 {row : Type} (outputs columns classes n b blocks group : nat) (longest : R)
+  (map : nat * nat -> R) (constant : R) (z computed_p : nat -> nat -> row -> nat -> R)
+  (rest : nat * nat -> R) (rest_last : nat -> R) (G : data row) (answer : nat * nat -> R) : Prop :=
+  let relative := growth (value unit_float64 []) (4 + b + blocks + 1) in
+  exists (found sums absolute_sums : nat * nat -> R) (last absolute_last : nat -> R),
+    computed (growth (value unit_float32 []) (group + 6)) group (slopes_times_rows computed_p z) G found
+    /\ (forall x, Rabs (rest x + found x) <= absolute_sums x)
+    /\ (forall x, Rabs (sums x - (rest x + found x)) <= relative * absolute_sums x)
+    /\ norm (grid columns classes) absolute_sums <= INR n * longest * (1 + / 500)
+    /\ (forall k, Rabs (last k - (rest_last k + total group (fun i j r k => constant * computed_p i j r k) G k))
+         <= relative * absolute_last k)
+    /\ norm (range classes) absolute_last <= INR n * longest
+    /\ (forall x k, (x < outputs)%nat ->
+         Rabs (answer (x, k) - sum (range columns) (fun j => map (x, j) * sums (j, k)))
+         <= growth (value unit_float64 []) (columns + 4)
+            * sum (range columns) (fun j => Rabs (map (x, j) * sums (j, k))))
+    /\ (forall k, answer (outputs, k) = last k).
+
+Definition replace_one_step_float32 : Prop :=
+  forall (row : Type) (outputs columns classes labels n b blocks group : nat)
+    (clip evaluation mapped stretch constant : R) (map : nat * nat -> R)
+    (z computed_p : nat -> nat -> row -> nat -> R) (rest : nat * nat -> R) (rest_last : nat -> R),
+    let u := value unit_float64 [] in
+    let longer := / 2 ^ 23 * (INR labels + 16) in
+    let longest := clip * (1 + longer) in
+    0 <= clip -> 0 <= evaluation -> 0 <= mapped -> 256 <= stretch -> Rabs constant <= 1 ->
+    longer <= / 5000 ->
+    INR (b + blocks + 5) * u <= / 1000 -> INR (columns + 4) * u <= / 1000 ->
+    (1 <= group)%nat -> INR (group + 6) * value unit_float32 [] <= / 1000 ->
+    value group_rounding [("group"%string, INR group); ("stretch"%string, stretch)]
+      <= value single_share [] ->
+    (forall v, norm (range outputs) (mapped_row columns map v) <= stretch * norm (range columns) v) ->
+    norm (grid outputs columns) map <= stretch * sqrt (INR columns + 2) ->
+    (forall i j r, norm (range columns) (z i j r) <= 1) ->
+    (forall i j r,
+      norm (range (1 + outputs)) (final_of outputs columns map constant (z i j r)) <= 1 + / 2 ^ 40) ->
+    (forall i j r, norm (range classes) (computed_p i j r) <= longest) ->
+    forall G G' answer answer',
+      all_valid group G -> all_valid group G' -> neighbours group G G' ->
+      step_of_float32 outputs columns classes n b blocks group longest map constant z computed_p
+        rest rest_last G answer ->
+      step_of_float32 outputs columns classes n b blocks group longest map constant z computed_p
+        rest rest_last G' answer' ->
+      norm (grid (1 + outputs) classes) (minus answer answer')
+        <= value step_float32
+             (("clip"%string, clip) :: ("evaluation"%string, evaluation) :: ("mapped"%string, mapped)
+              :: ("stretch"%string, stretch) :: ("columns"%string, INR columns)
+              :: ("classes"%string, INR labels) :: sizes n b blocks).
 
 (** IEEE 754 arithmetic, rounded to nearest, even, with gradual underflow and without overflow: sums
     of floats follow the model; so do products that do not underflow. *)

@@ -148,15 +148,15 @@ Qed.
 
 Definition gamma : R := growth u (4 + b + blocks + 1).
 
-Lemma gamma_bound : 0 <= gamma <= 1.004 * ((INR b + INR blocks + 8) * u) /\ gamma <= / 800.
+Lemma gamma_bound : 0 <= gamma <= 1.0025 * ((INR b + INR blocks + 8) * u) /\ gamma <= / 800.
 Proof.
   assert (M : (INR b + INR blocks + 8) * u <= / 900).
   { rewrite !plus_INR in Small. simpl (INR 5) in Small. lra. }
-  assert (G : gamma <= 1.004 * ((INR b + INR blocks + 8) * u)).
+  assert (G : gamma <= 1.0025 * ((INR b + INR blocks + 8) * u)).
   { unfold gamma. apply Rle_trans with (growth u (b + blocks + 8)).
     - unfold growth. apply Rplus_le_compat_r. apply Rmult_le_compat_r; [lra|]. apply power_le; [lra|lia].
     - replace (INR b + INR blocks + 8) with (INR (b + blocks + 8)) in * by (rewrite !plus_INR; simpl; ring).
-      apply growth_first_order; [lra|lia|lra]. }
+      apply growth_first_order_of_many; [lra|lia|lra]. }
   split; [split; [apply growth_nonneg; lra|assumption]|lra].
 Qed.
 
@@ -262,6 +262,154 @@ Proof.
     lra. }
   lra.
 Qed.
+
+(** ** A step in float32 *)
+
+Context (group : nat) (longest : R).
+Context (Hl : 0 <= longest <= clip * (1 + / 5000)).
+Context (Hl' : forall i j r, norm (range classes) (computed_p i j r) <= longest).
+Context (rest : nat * nat -> R) (rest_last : nat -> R).
+
+(** What is released without the roundings of float64, [found] being the sum of the group. *)
+Definition base (found : nat * nat -> R) (G : data row) : nat * nat -> R :=
+  fun x => if Nat.ltb (fst x) outputs then applied columns map (fun y => rest y + found y) x
+           else rest_last (snd x) + total group (fun i j r k => constant * computed_p i j r k) G (snd x).
+
+Lemma step_error_float32 G found sums absolute_sums last absolute_last (answer : nat * nat -> R) :
+  (forall x, Rabs (rest x + found x) <= absolute_sums x) ->
+  (forall x, Rabs (sums x - (rest x + found x)) <= gamma * absolute_sums x) ->
+  norm (grid columns classes) absolute_sums <= INR n * longest * (1 + / 500) ->
+  (forall k, Rabs (last k - (rest_last k + total group (fun i j r k => constant * computed_p i j r k) G k))
+    <= gamma * absolute_last k) ->
+  norm (range classes) absolute_last <= INR n * longest ->
+  (forall x k, (x < outputs)%nat ->
+    Rabs (answer (x, k) - sum (range columns) (fun j => map (x, j) * sums (j, k)))
+    <= growth u (columns + 4) * sum (range columns) (fun j => Rabs (map (x, j) * sums (j, k)))) ->
+  (forall k, answer (outputs, k) = last k) ->
+  norm (grid (1 + outputs) classes) (minus answer (base found G))
+  <= 1.01 * ((INR columns + 4) * u) * (stretch * sqrt (INR columns + 2)) * (INR n * clip)
+     + stretch * (1.01 * ((INR b + INR blocks + 8) * u) * (INR n * clip)).
+Proof.
+  intros A1 A2 A3 B1 B2 C3 C4. destruct gamma_bound as [[G0 Gm] G'].
+  set (s := fun x => rest x + found x) in *. pose proof (pos_INR n) as N.
+  assert (NC : 0 <= INR n * clip) by (apply Rmult_le_pos; lra).
+  assert (NL : INR n * longest <= (1 + / 5000) * (INR n * clip)).
+  { replace ((1 + / 5000) * (INR n * clip)) with (INR n * (clip * (1 + / 5000))) by ring.
+    apply Rmult_le_compat_l; lra. }
+  assert (NL0 : 0 <= INR n * longest) by (apply Rmult_le_pos; lra).
+  assert (Ssum : norm (grid columns classes) s <= INR n * longest * (1 + / 500)).
+  { eapply Rle_trans; [|exact A3]. apply norm_monotone. intros x _. apply A1. }
+  assert (Serr : norm (grid columns classes) (minus sums s) <= gamma * (INR n * longest * (1 + / 500))).
+  { eapply Rle_trans; [apply (norm_monotone _ _ (fun x => gamma * absolute_sums x)); intros x _; apply A2|].
+    rewrite norm_scale, Rabs_pos_eq by assumption. now apply Rmult_le_compat_l. }
+  assert (Lerr : norm (range classes) (fun k => minus answer (base found G) (outputs, k)) <= gamma * (INR n * longest)).
+  { eapply Rle_trans; [apply (norm_monotone _ _ (fun k => gamma * absolute_last k))|].
+    - intros k _. unfold minus, base. cbn [fst snd]. rewrite C4.
+      destruct (Nat.ltb_spec outputs outputs); [lia|]. apply B1.
+    - rewrite norm_scale, Rabs_pos_eq by assumption. now apply Rmult_le_compat_l. }
+  assert (Sz : norm (grid columns classes) sums <= 1.00125 * (INR n * longest * (1 + / 500))).
+  { rewrite (norm_ext _ sums (fun x => minus sums s x + s x)) by (unfold minus; intros; ring).
+    eapply Rle_trans; [apply norm_triangle|].
+    assert (gamma * (INR n * longest * (1 + / 500)) <= / 800 * (INR n * longest * (1 + / 500)))
+      by (apply Rmult_le_compat_r; lra). lra. }
+  pose proof (product_norm outputs columns classes stretch map sums answer u ltac:(lra) ltac:(lra) Small' Fro C3) as P.
+  pose proof (applied_norm outputs columns classes stretch map ltac:(lra) Op (minus sums s)) as Q.
+  assert (Rows : norm (grid outputs classes) (minus answer (base found G))
+    <= 1.004 * ((INR columns + 4) * u) * (stretch * sqrt (INR columns + 2)) * norm (grid columns classes) sums
+       + stretch * norm (grid columns classes) (minus sums s)).
+  { rewrite (norm_ext _ (minus answer (base found G))
+      (fun x => minus answer (applied columns map sums) x + applied columns map (minus sums s) x)).
+    - eapply Rle_trans; [apply norm_triangle|]. lra.
+    - intros [x k] Hx. apply in_prod_iff in Hx. destruct Hx as [Hx _]. apply in_range in Hx.
+      rewrite <- applied_minus. unfold minus, base. cbn [fst snd].
+      destruct (Nat.ltb_spec x outputs); [fold s; ring|lia]. }
+  pose proof (norm_split outputs classes (minus answer (base found G))) as Sp.
+  eapply Rle_trans; [exact Sp|].
+  pose proof (pos_INR columns). pose proof (pos_INR b). pose proof (pos_INR blocks).
+  pose proof (sqrt_pos (INR columns + 2)). set (r := sqrt (INR columns + 2)) in *.
+  set (h := (INR columns + 4) * u * (stretch * r)) in *.
+  assert (K : 0 <= h) by (unfold h; apply Rmult_le_pos; apply Rmult_le_pos; lra).
+  assert (X : 1.004 * ((INR columns + 4) * u) * (stretch * r) * norm (grid columns classes) sums
+    <= 1.01 * (h * (INR n * clip))).
+  { replace (1.004 * ((INR columns + 4) * u) * (stretch * r) * norm (grid columns classes) sums)
+      with (1.004 * (h * norm (grid columns classes) sums)) by (unfold h; lra).
+    assert (h * norm (grid columns classes) sums <= h * (1.00125 * (1 + / 500) * (1 + / 5000) * (INR n * clip)))
+      by (apply Rmult_le_compat_l; lra).
+    assert (0 <= h * (INR n * clip)) by now apply Rmult_le_pos. lra. }
+  set (m := (INR b + INR blocks + 8) * u) in *.
+  assert (M0 : 0 <= m) by (unfold m; apply Rmult_le_pos; lra).
+  assert (MN : 0 <= m * (INR n * clip)) by now apply Rmult_le_pos.
+  assert (Y : gamma * (INR n * longest * (1 + / 500)) <= 1.0048 * (m * (INR n * clip))).
+  { apply Rle_trans with (1.0025 * m * ((1 + / 500) * (1 + / 5000) * (INR n * clip))).
+    - apply Rmult_le_compat; lra.
+    - lra. }
+  assert (Y1 : gamma * (INR n * longest) <= 1.0048 * (m * (INR n * clip))).
+  { eapply Rle_trans; [|exact Y]. apply Rmult_le_compat_l; lra. }
+  assert (Y2 : stretch * norm (grid columns classes) (minus sums s) <= stretch * (1.0048 * (m * (INR n * clip))))
+    by (apply Rmult_le_compat_l; lra).
+  assert (Y3 : 1.0048 * (m * (INR n * clip)) + stretch * (1.0048 * (m * (INR n * clip)))
+    <= stretch * (1.01 * m * (INR n * clip))).
+  { set (g := m * (INR n * clip)) in *.
+    assert (256 * g <= stretch * g) by (apply Rmult_le_compat_r; lra).
+    replace (stretch * (1.01 * m * (INR n * clip))) with (1.01 * (stretch * g)) by (unfold g; lra).
+    lra. }
+  replace (1.01 * ((INR columns + 4) * u) * (stretch * r) * (INR n * clip)) with (1.01 * (h * (INR n * clip)))
+    by (unfold h; lra).
+  lra.
+Qed.
+
+(** Without the roundings of float64: the group moves by one row, and is off by a share. *)
+Lemma base_apart G G' found found' share :
+  all_valid group G -> all_valid group G' -> neighbours group G G' ->
+  stretch * norm (grid columns classes) (minus found (total group (slopes_times_rows computed_p z) G)) <= share ->
+  stretch * norm (grid columns classes) (minus found' (total group (slopes_times_rows computed_p z) G')) <= share ->
+  norm (grid (1 + outputs) classes) (minus (base found G) (base found' G'))
+  <= 2 * ((1 + / 2 ^ 40) * longest) + share + share.
+Proof.
+  intros V V' N E E'.
+  assert (T : 0 <= / 2 ^ 40) by (left; apply Rinv_0_lt_compat; lra).
+  set (f := slopes_times_rows computed_p z) in *. set (q := slopes_times_rows computed_p final).
+  (* The error of the group, after the map. *)
+  set (off := fun (found : nat * nat -> R) (G : data row) (x : nat * nat) =>
+    if Nat.ltb (fst x) outputs then applied columns map (minus found (total group f G)) x else 0).
+  assert (Off : forall fd Gd, stretch * norm (grid columns classes) (minus fd (total group f Gd)) <= share ->
+    norm (grid (1 + outputs) classes) (off fd Gd) <= share).
+  { intros fd Gd H. eapply Rle_trans; [apply norm_split|].
+    rewrite (norm_zero (range classes)).
+    - rewrite (norm_ext (grid outputs classes) (off fd Gd) (applied columns map (minus fd (total group f Gd)))).
+      + pose proof (applied_norm outputs columns classes stretch map ltac:(lra) Op (minus fd (total group f Gd))). lra.
+      + intros [x k] Hx. apply in_prod_iff in Hx. destruct Hx as [Hx _]. apply in_range in Hx.
+        unfold off. cbn [fst]. destruct (Nat.ltb_spec x outputs); [reflexivity|lia].
+    - intros k _. unfold off. cbn [fst]. destruct (Nat.ltb_spec outputs outputs); [lia|reflexivity]. }
+  assert (D : norm (grid (1 + outputs) classes) (minus (total group q G) (total group q G'))
+    <= 2 * ((1 + / 2 ^ 40) * longest)).
+  { apply (replace_one_sum_proof row (nat * nat)%type); auto; [apply Rmult_le_pos; lra|].
+    apply outer_norm; auto; lra. }
+  rewrite (norm_ext _ (minus (base found G) (base found' G'))
+    (fun x => minus (fun x => off found G x + total group q G x) (fun x => off found' G' x + total group q G' x) x)).
+  - set (a := fun x => off found G x + total group q G x).
+    set (a' := fun x => off found' G' x + total group q G' x).
+    change (norm (grid (1 + outputs) classes) (minus a a') <= 2 * ((1 + / 2 ^ 40) * longest) + share + share).
+    apply (apart _ a a' (total group q G) (total group q G')); [exact D| |].
+    + rewrite (norm_ext _ _ (off found G)) by (unfold minus, a; intros; ring). now apply Off.
+    + rewrite (norm_ext _ _ (off found' G')) by (unfold minus, a'; intros; ring). now apply Off.
+  - intros [x k] Hx. apply in_prod_iff in Hx. destruct Hx as [Hx _]. apply in_range in Hx.
+    unfold minus at 1 2, base, off. cbn [fst snd].
+    destruct (Nat.ltb_spec x outputs) as [L|L].
+    + assert (M : forall Gd : data row, total group q Gd (x, k) = applied columns map (total group f Gd) (x, k)).
+      { intros Gd. unfold f. rewrite applied_total. unfold q. rewrite !total_is_sum. apply sum_ext.
+        intros place _. unfold row_term, slopes_times_rows, final, final_of, with_constant. cbn [fst snd].
+        destruct (Nat.ltb_spec x outputs); [reflexivity|lia]. }
+      rewrite !M. unfold applied, minus. cbn [fst snd].
+      rewrite <- sum_minus, <- !sum_plus, <- sum_minus. apply sum_ext. intros. ring.
+    + assert (x = outputs) as -> by (simpl in Hx; lia).
+      assert (M : forall Gd : data row, total group q Gd (outputs, k)
+        = total group (fun i j r k => constant * computed_p i j r k) Gd k).
+      { intros Gd. unfold q. rewrite !total_is_sum. apply sum_ext. intros place _.
+        unfold row_term, slopes_times_rows, final, final_of, with_constant. cbn [fst snd].
+        destruct (Nat.ltb_spec outputs outputs); [lia|ring]. }
+      rewrite !M. ring.
+Qed.
 End Step.
 
 Theorem replace_one_step_float64_proof : replace_one_step_float64.
@@ -309,5 +457,56 @@ Proof.
   set (a := 101 / 100 * u * (INR columns + 4) * r * NC) in *.
   replace (1.01 * ((INR columns + 4) * u) * (stretch * r) * NC) with (stretch * a) by (unfold a; lra).
   replace (1.01 * ((m + 8) * u) * NC) with (101 / 100 * (u * ((m + 5) * NC + 3 * NC))) by lra.
+  lra.
+Qed.
+
+Theorem replace_one_step_float32_proof : replace_one_step_float32.
+Proof.
+  intros row outputs columns classes labels n b blocks group clip ev mapped stretch constant map z cp rest rest_last
+    u longer longest Hc Hev Hm Hs Hk Hlonger Small Small' Hg Small32 Short Op Fro Hz Hf Hcp
+    G G' answer answer' V V' N
+    [found [sums [asums [last [alast [F [A1 [A2 [A3 [B1 [B2 [C3 C4]]]]]]]]]]]]
+    [found' [sums' [asums' [last' [alast' [F' [A1' [A2' [A3' [B1' [B2' [C3' C4']]]]]]]]]]]].
+  assert (U' : u = / 2 ^ 53) by reflexivity.
+  assert (Hu : 0 < u <= / 100000).
+  { rewrite U'. split; [apply Rinv_0_lt_compat; lra|apply Rinv_le_contravar; lra]. }
+  pose proof (pos_INR columns) as Hd. pose proof (pos_INR n) as Hn. pose proof (pos_INR labels) as HK.
+  assert (L0 : 0 <= longer).
+  { unfold longer. apply Rmult_le_pos; [left; apply Rinv_0_lt_compat; lra|lra]. }
+  assert (Hl : 0 <= longest <= clip * (1 + / 5000)).
+  { unfold longest. split; [apply Rmult_le_pos; lra|apply Rmult_le_compat_l; lra]. }
+  assert (Hcp' : forall i j r, norm (range classes) (cp i j r) <= clip * (1 + / 5000))
+    by (intros i j r; specialize (Hcp i j r); lra).
+  pose proof (gradient_group_float32_proof row columns classes group clip stretch z cp G found
+    Hc ltac:(lra) Hz Hcp' Hg Small32 V F Short) as E.
+  pose proof (gradient_group_float32_proof row columns classes group clip stretch z cp G' found'
+    Hc ltac:(lra) Hz Hcp' Hg Small32 V' F' Short) as E'.
+  set (share := 99 / 100 * (value single_share [] * clip)) in *.
+  assert (D := base_apart outputs columns classes clip stretch constant map z cp Hs Op Hf group longest Hl Hcp
+    rest rest_last G G' found found' share V V' N E E').
+  assert (P := step_error_float32 outputs columns classes n b blocks clip stretch constant map cp u Hc Hs Hu
+    Small Small' Op Fro group longest Hl rest rest_last G found sums asums last alast answer A1 A2 A3 B1 B2 C3 C4).
+  assert (Q := step_error_float32 outputs columns classes n b blocks clip stretch constant map cp u Hc Hs Hu
+    Small Small' Op Fro group longest Hl rest rest_last G' found' sums' asums' last' alast' answer' A1' A2' A3' B1' B2' C3' C4').
+  eapply Rle_trans; [apply (apart _ _ _ _ _ _ _ _ D P Q)|].
+  assert (M0 : 0 <= INR n * (101 / 100 * u * (1 / 2) * (INR columns + 5) * mapped)).
+  { apply Rmult_le_pos; [lra|]. repeat apply Rmult_le_pos; lra. }
+  assert (EV : 0 <= stretch * (101 / 100 * (u * (ev * INR n)))).
+  { apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; lra. }
+  unfold share. cbn -[pow sqrt INR]. rewrite <- U'. set (r := sqrt (INR columns + 2)).
+  set (m := INR b + INR blocks). fold longer.
+  set (NC := INR n * clip) in *.
+  set (a := 101 / 100 * u * (INR columns + 4) * r * NC) in *.
+  replace (1.01 * ((INR columns + 4) * u) * (stretch * r) * NC) with (stretch * a) by (unfold a; lra).
+  replace (1.01 * ((m + 8) * u) * NC) with (101 / 100 * (u * ((m + 5) * NC + 3 * NC))) by lra.
+  assert (T : 0 <= / 2 ^ 40 <= / 1000000000).
+  { split; [left; apply Rinv_0_lt_compat; lra|apply Rinv_le_contravar; lra]. }
+  assert (W : / 1000 <= / 2 ^ 9) by (apply Rinv_le_contravar; lra).
+  assert (X : (1 + / 2 ^ 40) * longest + 99 / 100 * (/ 2 ^ 9 * clip)
+    <= clip * (1 + / 2 ^ 40) + clip * (/ 2 ^ 9 + longer)).
+  { unfold longest. set (t := / 2 ^ 40) in *. set (w := / 2 ^ 9) in *.
+    assert (t * longer <= / 1000000000 * / 5000) by (apply Rmult_le_compat; lra).
+    assert (clip * (t * longer) <= clip * (w / 100)) by (apply Rmult_le_compat_l; lra).
+    lra. }
   lra.
 Qed.
