@@ -18,7 +18,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dp_halfspace.selection.small_tables import plan_error_count
 from scipy.special import softmax
 
 from dp_halfspace import PrivateTableClassifier
@@ -32,6 +31,7 @@ from dp_halfspace.privacy.mechanisms import L2LaplaceNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.rows import float32_rows
 from dp_halfspace.rows.blocks import _scales_from_squares
+from dp_halfspace.selection.small_tables import plan_error_count
 from tests import proof_map
 from tests.proof_map import ROOT, covered, evaluated
 
