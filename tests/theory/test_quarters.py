@@ -29,7 +29,7 @@ ELSEWHERE = {
     "convex_excess_risk": "test_bounds::test_convex_bound_with_little_regularization_is_met",
     "fourier_distortion": "test_paper_theorems::test_inner_products_of_fourier_features",
     "fourier_frequencies": "test_paper_theorems::test_inner_products_of_fourier_features",
-    "katyusha_iterations": "../optim/solvers/test_stochastic::test_katyusha_reaches_the_printed",
+    "katyusha_iterations": "../papers/test_stochastic::test_katyusha_reaches_the_printed",
     "margin_risk_bound": "test_margin_bound::test_outliers_do_what_the_bound_allows",
     "margin_sample_complexity": "test_sample_complexity::test_a_quarter_of_these_records_is_not",
     "margin_score_sensitivity": "test_paper_theorems::test_margin_scores_on_neighbours",
