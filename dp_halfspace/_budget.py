@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._params import storable
+from dp_halfspace._params import EPSILON_RANGE, storable
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import BudgetError, warn_caller
 
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
 # The function of scikit-learn that fits a classifier to labels 0 and 1 in the place of others.
 _OF_PAIRS = "sklearn.multiclass._fit_binary"
-# Outside these ranges accounting would over- or underflow, and a fit would be useless.
-_EPSILON_RANGE = (1e-9, 1e6)
+# Below this number accounting would underflow, and a fit would be useless.
 _SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
 # Pattern of the warnings of a weak guarantee.
 WEAK_GUARANTEE = "epsilon=\\S+ is a weak guarantee|delta=\\S+ is more than 1/n"
 BUDGET: dict[str, list[Any]] = {
-    "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
+    "epsilon": [Interval(Real, *EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
     "delta": [
         Interval(Real, _SMALLEST_DELTA, 0.5, closed="left"),
         Options(Real, {0}),

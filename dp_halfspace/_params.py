@@ -27,6 +27,8 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 # Public numbers are squared, multiplied and divided before they are combined with private ones. In
 # this range, no such step over- or underflows on one data set and not on its neighbour.
 NUMBER_RANGE = (1e-50, 1e50)
+# Outside this range of epsilon accounting would over- or underflow, and a fit would be useless.
+EPSILON_RANGE = (1e-9, 1e6)
 
 
 # Ranges of the parameters of functions, in words; NaN is in none of them.

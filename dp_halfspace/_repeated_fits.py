@@ -34,7 +34,7 @@ _SHARE_A_LEDGER = (
 )
 _IGNORE = "For public or simulated data, ignore the category dp_halfspace.RepeatedFitWarning"
 # Digits of a total, which is rounded up.
-_DIGITS = 3
+_TOTAL_DIGITS = 3
 # Libraries whose code calls a fit in place of the user.
 _LIBRARIES = ("sklearn", "imblearn", "joblib")
 
@@ -121,7 +121,7 @@ def _total(events: Counter[Event], times: int, delta: float) -> str:
     from dp_halfspace.privacy.record import rounded_text  # noqa: PLC0415
 
     repeated = [Repeated(event, count * times) for event, count in events.items()]
-    return rounded_text(accounting.epsilon(repeated, delta), _DIGITS)
+    return rounded_text(accounting.epsilon(repeated, delta), _TOTAL_DIGITS)
 
 
 def _unit(record: PrivacyRecord) -> str:
@@ -141,14 +141,14 @@ class _Fits:
     is_said: bool = False
 
 
-_TABLES: dict[Hashable, _Fits] = {}
+_TABLES_SEEN: dict[Hashable, _Fits] = {}
 _LOCK = Lock()
 
 
 def forget_fits() -> None:
     """Start to count the fits of this process anew."""
     with _LOCK:
-        _TABLES.clear()
+        _TABLES_SEEN.clear()
         _SAID_BY_WORKERS.clear()
 
 
@@ -158,7 +158,7 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
     n_units = public["n_samples"]
     key = (record.adjacency, n_units, _columns_of(X), tuple(map(repr, public.get("classes", ()))))
     with _LOCK:
-        before = _TABLES.get(key, _Fits())
+        before = _TABLES_SEEN.get(key, _Fits())
     n_fits, delta = before.n_fits + 1, max(before.delta, record.delta)
     events = before.events + Counter(record.events)
     must_warn = n_fits > 1 and not before.is_said and not is_silent
@@ -177,10 +177,10 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
         )
     is_said = before.is_said or must_warn
     with _LOCK:
-        if key not in _TABLES and len(_TABLES) >= _MOST_TABLES:
-            _TABLES.pop(next(iter(_TABLES)))
+        if key not in _TABLES_SEEN and len(_TABLES_SEEN) >= _MOST_TABLES:
+            _TABLES_SEEN.pop(next(iter(_TABLES_SEEN)))
         # What is not needed for a later warning is not kept.
-        _TABLES[key] = _Fits(n_fits, delta, Counter() if is_said else events, is_said)
+        _TABLES_SEEN[key] = _Fits(n_fits, delta, Counter() if is_said else events, is_said)
 
 
 def _columns_of(X: Any) -> Hashable:

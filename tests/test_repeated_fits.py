@@ -449,9 +449,9 @@ def test_nothing_is_counted_without_a_guarantee():
     ours = AdaptiveMarginClassifier(epsilon=math.inf, classes=[0, 1], data_norm=1.0)
     assert texts_of(lambda: [ours.fit(X, Y) for _ in range(3)]) == []
     assert texts_of(lambda: model.cross_val_score(ours, X, Y)) == []
-    assert _repeated_fits._TABLES == {}
+    assert _repeated_fits._TABLES_SEEN == {}
     assert texts_of(lambda: [OURS.plan(X, Y) for _ in range(3)]) == []
-    assert _repeated_fits._TABLES == {}
+    assert _repeated_fits._TABLES_SEEN == {}
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -468,7 +468,7 @@ def test_a_search_is_one_fit_whose_secret_number_of_runs_is_not_counted(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         private.fit(X, Y)
-    (fits,) = _repeated_fits._TABLES.values()
+    (fits,) = _repeated_fits._TABLES_SEEN.values()
     assert (fits.n_fits == 1) != planted
     if not planted:
         (text,) = texts_of(lambda: private.fit(X, Y))
@@ -486,7 +486,7 @@ def test_fits_of_audits_plans_and_displays_are_not_counted():
         plan_accuracy(300, 3, 2, epsilons=[1.0], n_repeats=2, random_state=0)
 
     assert texts_of(look) == []
-    assert _repeated_fits._TABLES == {}
+    assert _repeated_fits._TABLES_SEEN == {}
 
 
 def test_releases_beside_a_fitted_model_are_counted():
@@ -515,7 +515,7 @@ def test_few_tables_are_remembered(monkeypatch):
     monkeypatch.setattr(_repeated_fits, "_MOST_TABLES", 2)
     for n in (200, 190, 180):
         OURS.fit(X[:n], Y[:n])
-    assert [key[1] for key in _repeated_fits._TABLES] == [190, 180]
+    assert [key[1] for key in _repeated_fits._TABLES_SEEN] == [190, 180]
 
 
 def test_threads_count_for_one_process():
@@ -528,5 +528,5 @@ def test_threads_count_for_one_process():
         for thread in threads:
             thread.start()
             thread.join()
-    (fits,) = _repeated_fits._TABLES.values()
+    (fits,) = _repeated_fits._TABLES_SEEN.values()
     assert fits.n_fits == 4

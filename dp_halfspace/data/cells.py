@@ -44,7 +44,7 @@ _TRUTH_PAIRS = ((FALSE, TRUE), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1")
 _NUMBER_WORDS = {TRUE: 1.0, FALSE: 0.0, "yes": 1.0, "no": 0.0}
 
 DECIMALS = (".", ",", "either")
-_WHOLE = re.compile(r"[+-]?[0-9]+")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 # Formats 1,234,567.8 and 1.234.567,8; 1,234 is read in the first one.
@@ -113,8 +113,8 @@ _MOST_DIGITS = 400
 _PER_SECOND = 10**9
 _PER_DAY = 86_400 * _PER_SECOND
 # Number of time units of numpy in a day, for units from hours to nanoseconds.
-_STEPS = {"h": 24, "m": 1440, "s": 86_400}
-_STEPS |= {unit: 86_400 * 1000**k for k, unit in enumerate(("ms", "us", "ns"), 1)}
+_UNITS_OF_A_DAY = {"h": 24, "m": 1440, "s": 86_400}
+_UNITS_OF_A_DAY |= {unit: 86_400 * 1000**k for k, unit in enumerate(("ms", "us", "ns"), 1)}
 # Average lengths in days of a month and a year, for durations in these units.
 _AVERAGE = {"Y": 365.2425, "M": 30.436875}
 
@@ -194,7 +194,6 @@ def _spelt(value: str | bytes | bytearray) -> str:
 
 
 def _read_number(value: Any) -> int | float | Decimal | None:
-    """Read a number of any type; all but non-decimal fractions are read exactly."""
     if isinstance(value, Integral):
         return _read_whole(int(value))
     return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
@@ -317,7 +316,7 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
             text = text.replace(",", ".")
     elif _GROUPED_BY_DOTS.fullmatch(text):
         text = text.replace(".", "")
-    if _WHOLE.fullmatch(text) and len(text) <= _MOST_DIGITS:
+    if _WHOLE_NUMBER.fullmatch(text) and len(text) <= _MOST_DIGITS:
         return int(text)
     if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text):
         return _read_float(float(text))
@@ -325,7 +324,6 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
 
 
 def _parse_moment(text: str) -> Moment | None:
-    """Return the date and time that a string represents, or None."""
     if not text[0].isdigit():
         return None
     found = next((m for form in _DATES if (m := form.fullmatch(text))), None)
@@ -362,7 +360,6 @@ def _plain_text(text: str) -> str:
 
 
 def _parse_zone(zone: str | None) -> int:
-    """Return by how many seconds a time zone is ahead of UTC."""
     if zone in (None, "Z", "UTC"):
         return 0
     digits = str(zone)[1:].replace(":", "").ljust(4, "0")
@@ -370,7 +367,6 @@ def _parse_zone(zone: str | None) -> int:
 
 
 def _is_time(value: Any) -> bool:
-    """Return whether an object is a date, a date and time, or a duration."""
     kinds = (date, timedelta, np.datetime64, np.timedelta64)
     return isinstance(value, kinds) or hasattr(value, "to_datetime64")
 
@@ -405,10 +401,10 @@ def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int6
     if unit in ("Y", "M", "W", "D"):
         days = steps.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64)
         return days, np.zeros_like(days)
-    if unit not in _STEPS:
+    if unit not in _UNITS_OF_A_DAY:
         steps, unit = steps.astype(f"M8[{unit}]").astype("M8[ns]").astype(np.int64), "ns"
-    days = steps // _STEPS[unit]
-    return days, (steps - days * _STEPS[unit]) * (_PER_DAY // _STEPS[unit])
+    days = steps // _UNITS_OF_A_DAY[unit]
+    return days, (steps - days * _UNITS_OF_A_DAY[unit]) * (_PER_DAY // _UNITS_OF_A_DAY[unit])
 
 
 def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:

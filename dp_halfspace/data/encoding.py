@@ -36,7 +36,7 @@ from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_col
 from dp_halfspace.data.schema import BOOLEAN, MOST_COLUMNS, Column
 
 # Number of columns of one string: two strings that share one of them still differ.
-_PLACES = 3
+_ONES = 3
 # Number of columns from which each of these is chosen.
 _CHOICES = 10
 # Largest number of columns of all strings together.
@@ -72,7 +72,7 @@ class Encoding:
     def n_hashes(self) -> int:
         """Number of encoded columns of a column of strings, by the number of such columns."""
         n_texts = sum(column.kind == "text" for column in self.columns)
-        return _PLACES * max(1, min(_CHOICES, _ALL_PLACES // (_PLACES * max(n_texts, 1))))
+        return _ONES * max(1, min(_CHOICES, _ALL_PLACES // (_ONES * max(n_texts, 1))))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ class Encoding:
         if column.kind == "words":
             return column.n_columns
         size = len(column.categories)
-        return _PLACES * _digit_base(size) if size > MOST_COLUMNS else 1 if size == 2 else size
+        return _ONES * _digit_base(size) if size > MOST_COLUMNS else 1 if size == 2 else size
 
     @property
     def length(self) -> float:
@@ -105,7 +105,6 @@ class Encoding:
             return self._encode_columns(frame, positions)
 
     def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
-        """Encode the columns one by one."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks: list[Coded] = []
         n_numbers = 0
@@ -177,18 +176,18 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
     if size <= MOST_COLUMNS:
         return _code(_table(np.arange(size)[:, None], size), codes)
     base = _digit_base(size)
-    digits = np.column_stack(np.unravel_index(np.arange(size), (base,) * _PLACES))
-    return _code(_table(digits + base * np.arange(_PLACES), _PLACES * base), codes)
+    digits = np.column_stack(np.unravel_index(np.arange(size), (base,) * _ONES))
+    return _code(_table(digits + base * np.arange(_ONES), _ONES * base), codes)
 
 
 def _digit_base(size: int) -> int:
-    """Return the smallest number of values of a digit so that `_PLACES` digits write `size` ones.
+    """Return the smallest number of values of a digit so that `_ONES` digits write `size` ones.
 
     >>> _digit_base(1000), _digit_base(1001)
     (10, 11)
     """
-    base: int = round(size ** (1.0 / _PLACES))
-    return base + int(base**_PLACES < size)
+    base: int = round(size ** (1.0 / _ONES))
+    return base + int(base**_ONES < size)
 
 
 def _table(columns: NDArray[Any], width: int) -> Any:
@@ -216,7 +215,7 @@ def _find_category(text: str | None, place: dict[str, int]) -> int:
 def _hash_column(cells: Stored, column: Column, size: int) -> Coded:
     """Return rows of norm one with entries in columns that depend on the string only."""
     raw, places = cells.distinct()
-    choices = size // _PLACES
+    choices = size // _ONES
     codes = [_hash_text(hashed_text_of(cell, column.decimal), choices) for cell in raw]
     return _code(_hashed_rows(choices), np.array(codes)[places])
 
@@ -224,8 +223,8 @@ def _hash_column(cells: Stored, column: Column, size: int) -> Coded:
 def _hash_text(text: str | None, choices: int) -> int:
     """Return the index of the row of one string in `_hashed_rows`."""
     if text is None:
-        return int(choices**_PLACES)
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * _PLACES)
+        return int(choices**_ONES)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * _ONES)
     number = 0
     for word in np.frombuffer(digest.digest(), dtype="<u8"):
         number = number * choices + int(word) % choices
@@ -235,8 +234,8 @@ def _hash_text(text: str | None, choices: int) -> int:
 @functools.lru_cache(maxsize=_CHOICES)
 def _hashed_rows(choices: int) -> FloatArray:
     """Return the rows of all hashes, and a row of zeros for a missing string."""
-    digits = np.column_stack(np.unravel_index(np.arange(choices**_PLACES), (choices,) * _PLACES))
-    return np.asarray(_table(digits + choices * np.arange(_PLACES), _PLACES * choices))
+    digits = np.column_stack(np.unravel_index(np.arange(choices**_ONES), (choices,) * _ONES))
+    return np.asarray(_table(digits + choices * np.arange(_ONES), _ONES * choices))
 
 
 def _count_words(cells: Stored, column: Column) -> Coded:

@@ -18,9 +18,9 @@ from scipy import sparse
 
 # Bits of a weight: weights are multiples of 2^-30 or of a larger power of two, so that their sums
 # are exact in any order.
-_GRID_BITS = 30
+GRID_BITS = 30
 # Largest number of bits of a sum of weights.
-_EXACT_BITS = 52
+EXACT_BITS = 52
 # Number of rows of a block of later rows, a power of two.
 _TILE = 128
 
@@ -52,8 +52,8 @@ class People:
 
     def weights_for(self, largest: int) -> NDArray[np.float64]:
         """Return weights whose sums are exact with factors that are integers up to `largest`."""
-        bits = _EXACT_BITS - len(self).bit_length() - (largest - 1).bit_length()
-        one = 1 << min(_GRID_BITS, bits)
+        bits = EXACT_BITS - len(self).bit_length() - (largest - 1).bit_length()
+        one = 1 << min(GRID_BITS, bits)
         return np.repeat((one // self.counts) / one, self.counts)
 
     def places(self, block_rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int]]:

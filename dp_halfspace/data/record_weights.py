@@ -14,16 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._silence import IGNORED_WARNINGS, may_print_or_warn, result_or
 from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.people import EXACT_BITS, GRID_BITS
 from dp_halfspace.data.validation import TrainingData, is_missing, refuse_foreign_arrays
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Weights are multiples of 2^-30.
-_GRID_BITS = 30
-# Bits of their sum, which is exact, because weights of many records have fewer bits.
-_EXACT_BITS = 52
 # Smallest public number of records for which weights are accepted.
-_FEWEST = 20
+_FEWEST_WEIGHTED = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +66,9 @@ def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> Training
 
 def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
     """Return weights, rounded down to multiples of a public power of two."""
-    if n_samples < _FEWEST:
+    if n_samples < _FEWEST_WEIGHTED:
         raise ValueError(
-            f"sample_weight needs at least {_FEWEST} records, got {n_samples}: a "
+            f"sample_weight needs at least {_FEWEST_WEIGHTED} records, got {n_samples}: a "
             "private fit learns nothing from fewer weighted records. Leave out "
             "sample_weight"
         )
@@ -92,7 +89,7 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
             "divide by a PUBLIC bound on the weights, and replace missing weights by "
             "a rule that does not depend on the private data"
         )
-    bits = min(_GRID_BITS, _EXACT_BITS - n_samples.bit_length())
+    bits = min(GRID_BITS, EXACT_BITS - n_samples.bit_length())
     return np.asarray(np.ldexp(np.floor(np.ldexp(weights, bits)), -bits))
 
 

@@ -28,7 +28,7 @@ _FACTS = (
     "stated",
 )
 # What a missing number or date becomes: zero, with or without an indicator beside it.
-_MISSING = ("indicator", "ignore")
+_MISSING_RULES = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
 # Default number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
@@ -39,7 +39,7 @@ _RULES_OF_COLUMNS = (
     f"some of {', '.join(_FACTS)}"
 )
 # Parts of names of columns that identify rows or persons.
-_KEYS = frozenset(
+_KEY_WORDS = frozenset(
     (
         *("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed"),
         *("seqn", "rowname", "rownames", "aktenzeichen"),
@@ -56,7 +56,7 @@ _NUMBERED = re.compile(
 _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
 # Between two formats of dates, of which a user is to choose one.
 CHOICE = " or "
-_BY_DTYPE = "by the dtype of the column"
+_SOURCE_DTYPE = "by the dtype of the column"
 _BY_CATEGORIES = "by the dtype of the column; its categories are not public unless stated"
 _BY_LIST = "as in all lists of rows"
 _AS_FOUND = "as found in the file"
@@ -176,7 +176,7 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
             columns.append(_read_rule(name, rules[name]))
         elif frame.has_dtypes:
             has_categories = hasattr(getattr(values, "dtype", None), "categories")
-            source = _BY_CATEGORIES if has_categories else _BY_DTYPE
+            source = _BY_CATEGORIES if has_categories else _SOURCE_DTYPE
             columns.append(_column(name, kind_of(values), source=source))
         else:
             columns.append(_column(name, "number", source=_BY_LIST))
@@ -202,7 +202,7 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
             "found by a reader, so they are treated as private and the column is read as text: "
             f"list them in the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
         )
-    texts = [c.name for c in unstated if c.source == _BY_DTYPE and c.kind == "text"]
+    texts = [c.name for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
     if texts:
         are, hold = ("is", "it holds") if len(texts) == 1 else ("are", "they hold")
         origin += (
@@ -236,7 +236,7 @@ def _some(texts: Iterable[str]) -> str:
 def looks_like_key(name: str) -> bool:
     """Return whether a column may identify rows or persons, by its name alone."""
     parts = [part.lower() for part in _BORDER.split(name)]
-    return any(part in _KEYS for part in parts) or any(
+    return any(part in _KEY_WORDS for part in parts) or any(
         _NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts))
     )
 
@@ -262,7 +262,6 @@ def _column(name: str, kind: str, **facts: Any) -> Column:
 
 
 def _read_rule(name: str, rule: Any) -> Column:
-    """Return a column by its rule in the schema."""
     refusal = f"schema of the column {name!r} {_RULES_OF_COLUMNS}"
     if isinstance(rule, Mapping):
         return _read_facts(name, dict(rule), refusal)
@@ -311,9 +310,9 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
             f"{refusal}; columns is for the kind words, a whole number up to {MOST_COLUMNS}"
         )
     missing = facts.get("missing")
-    if missing is not None and (missing not in _MISSING or kind not in ("number", "date")):
+    if missing is not None and (missing not in _MISSING_RULES or kind not in ("number", "date")):
         raise ValueError(
-            f"{refusal}; missing is for numbers and dates, one of {', '.join(_MISSING)}"
+            f"{refusal}; missing is for numbers and dates, one of {', '.join(_MISSING_RULES)}"
         )
     if ends is not None:
         column = _range_column(name, kind, _to_list(ends, refusal), refusal)
@@ -334,7 +333,6 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
 
 
 def _to_list(values: Any, refusal: str) -> list[Any]:
-    """Return values as a list of Python objects."""
     try:
         if not isinstance(values, str):
             return [plain(value) for value in storable(values)]
@@ -344,7 +342,6 @@ def _to_list(values: Any, refusal: str) -> list[Any]:
 
 
 def _range_column(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
-    """Return a column of numbers or dates within a public range."""
     if len(ends) != 2:
         raise ValueError(f"{refusal}; a range has two ends")
     low, high = (date_of(canonical(end)) if kind == "date" else _number(end) for end in ends)
@@ -359,7 +356,6 @@ def _number(end: Any) -> float:
 
 
 def _category_column(name: str, values: list[Any], refusal: str) -> Column:
-    """Return a column of categories."""
     categories = tuple(category_of(value) for value in values)
     if not categories or None in categories or len(set(categories)) < len(categories):
         raise ValueError(

@@ -40,7 +40,7 @@ _ROWS_PER_BLOCK = 4096
 # Parts of messages of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
 # From this number on, two whole numbers can be the same float.
-_FIRST_ROUNDED = 2.0**53
+FIRST_ROUNDED = 2.0**53
 # Placeholder for an object that must not be converted.
 _NO_NUMBER = object()
 _ENDLESS = ("inf", "-inf")
@@ -57,7 +57,7 @@ _TEXTS_FOR_NUMBERS = (
     ": y contains strings, and the public labels are numbers. Give both as one type, for example "
     "y.astype(int)"
 )
-_SHAPES = re.compile(
+_SHAPE_MESSAGES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
 UNREADABLE = (
@@ -129,7 +129,6 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
-    """Return the labels as one column."""
     refuse_foreign_arrays("y", y)
     y = y if isinstance(y, np.ndarray) else _computed("y", y)
     array = array_or_none(y)
@@ -185,7 +184,7 @@ def call_silently(call: Callable[[], Result], failed: str) -> Result:
         with drop_output():
             return call()
     except Exception as error:
-        is_about_shapes = _SHAPES.match(str(error)) and not _QUOTES_DATA.search(str(error))
+        is_about_shapes = _SHAPE_MESSAGES.match(str(error)) and not _QUOTES_DATA.search(str(error))
         if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
             raise
     # The error is raised outside the handler, so that it does not contain the original one.
@@ -216,15 +215,20 @@ def is_arrow_table(X: Any) -> bool:
     return hasattr(X, "column_names") and not hasattr(X, "iloc")
 
 
+def arrow() -> Any:
+    """Return the optional package that has made a column of Arrow, or is to read a stream."""
+    import pyarrow  # noqa: PLC0415 (optional dependency)
+
+    return pyarrow
+
+
 def with_readable_texts(column: Any) -> Any:
     """Return a column of Arrow with strings that are valid UTF-8, each by itself.
 
     Arrow reads a file without decoding its strings, and later quotes a string that it cannot
     decode.
     """
-    import pyarrow  # noqa: PLC0415 (optional dependency)
-
-    column = _without_views(column)
+    pyarrow, column = arrow(), _without_views(column)
     is_dictionary = pyarrow.types.is_dictionary(column.type)
     kind = column.type.value_type if is_dictionary else column.type
     stored = {pyarrow.string(): pyarrow.binary(), pyarrow.large_string(): pyarrow.large_binary()}
@@ -246,8 +250,7 @@ def _without_views(column: Any) -> Any:
 
     Views, as polars hands them over, lack many functions of Arrow and pandas.
     """
-    import pyarrow  # noqa: PLC0415 (optional dependency)
-
+    pyarrow = arrow()
     is_dictionary = pyarrow.types.is_dictionary(column.type)
     plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}.get(
         str(column.type.value_type if is_dictionary else column.type)
@@ -347,7 +350,7 @@ def _convert_features(
         # The error of a conversion may quote an object, so only messages about shapes are passed
         # on.
         is_opaque = _kind_of(X) not in "biufc"
-        if (is_opaque and not _SHAPES.match(str(error))) or _QUOTES_DATA.search(str(error)):
+        if (is_opaque and not _SHAPE_MESSAGES.match(str(error))) or _QUOTES_DATA.search(str(error)):
             return None
         raise
     # One missing cell changes the memory order in which polars exports a table of whole numbers.
@@ -452,7 +455,6 @@ def check_two_dimensional(X: Any) -> Any:
 
 
 def _name_columns(names: Any, columns: Iterable[int]) -> str:
-    """Return the names or numbers of up to five columns."""
     labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
     more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
@@ -630,7 +632,7 @@ def _refuse_rounded(label_set: NDArray[Any]) -> None:
 
     One float among whole numbers in a list turns all of them into floats.
     """
-    if (np.abs(label_set.astype(np.float64)) >= _FIRST_ROUNDED).any():
+    if (np.abs(label_set.astype(np.float64)) >= FIRST_ROUNDED).any():
         raise ValueError(
             "classes contains whole numbers from 2^53 on, and y contains floats, "
             "which cannot distinguish them: give such labels as whole numbers of one "
@@ -724,7 +726,7 @@ def _persons(groups: Any) -> tuple[NDArray[np.intp], bool, bool]:
     keys = (value if type(value) in plain else _name_of(value) for value in values)
     owners = [number.setdefault(key, len(number)) for key in keys]
     has_missing = any(map(_has_missing_part, number))
-    is_rounded = any(type(key) is float and abs(key) >= _FIRST_ROUNDED for key in number)
+    is_rounded = any(type(key) is float and abs(key) >= FIRST_ROUNDED for key in number)
     person: dict[Any, int] = {}
     names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
     same = [person.setdefault(name, len(person)) for name in names]

@@ -1,8 +1,7 @@
 """Inspection of private models, before and after the fit.
 
 Planning of the accuracy for a budget, displays of a model, a check of units, and a report of what a
-fitted estimator spent. The functions of the theorems are in :mod:`dp_halfspace.theory`; they can be
-imported from here as well.
+fitted estimator spent. The functions of the theorems are in :mod:`dp_halfspace.theory`.
 """
 
 from typing import TYPE_CHECKING
@@ -25,21 +24,6 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.effect_displays import ColumnEffect as ColumnEffect
     from dp_halfspace.inspection.effect_displays import EffectsDisplay as EffectsDisplay
     from dp_halfspace.inspection.onnx_export import to_onnx as to_onnx
-    from dp_halfspace.theory.bounds import RiskBound as RiskBound
-    from dp_halfspace.theory.bounds import convex_excess_risk as convex_excess_risk
-    from dp_halfspace.theory.bounds import optimal_regularization as optimal_regularization
-    from dp_halfspace.theory.bounds import population_risk_bound as population_risk_bound
-    from dp_halfspace.theory.bounds import (
-        strongly_convex_excess_risk as strongly_convex_excess_risk,
-    )
-    from dp_halfspace.theory.margin_bound import margin_risk_bound as margin_risk_bound
-    from dp_halfspace.theory.pure_bounds import ErrorLowerBound as ErrorLowerBound
-    from dp_halfspace.theory.pure_bounds import margin_sample_complexity as margin_sample_complexity
-    from dp_halfspace.theory.pure_bounds import pure_error_lower_bound as pure_error_lower_bound
-    from dp_halfspace.theory.pure_bounds import pure_lower_bound as pure_lower_bound
-    from dp_halfspace.theory.pure_bounds import pure_risk_bound as pure_risk_bound
-    from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
-    from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
 
 _HOMES = {
     "dp_halfspace._pipelines": ("PipelineFinding", "check_pipeline"),
@@ -54,21 +38,5 @@ _HOMES = {
     ),
     "dp_halfspace.inspection.effect_displays": ("ColumnEffect", "EffectsDisplay"),
     "dp_halfspace.inspection.onnx_export": ("to_onnx",),
-    "dp_halfspace.theory.bounds": (
-        "RiskBound",
-        "convex_excess_risk",
-        "optimal_regularization",
-        "population_risk_bound",
-        "strongly_convex_excess_risk",
-    ),
-    "dp_halfspace.theory.margin_bound": ("margin_risk_bound",),
-    "dp_halfspace.theory.pure_bounds": (
-        "ErrorLowerBound",
-        "margin_sample_complexity",
-        "pure_error_lower_bound",
-        "pure_lower_bound",
-        "pure_risk_bound",
-    ),
-    "dp_halfspace.theory.robust_bounds": ("adversarial_risk_bound", "tilted_risk_bound"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

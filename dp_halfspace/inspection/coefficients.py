@@ -186,7 +186,6 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
 
 
 def _not_linear(model: Any) -> str:
-    """Say that a model has no coefficients of its columns."""
     return (
         f"this {type(model).__name__} has no linear score of the columns: use EffectsDisplay, "
         "which shows effects of any model"
@@ -216,7 +215,7 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
 
 # A median further than this many widths from the centre of its column is not plausible: more than
 # half of the rows of the fit lie within about one width.
-_FAR = 5.0
+_FAR_WIDTHS = 5.0
 # Factor by which new rows may be smaller. A column in mg/dl instead of umol/l is close to zero,
 # which may be within five widths. Its size is a quantile, and is used from this many rows on.
 _SMALL = 8.0
@@ -271,12 +270,12 @@ class UnitFinding:
 
 
 # Days within which numbers are written as dates: the years 1 to 9999.
-_DAYS = (-719_162, 2_932_896)
+_CALENDAR = (-719_162, 2_932_896)
 
 
 def _date(days: float) -> str:
     """Write a number of days since 1970 as a date, or as it is if no calendar has it."""
-    if not _DAYS[0] <= days <= _DAYS[1]:
+    if not _CALENDAR[0] <= days <= _CALENDAR[1]:
         return f"{days:.4g} days after 1970"
     return str(np.datetime64(round(days), "D"))
 
@@ -395,4 +394,4 @@ def _of_numbers(model: Any, X: Any) -> _Columns:
 def _far(center: NDArray[Any], scale: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Return the limits beyond which a median is not plausible."""
     center, width = np.asarray(center, dtype=np.float64), np.asarray(scale, dtype=np.float64)
-    return center - _FAR * width, center + _FAR * width
+    return center - _FAR_WIDTHS * width, center + _FAR_WIDTHS * width

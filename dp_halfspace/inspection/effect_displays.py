@@ -32,21 +32,21 @@ _SMALLEST_STEP = 1e-4
 # Number of simulated rows on which the sum of all effects is compared with the score.
 _SIMULATED = 4000
 # Points of a curve of one column.
-_POINTS = 101
+_CURVE_POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
 HALF_WIDTH = 2.5
 # Labels of a column of zeros and ones, and the relative error of the scale by which it is known.
 _FLAGS = ("0", "1")
 _FLAG_TOLERANCE = 0.15
 # Largest number of classes, and of categories of a column that are shown without being named.
-MOST_CLASSES = 100
+MOST_SHOWN_CLASSES = 100
 MOST_SHOWN = 1000
 # Number of letters of all labels of an axis that fit in one line.
 _MOST_LETTERS = 24
 # Largest number of ticks of an axis of numbers or dates.
 _MOST_TICKS = 4
 # Largest number of letters of a label.
-_LONGEST_LABEL = 18
+_LETTERS_OF_LABEL = 18
 # Largest number of labels of one axis.
 _MOST_LABELS = 20
 # Standard errors of the noise that a band covers on both sides.
@@ -194,9 +194,9 @@ class EffectsDisplay:
             model has more than 100 classes.
         """
         check_is_fitted(model)
-        if len(model.classes_) > MOST_CLASSES:
+        if len(model.classes_) > MOST_SHOWN_CLASSES:
             raise ValueError(
-                f"effects are shown of at most {MOST_CLASSES} classes, and the model has "
+                f"effects are shown of at most {MOST_SHOWN_CLASSES} classes, and the model has "
                 f"{len(model.classes_)}: compare columns of its coef_"
             )
         is_table = hasattr(model, "encoding_")
@@ -206,7 +206,7 @@ class EffectsDisplay:
         empty = np.full((1, len(facts)), None, dtype=object)
         for place, cells, column in grids:
             if facts[place][0].is_number:
-                empty[0, place] = 0.5 if column.labels else cells[_POINTS // 2]
+                empty[0, place] = 0.5 if column.labels else cells[_CURVE_POINTS // 2]
         if not is_table:
             empty = empty.astype(np.float64)
         columns = [_effect(model, empty, *grid) for grid in grids]
@@ -314,7 +314,7 @@ def _grids(facts: Sequence[_Fact], shown: dict[str, Any]) -> Iterator[_Grid]:
             ends = stated if column.has_range else around(centre, scale) if is_released else None
         values, is_date = np.arange(float(len(labels))), column.kind == "date"
         if column.is_number and ends is not None:
-            values = np.linspace(float(ends[0]), float(ends[1]), _POINTS)
+            values = np.linspace(float(ends[0]), float(ends[1]), _CURVE_POINTS)
         if not len(values):
             continue
         cells = values if column.is_number and not is_date else labels or _dates(values)
@@ -449,8 +449,7 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
 
 
 def _shorten_label(label: str) -> str:
-    """Return a label short enough to leave room for the plot."""
-    return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}\u2026"
+    return label if len(label) <= _LETTERS_OF_LABEL else f"{label[: _LETTERS_OF_LABEL - 1]}\u2026"
 
 
 def _short_number(value: float, place: int | None = None) -> str:
@@ -463,7 +462,6 @@ def _short_number(value: float, place: int | None = None) -> str:
 
 
 def _scores(model: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return scores of shape (n, n_scores)."""
     # The columns of these rows are in the order of the fit; there is a warning that they have no
     # names.
     with IGNORED_WARNINGS:

@@ -11,15 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from dp_halfspace._params import EPSILON_RANGE
 from dp_halfspace.privacy.record import rounded_text
 
 # Significant digits of the epsilon that is named, and the count of such numbers in a decade.
-_DIGITS = 4
-_PER_DECADE: int = 9 * 10 ** (_DIGITS - 1)
-# Smallest and largest finite epsilon of an estimator.
-_EPSILON_RANGE = (1e-9, 1e6)
+_SHOWN_DIGITS = 4
+_PER_DECADE: int = 9 * 10 ** (_SHOWN_DIGITS - 1)
 # Parts of a refused epsilon that are tried before all smaller ones are searched.
-_PARTS = tuple(0.7**k for k in range(1, 9))
+_TRIED_PARTS = tuple(0.7**k for k in range(1, 9))
 # A search ends after this time. Most plans take milliseconds, some that compose many steps seconds.
 _SECONDS = 10.0
 
@@ -32,7 +31,7 @@ def largest_epsilon(accepts: Callable[[float], bool | None], start: float) -> fl
     if `start` is refused; otherwise it is doubled first. A search that takes long ends with the
     best result so far.
     """
-    least, most = _EPSILON_RANGE
+    least, most = EPSILON_RANGE
     refused = min(max(start, least), most)
     while (answer := accepts(refused)) is not False:
         if refused == most:
@@ -42,7 +41,7 @@ def largest_epsilon(accepts: Callable[[float], bool | None], start: float) -> fl
     # below the refused one; that at `low` is accepted, too small, or below all.
     low, high, found = _place(least) - 1, _place(refused), 0.0
     high += _number(high) < refused
-    places = [_place(refused * part) for part in _PARTS]
+    places = [_place(refused * part) for part in _TRIED_PARTS]
     end = time.monotonic() + _SECONDS
     while high - low > 1 and time.monotonic() < end:
         # First places from above, where a plan of another kind may be accepted, then the middle.
@@ -61,11 +60,13 @@ def largest_epsilon(accepts: Callable[[float], bool | None], start: float) -> fl
 
 def _place(value: float) -> int:
     """Return the place of the largest number of four digits that is not above a value."""
-    digits, exponent = f"{float(rounded_text(value, _DIGITS, up=False)):.{_DIGITS - 1}e}".split("e")
+    digits, exponent = (
+        f"{float(rounded_text(value, _SHOWN_DIGITS, up=False)):.{_SHOWN_DIGITS - 1}e}".split("e")
+    )
     return int(exponent) * _PER_DECADE + int(digits.replace(".", "")) - _PER_DECADE // 9
 
 
 def _number(place: int) -> float:
     """Return the number at a place."""
     decade, rest = divmod(place, _PER_DECADE)
-    return float(f"{rest + _PER_DECADE // 9}e{decade - _DIGITS + 1}")
+    return float(f"{rest + _PER_DECADE // 9}e{decade - _SHOWN_DIGITS + 1}")

@@ -47,7 +47,7 @@ _NOTED = 1.1
 # More fits of one size than this are not counted.
 MOST_FITS = 10**6
 # Smallest mu and largest number of releases that are added up: squares neither underflow nor raise.
-_SMALLEST_MU = 1e-150
+_LEAST_ADDED_MU = 1e-150
 _LARGEST_COUNT = 2.0**600
 _NOTHING = Requests()
 
@@ -235,7 +235,7 @@ def _as_gaussian(events: Sequence[Event]) -> float:
             mu = max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)
         else:
             return math.inf
-        mu = max(mu, _SMALLEST_MU) if mu else 0.0
+        mu = max(mu, _LEAST_ADDED_MU) if mu else 0.0
         total += min(count, _LARGEST_COUNT) * mu * mu
     return math.sqrt(total) * UP
 
@@ -339,7 +339,6 @@ def _is_no_costlier(one: Counter[Event], other: Counter[Event]) -> bool:
 
 
 def _check_rule(example: Part | None, part: Part) -> None:
-    """Refuse a part that may share records with parts charged earlier."""
     if example is not None and example.rule != part.rule:
         raise BudgetError(
             f"the part {part.name!r} may share records with the part {example.name!r}: this ledger "
@@ -349,7 +348,6 @@ def _check_rule(example: Part | None, part: Part) -> None:
 
 
 def _describe_rule(part: Part) -> str:
-    """Describe how records are divided."""
     if part.fixed_by is not None:
         return f"the public fact {part.fixed_by!r}"
     return f"the cells of each of {part.n_records} records"

@@ -39,7 +39,7 @@ COMPANIONS = ("-journal", "-wal", "-shm")
 _NAME_CHECKS = 100
 # A message of SQLite may quote a damaged name that is not valid text.
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
-_TERMS = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
+_TERM_NAMES = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
 _SCHEMA = """
 CREATE TABLE account (
     terms TEXT NOT NULL, digest TEXT NOT NULL, last INTEGER NOT NULL, head TEXT NOT NULL
@@ -66,7 +66,6 @@ def digest_of(previous: str, row: Row) -> str:
 
 
 def _text_of(terms: dict[str, Any]) -> str:
-    """Return the canonical text of the terms."""
     return json.dumps(terms, sort_keys=True)
 
 
@@ -268,8 +267,8 @@ class FileStore(_HasTerms):
             with _connected, closing(_connect(path)) as connection:
                 is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
                 terms = json.loads(_account_in(connection, path).terms)
-                unknown = set(terms) - _TERMS
-                check_terms(**{name: terms[name] for name in _TERMS - {"id"}})
+                unknown = set(terms) - _TERM_NAMES
+                check_terms(**{name: terms[name] for name in _TERM_NAMES - {"id"}})
         except (*_UNREADABLE, ValueError, TypeError, KeyError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
         if not is_whole:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from dp_halfspace._cli.arguments import _COMMANDS, COMMANDS, UserError, parse_options
+from dp_halfspace._cli.arguments import _COMMANDS, COMMAND_NAMES, UserError, parse_options
 
 
 def test_delta_and_labels_are_read():
@@ -98,7 +98,8 @@ def test_the_ends_of_ranges_are_read():
         (["plan", "--seed", "x"], ["--seed", "whole number"]),
         (["plan", "--seed", str(2**32)], ["--seed", "between"]),
         (["--target", "y"], ["--target"]),
-        (["fit", "a.csv"], ["--target", "--epsilon", "--save", "fit --help"]),
+        (["fit", "a.csv"], ["--target", "--epsilon", "fit --help"]),
+        (["fit", "a.csv", "--target", "y", "--epsilon", "1"], ["--save", "fit --help"]),
         (["fit", "a.csv", "--classes", "a,a"], ["--classes", "distinct"]),
         (["fit", "a.csv", "--classes", "a"], ["--classes", "two or more"]),
         (["fit", "a.csv", "--classes", "a,"], ["--classes", "two or more"]),
@@ -131,7 +132,7 @@ def test_help_says_what_every_command_does(capsys):
     with pytest.raises(SystemExit):
         parse_options(["--help"])
     text = capsys.readouterr().out
-    for name in COMMANDS:
+    for name in COMMAND_NAMES:
         line = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
         assert len(line.split()) > 3
     with pytest.raises(SystemExit):

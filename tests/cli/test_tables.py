@@ -547,7 +547,7 @@ def test_an_odd_cell_of_a_csv_moves_no_bit_of_another_row(tmp_path, monkeypatch,
 
 
 def test_planted_bug_floats_that_lose_digits_are_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_FIRST_ROUNDED", 1e30)
+    monkeypatch.setattr(tables, "FIRST_ROUNDED", 1e30)
     cells = [cell for cell in NUMERALS if "_" not in cell]
     assert encoded_beside(tmp_path, cells, "abc") != encoded_beside(tmp_path, cells, None)
 

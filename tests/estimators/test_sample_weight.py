@@ -50,7 +50,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 def few_records(request, monkeypatch):
     """Brute force takes tables of a few records, for which weights are refused otherwise."""
     if "least_number" not in request.node.name:
-        monkeypatch.setattr("dp_halfspace.data.record_weights._FEWEST", 1)
+        monkeypatch.setattr("dp_halfspace.data.record_weights._FEWEST_WEIGHTED", 1)
 
 
 LABELS = [0, 1]

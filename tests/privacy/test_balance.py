@@ -121,7 +121,7 @@ def by_path(tmp_path):
     nearly_full(kept)
     while True:
         shutil.copy(kept, place)
-        ledger._OPEN.clear()
+        ledger._OPEN_LEDGERS.clear()
         yield lambda: open_ledger(place)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from dp_halfspace import inspection
+from dp_halfspace import theory
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim import SQUARED, SQUARED_HINGE
 
@@ -99,7 +99,7 @@ OWN = {
     "pure_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"error": 0.6}, "error")],
     "pure_error_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"margin": 1.0}, "margin")],
 }
-KINDS = (float, int, inspection.RiskBound, inspection.ErrorLowerBound)
+KINDS = (float, int, theory.RiskBound, theory.ErrorLowerBound)
 CASES = [
     (name, {parameter: value}, parameter)
     for name, good in GOOD.items()
@@ -110,13 +110,13 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "change", "word"), sorted(CASES, key=str))
 def test_refusals(name, change, word):
-    assert isinstance(getattr(inspection, name)(**GOOD[name]), KINDS)
+    assert isinstance(getattr(theory, name)(**GOOD[name]), KINDS)
     with pytest.raises(ValueError, match=word):
-        getattr(inspection, name)(**{**GOOD[name], **change})
+        getattr(theory, name)(**{**GOOD[name], **change})
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_a_selection_beyond_the_budget_is_refused(delta):
-    bound = partial(inspection.margin_risk_bound, 100, 3, 0.5, delta, 0.5)
+    bound = partial(theory.margin_risk_bound, 100, 3, 0.5, delta, 0.5)
     with pytest.raises(BudgetError):
         bound(selection_epsilon=1.0)
