@@ -167,27 +167,6 @@ def published_ranking_rows() -> dict[str, list[str]]:
     return rows
 
 
-def kernel_rows() -> dict[str, list[str]]:
-    """The table of random features beside the linear default of evidence/kernel.md."""
-    found = stored("kernel")["accuracy"]
-    sets = {
-        "satimage": "satimage",
-        "ijcnn1": "ijcnn1",
-        "checkerboard": "checkers",
-        "adult": "adult",
-        "breast cancer": "cancer",
-        "digits": "digits",
-    }
-    rows: dict[str, list[str]] = {}
-    for start, name in sets.items():
-        rows[start] = []
-        for label in ("0.3", "1", "3", "inf"):
-            pair = [found[name][key][label]["mean"] for key in ("kernel", "linear")]
-            texts = [f"**{figure(v)}**" if v == max(pair) else figure(v) for v in pair]
-            rows[start].append(" / ".join(texts))
-    return rows
-
-
 def feature_rows() -> dict[str, list[str]]:
     """The table of evidence/kernel.md of columns with features beside the linear default."""
     return {
@@ -260,7 +239,6 @@ TABLES = [
     ("column_scales.md", "| table | majority |", scale_rows),
     ("evidence/auc.md", "| algorithm | $\\delta=1/n^2$, $\\epsilon$ = .05", published_ranking_rows),
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
-    ("evidence/kernel.md", "| | $\\epsilon=.3$ | 1 | 3 |", kernel_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/stories.md", "| rows | logistic regression", hospital_rows),
     ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),
