@@ -6,19 +6,14 @@ Evidence for the constants: ``docs/defaults.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import (
     FeatureMap,
     ProjectedFeatures,
-    Spectrum,
-    draw_fourier,
     draw_projection,
-    draw_tensor_sketch,
     jl_dimension,
 )
 from dp_halfspace.rows.blocks import FloatArray
@@ -47,21 +42,6 @@ _RELATIVE_SCALES = (1e-6, 1e6)
 
 # Dimension of a projection if no margin is known.
 _PROJECTED = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """The public parameters of a kernel.
-
-    `length_scale` is relative to the public scale of a row, None for the automatic mixture. `nu` is
-    a parameter of the Matern kernel, `degree` and `coef0` are those of the polynomial kernel.
-    """
-
-    name: str
-    length_scale: float | None
-    nu: float
-    degree: int
-    coef0: float
 
 
 def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
@@ -108,28 +88,6 @@ def choose_n_features(n_samples: int, budget: Budget) -> int:
         return n_kernel_components(n_samples, budget.mu)
     wanted = min(max(n_samples * budget.epsilon / _PURE_RECORDS, _PURE_FEWEST), PURE_MOST)
     return 2 * round(wanted / 2.0)
-
-
-def draw_features(kernel: Kernel, facts: PublicFacts, n_components: int, seed: int) -> FeatureMap:
-    """Draw the public map of a kernel; a shift-invariant one has an even `n_components`."""
-    n_features, rng = facts.n_features, np.random.default_rng(seed)
-    if kernel.name == "polynomial":
-        scale = kernel.length_scale or 1.0
-        return draw_tensor_sketch(
-            n_features,
-            n_components,
-            rng,
-            degree=kernel.degree,
-            coef0=kernel.coef0,
-            length_scale=scale,
-        )
-    half = n_components // 2
-    if kernel.length_scale is None:
-        sizes = (facts.n_privacy_units, n_features, facts.n_classes)
-        scales = length_scales(kernel.name, *sizes, half)
-    else:
-        scales = np.full(half, kernel.length_scale)
-    return draw_fourier(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
 
 
 def n_terms(n_features: int, limit: int, most: int) -> int:

@@ -23,9 +23,8 @@ from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import (
     ADDITIVE,
-    Kernel,
     choose_n_features,
-    draw_features,
+    length_scales,
     n_terms,
     project_features,
     relative_scale,
@@ -48,7 +47,15 @@ from dp_halfspace.papers.margin_selection import (
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
+from dp_halfspace.projection import (
+    KERNELS,
+    PROJECTIONS,
+    AdditiveMap,
+    FeatureMap,
+    Spectrum,
+    draw_fourier,
+    draw_tensor_sketch,
+)
 from dp_halfspace.rows.blocks import block_size
 
 if TYPE_CHECKING:
@@ -457,8 +464,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             size = size or choose_n_features(facts.n_privacy_units, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             _refuse_features(size, facts)
-            kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
-            drawn = draw_features(kernel, facts, size, seed)
+            drawn = self._drawn_kernel(facts, scale, size, np.random.default_rng(seed))
         behind = project_features(
             drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
         )
@@ -470,6 +476,18 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             margin=self._margin(),
         )
         return behind
+
+    def _drawn_kernel(
+        self, facts: PublicFacts, scale: float | None, size: int, rng: np.random.Generator
+    ) -> FeatureMap:
+        """Draw the features of a kernel; `scale` is None for the automatic mixture."""
+        d, half = facts.n_features, size // 2
+        if self.kernel == "polynomial":
+            how: dict[str, Any] = {"degree": int(self.degree), "coef0": float(self.coef0)}
+            return draw_tensor_sketch(d, size, rng, **how, length_scale=scale or 1.0)
+        sizes = facts.n_privacy_units, d, facts.n_classes
+        scales = np.full(half, scale) if scale else length_scales(self.kernel, *sizes, half)
+        return draw_fourier(Spectrum(self.kernel, nu=float(self.nu)), d, scales, rng)
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""
