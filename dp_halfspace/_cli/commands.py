@@ -35,11 +35,11 @@ from dp_halfspace._cli.tables import (
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.operating_point import TARGETS
-from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER, Outlook
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, facts_of, looks_like_key
+from dp_halfspace.estimators._operating_point import TARGETS
+from dp_halfspace.estimators._outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER, Outlook
 from dp_halfspace.estimators._rare_tables import LIMIT
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy

@@ -11,7 +11,7 @@ from dp_halfspace._lazy import lazy_names
 if TYPE_CHECKING:
     from dp_halfspace._pipelines import PipelineFinding as PipelineFinding
     from dp_halfspace._pipelines import check_pipeline as check_pipeline
-    from dp_halfspace.algorithms.engine.outlook import Outlook as Outlook
+    from dp_halfspace.estimators._outlook import Outlook as Outlook
     from dp_halfspace.inspection.accuracy_plan import AccuracyPlan as AccuracyPlan
     from dp_halfspace.inspection.accuracy_plan import outlook as outlook
     from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dp_halfspace._pipelines": ("PipelineFinding", "check_pipeline"),
-    "dp_halfspace.algorithms.engine.outlook": ("Outlook",),
+    "dp_halfspace.estimators._outlook": ("Outlook",),
     "dp_halfspace.inspection.accuracy_plan": ("AccuracyPlan", "outlook", "plan_accuracy"),
     "dp_halfspace.inspection.card": ("model_card", "privacy_report"),
     "dp_halfspace.inspection.coefficients": (

@@ -21,12 +21,12 @@ from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import checked_size, require, resolved_delta
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace.algorithms.engine.defaults import small_table_rule
-from dp_halfspace.algorithms.engine.outlook import LARGEST_EPSILON, Outlook, outlook_of
+from dp_halfspace.estimators._outlook import LARGEST_EPSILON, Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.inspection._drawing import draw_accuracies, panel_axes
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.selection.rule import small_table_rule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,8 +25,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
-from dp_halfspace.algorithms.engine.operating_point import OperatingPoint
-from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Outlook, outlook_of
+from dp_halfspace.estimators._operating_point import OperatingPoint
+from dp_halfspace.estimators._outlook import BY_COUNTS, Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (

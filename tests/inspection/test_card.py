@@ -21,7 +21,7 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PrivateThresholdClassifier,
 )
-from dp_halfspace.algorithms.engine.outlook import Table, outlook_of
+from dp_halfspace.estimators._outlook import Table, outlook_of
 from dp_halfspace.inspection import (
     ColumnEffect,
     EffectsDisplay,
