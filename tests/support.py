@@ -21,7 +21,7 @@ every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
 RELEASED = {
     *("alpha_", "classes_", "coef_", "certainty_", "coef_std_error_", "data_norm_", "feature_map_"),
     *("feature_names_in_", "fill_value_", "hidden_coef_", "hidden_intercept_", "intercept_"),
-    *("intercept_std_error_", "margin_"),
+    *("intercept_std_error_", "margin_", "coef_axes_", "coef_axis_std_error_"),
     *("n_components_", "n_features_in_", "n_hidden_", "one_vs_rest_", "privacy_"),
     *("preconditioner_", "projection_", "row_clip_", "row_lengths_", "scaler_"),
     # Functions of noisy class counts.

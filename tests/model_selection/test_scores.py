@@ -183,9 +183,9 @@ def test_a_threshold_is_searched_and_a_refit_is_charged():
 @pytest.mark.parametrize(
     ("estimator", "grid", "message"),
     [
-        (make_pipeline(StandardScaler(), MODEL), {}, "standardscaler .* instead use PublicScaler"),
+        (make_pipeline(StandardScaler(), MODEL), {}, "standardscaler .* instead use a step or"),
         (PIPELINE, {"normalizer": [Normalizer(), StandardScaler()]}, "normalizer .StandardScaler"),
-        (BaggingClassifier(MODEL), {}, "reads the records many times"),
+        (BaggingClassifier(MODEL), {}, "BaggingClassifier reads the records"),
         (make_pipeline(PrivateScaler(), MODEL), {}, "takes several: .*privatescaler__epsilon"),
         (make_pipeline(Normalizer(), LogisticRegression()), {}, "or a pipeline that ends in one"),
         (PIPELINE, {"adaptivemarginclassifier__epsilon": [1]}, "the search states it"),

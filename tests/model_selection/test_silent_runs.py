@@ -401,9 +401,9 @@ def test_only_classifiers_of_the_package_are_searched(model, around):
 @pytest.mark.parametrize(
     ("step", "finding"),
     [
-        (Pipeline([("rows", Normalizer())], memory="cache"), "cache"),
-        (ColumnTransformer([("c", OneHotEncoder(categories=[["a"]]), [0])]), "CSR and dense"),
-        (OneHotEncoder(categories=[["a"]]), "errors or warnings"),
+        (Pipeline([("rows", Normalizer())], memory="cache"), "memory=None"),
+        (ColumnTransformer([("c", OneHotEncoder(categories=[["a"]]), [0])]), "sparse_threshold=0"),
+        (OneHotEncoder(categories=[["a"]]), "handle_unknown=.ignore."),
         (ColumnTransformer([("c", PublicScaler([(0, 1)]), lambda X: [0])]), "a function"),
     ],
 )
