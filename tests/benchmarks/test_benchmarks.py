@@ -16,6 +16,7 @@ from benchmarks import (
     dimension,
     linear,
     multiclass,
+    pictures,
     problems,
     published_margin,
     removed_points,
@@ -169,6 +170,15 @@ def test_removal_experiment_runs_on_a_small_problem():
     shares, margins = cell["curve"]
     assert shares == pytest.approx([0.0, 0.02, 0.04], abs=0.01)
     assert cell["last_margin"] == margins[-1]
+    assert len(cell["half"]) == len(margins)
+    assert max(cell["half"]) > 0
+
+
+def test_the_jackknife_of_a_mean_is_the_interval_of_a_mean():
+    x = np.random.default_rng(0).standard_normal(30)
+    without = np.array([[np.delete(x, i).mean()] for i in range(30)])
+    half = removed_points.jackknife(without)
+    assert half == pytest.approx(pictures.half_width({"draws": 30, "sd": x.std(ddof=1)}))
 
 
 def test_page_is_filled_between_its_markers():

@@ -211,7 +211,10 @@ def paper_rows() -> dict[str, list[str]]:
         if "measured" in line:
             losses = line["losses"].replace("strong", "strongly convex")
             head = f"{line['table']}{heads.pop(line['table'], '')} | {losses} "
-            values = [two_digits(line[key]) for key in ("order", "published", "ours", "measured")]
+            values = [
+                two_digits(line[key]) if line[key] is not None else "-"
+                for key in ("order", "published", "ours", "measured")
+            ]
             values[-1] += f" ± {two_digits(line['standard_error'], 1)}"
             rows[head] = [losses, *values]
     return rows
