@@ -3345,9 +3345,9 @@ MUTANTS = [
         "tests/algorithms/engine/test_outlook.py",
         (
             "PrivateClassifier._outlook",
-            "n_samples = data.n_privacy_units",
-            "n_samples = data.n_privacy_units - int(data.class_indices.sum())",
-            "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
+            "Outlook(data.n_privacy_units,",
+            "Outlook(data.n_privacy_units - int(data.class_indices.sum()),",
+            "test_what_is_said_is_the_same_of_neighbours_and_of_any_table_of_the_size",
         ),
     ),
     *of(

@@ -363,18 +363,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             has_weights=facts.has_weights,
         )
 
-    def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        """Return true for the default steps, which rank a rare class, too."""
-        del record
-        return self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
-
-    def _describe_rarer(
-        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
-    ) -> tuple[float | None, str]:
-        """Say nothing: no class was counted."""
-        del fitted, data, record
-        return None, ""
-
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
         self._keep_certainty(fitted.error_share)
