@@ -3351,6 +3351,32 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/base.py",
+        "tests/estimators/test_callbacks.py",
+        (
+            "PrivateClassifier.fit",
+            "tasks = FitTasks(self, _n_releases(record))",
+            "self.data = data; tasks = FitTasks(self, _n_releases(record))",
+            "test_each_release_is_one_task_and_nothing_private_is_passed",
+        ),
+        (
+            "_n_releases",
+            "return 0",
+            "return None",
+            "test_a_number_of_tasks_that_is_not_public_is_not_shown",
+        ),
+    ),
+    *of(
+        "_sklearn_compat.py",
+        "tests/estimators/test_callbacks.py",
+        (
+            "FitTasks.release",
+            "task.call_on_fit_task_end(estimator=self._estimator)",
+            "task.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={})",
+            "test_each_release_is_one_task_and_nothing_private_is_passed",
+        ),
+    ),
+    *of(
         "estimators/conversion.py",
         "tests/estimators/test_conversion.py",
         ("_from_svc", 'float(given["coef0"])', "1.0", "test_losses_and_kernels"),

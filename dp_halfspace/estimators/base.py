@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import (
@@ -38,7 +39,13 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace._sklearn_compat import (
+    HAS_CALLBACKS,
+    FitTasks,
+    StrOptions,
+    set_callbacks,
+    with_callbacks,
+)
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import with_sample_weight
@@ -103,6 +110,31 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         "verbose": ["verbose"],
     }
 
+    @available_if(lambda self: HAS_CALLBACKS)
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set callbacks of scikit-learn 1.9, such as ``sklearn.callback.ProgressBar()``.
+
+        Parameters
+        ----------
+        *callbacks : callback instances
+            They replace those that were set; without any, none is left.
+
+        Returns
+        -------
+        estimator object
+            The estimator itself.
+
+        Notes
+        -----
+        **Privacy.** A task is one release, and the number of tasks is public. Callbacks get no rows
+        and no labels; the fitted model is passed to them at the end of the fit, when it was paid
+        for. They cannot stop a fit. Where the number of releases is secret, as with
+        ``selection="random_stopping"``, there is one task, the fit.
+        """
+        set_callbacks(self, callbacks)
+        return self
+
+    @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model within the budget.
@@ -158,12 +190,15 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
         permit = authorise(record, noise_source(self.random_state), ledger)
+        tasks = FitTasks(self, _n_releases(record))
+        permit.on_release = tasks.release
         # Run: make the releases, and map the coefficients back to the units of X.
         fitted = plan.run(data, permit)
         # Record: set all fitted attributes at once.
         self._set_fitted(fitted, data, record)
         if self.verbose:
             print(f"{type(self).__name__} has charged and released it")
+        tasks.end()
         if self._finding:
             warn_caller(self._finding)
         return self
@@ -644,3 +679,15 @@ class PrivateLinearClassifier(PrivateClassifier):
         tags.input_tags.allow_nan = self.data_norm is None and self._estimates_scales
         tags.classifier_tags.multi_class = not self._is_binary
         return tags
+
+
+def _n_releases(record: PrivacyRecord) -> int | None:
+    """Return how many releases a fit makes, zero if that is secret, None if it depends on them."""
+    from dp_halfspace.privacy.events import Either, RandomStopping, single_runs  # noqa: PLC0415
+
+    counts = single_runs(record.events)
+    if any(isinstance(event, RandomStopping) for event in counts):
+        return 0
+    # Without noise a record lists no releases one by one.
+    is_open = math.isinf(record.epsilon) or any(isinstance(event, Either) for event in counts)
+    return None if is_open else sum(counts.values())

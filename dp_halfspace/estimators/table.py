@@ -447,10 +447,10 @@ class PrivateTableClassifier(PrivateClassifier):
         return [c.name for c in encoding.columns if encoding.is_named and c.kind != "drop"]
 
     def _n_columns(self, data: TrainingData | None) -> int:
+        # Indicators of missing numbers are left out: most of them are nearly constant.
         if data is None:
-            return int(self.model_.n_features_in_)
-        assert isinstance(data, _EncodedTable)
-        return self._facts(data).n_features
+            return int(self.model_.n_features_in_) - len(self.encoding_.indicated)
+        return int(data.X.shape[1])
 
     @property
     def _finding(self) -> str:

@@ -120,7 +120,7 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
     )
     model.fit(rows, y)
     found = outlook_for(model)
-    assert found == Outlook(100, 8, 0.1)
+    assert found == Outlook(100, 4, 0.1)
     assert found.is_poor
     _, text = text_of(model_card(model), tmp_path)
     assert f"{found}. Computed from the number of records and of encoded columns" in text

@@ -139,12 +139,12 @@ def of_table(epsilon, schema=TABLE, **given):
 
 
 def test_columns_of_a_table_are_counted_as_they_are_encoded():
-    """With an indicator for each column of numbers; words have as many columns as are stated."""
+    """Without indicators of missing numbers; words have as many columns as are stated."""
     X, y = table(300, 0.5)
-    assert said(of_table(0.1), X, y, "plan") == [str(Outlook(300, 6 + 6 + 5, 0.1))]
+    assert said(of_table(0.1), X, y, "plan") == [str(Outlook(300, 6 + 5, 0.1))]
     words = {**TABLE, "note": {"kind": "words", "columns": 64}}
     text = said(of_table(0.1, words), X.assign(note="no pain"), y, "plan")
-    assert text == [str(Outlook(300, 6 + 6 + 5 + 64, 0.1))]
+    assert text == [str(Outlook(300, 6 + 5 + 64, 0.1))]
 
 
 def test_a_good_small_model_gets_no_warning():
