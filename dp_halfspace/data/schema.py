@@ -42,12 +42,12 @@ _RULES_OF_COLUMNS = (
 _KEYS = frozenset(
     (
         *("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed"),
-        *("seqn", "rowname", "rownames", "aktenzeichen"),
+        *("seqn", "rowname", "rownames", "aktenzeichen", "person", "patient"),
     )
 )
 # The end of a name that consists of who is numbered and of a word for a number.
 _NUMBERED = re.compile(
-    r"(?:patient(?:en)?|pat|u?subj(?:ect)?|person(?:al)?|pers|participant|proband(?:en)?|case|fall|"
+    r"(?:patient(?:en)?|pat|pid|u?subj(?:ect)?|person(?:al)?|pers|participant|proband(?:en)?|case|fall|"
     r"employee|emp|staff|customer|cust|kunden|client|member|user|account|policy|nhs|hospital|"
     r"record|row|encounter|admission|hadm|stay|versicherten|versicherungs|akten|household|sample)"
     r"s?(?:id|ids|number|num|nbr|no|nr|nummer|code|key)"

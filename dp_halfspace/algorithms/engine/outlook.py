@@ -11,8 +11,9 @@ from dataclasses import dataclass
 # At this n epsilon, over the root of the number of encoded columns, a fit is expected to have half
 # of the area above one half of a model without privacy.
 _HALF = 70.0
-# A fit that expects less than this share of that area warns.
-_POOR = 1.0 / 3.0
+# A fit that expects less than this share of that area warns: a smaller limit finds few more good
+# fits, and a larger one few more that rank by chance.
+_POOR = 0.3
 # The next step is stated for this share.
 _GOOD = 0.8
 # The largest standard deviation of the share over fits and tables.
@@ -66,7 +67,7 @@ class Outlook:
 
     @property
     def is_poor(self) -> bool:
-        """Whether less than a third is to be expected, so that a fit warns."""
+        """Whether less than three tenths are to be expected, so that a fit warns."""
         return self.improvement < _POOR
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ def test_more_columns_are_never_easier_and_what_it_takes_is_enough(n, d, epsilon
     assert 0.0 < here.spread <= 0.5
     assert Outlook(here.n_samples_wanted, d, epsilon).improvement >= 0.8 - 1e-9
     assert math.isclose(Outlook(n, d, here.epsilon_wanted).improvement, 0.8)
-    assert here.is_poor == (here.improvement < 1 / 3)
+    assert here.is_poor == (here.improvement < 0.3)
 
 
 @given(*SIZES, st.sampled_from(["records", "persons"]))
