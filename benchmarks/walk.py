@@ -82,7 +82,7 @@ def chains(folder: Path) -> pd.DataFrame:
     names = [line.split()[1] for line in head.splitlines() if line.startswith("@attribute")]
     rows = pd.read_csv(io.StringIO(body.strip()), header=None, names=names, na_values="?")
     rows = rows.rename(columns={"sample.yr": "year", "flc.grp": "flc_group"})
-    unit = [f"{value:g} mg/dL" if value == value else "" for value in rows["creatinine"]]
+    unit = [f"{value:g} mg/dL" if np.isfinite(value) else "" for value in rows["creatinine"]]
     rows["creatinine"] = unit
     rows.insert(0, "patient_id", [f"F{k:05d}" for k in range(len(rows))])
     return rows.drop(columns=["futime", "chapter"])
@@ -152,7 +152,8 @@ def main() -> None:
         facts |= {"columns": str(rows.shape[1] - 1), "epsilon": given.epsilon}
         facts["k"] = str(rows[facts["target"]].nunique())
         with tempfile.TemporaryDirectory() as place:
-            rows.to_csv(Path(place, facts["file"]), index=False, sep=";" if name == "kredit" else ",")
+            separator = ";" if name == "kredit" else ","
+            rows.to_csv(Path(place, facts["file"]), index=False, sep=separator)
             for step in _STEPS:
                 line = step.format(**facts)
                 print(f"\n{name}$ dp-halfspace {line}")

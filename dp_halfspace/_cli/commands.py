@@ -45,7 +45,7 @@ from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, facts_of, looks_like_key
 from dp_halfspace.estimators._rare_tables import LIMIT
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
-from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
+from dp_halfspace.inspection import AccuracyPlan, plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy import accounting
@@ -197,7 +197,7 @@ _PERHAPS_HARDLY_PREDICTED = (
 )
 # How messages about a released model begin.
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
-# A ranking with less than this share of the area above one half is hardly better than chance.
+# Less than this share of the improvement without privacy is hardly any.
 _HARDLY_BETTER = 1.0 / 3.0
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE = 0.2
@@ -469,8 +469,8 @@ def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
 def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
     """Return the accuracy of the majority class, and the budgets that hardly exceed it.
 
-    If the area without privacy is stated, these are the budgets whose ranking is hardly better than
-    chance.
+    These have less than a third of the improvement without privacy in the simulation. If the area
+    without privacy is stated, it is that of the area above one half.
     """
     share = 1.0 / options.classes if options.majority is None else options.majority
     assumed = "for classes of equal size" if options.majority is None else "as stated"
@@ -484,10 +484,12 @@ def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
             if area < least
         ]
         return "\n".join(lines) + "\n"
-    for epsilon in options.epsilons:
-        found = outlook(options.rows, options.columns, epsilon)
-        if found.is_poor:
-            lines.append(f"Little more than that: {found}.")
+    reference = share if expected.reference is None else expected.reference
+    lines += [
+        f"Little more than that at epsilon={epsilon:g}: accuracy {accuracy:.3f}."
+        for epsilon, accuracy in zip(expected.epsilons, expected.accuracy, strict=True)
+        if accuracy - share < _HARDLY_BETTER * (reference - share)
+    ]
     return "\n".join(lines) + "\n"
 
 

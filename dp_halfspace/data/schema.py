@@ -42,7 +42,7 @@ _RULES_OF_COLUMNS = (
 _KEYS = frozenset(
     (
         *("id", "ids", "uuid", "guid", "mrn", "ssn", "pid", "rowid", "identifier", "unnamed"),
-        *("seqn", "rowname", "rownames", "aktenzeichen", "person", "patient"),
+        *("seqn", "rowname", "rownames", "aktenzeichen"),
     )
 )
 # The end of a name that consists of who is numbered and of a word for a number.
@@ -236,9 +236,8 @@ def _some(texts: Iterable[str]) -> str:
 def looks_like_key(name: str) -> bool:
     """Return whether a column may identify rows or persons, by its name alone."""
     parts = [part.lower() for part in _BORDER.split(name)]
-    return any(part in _KEYS for part in parts) or any(
-        _NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts))
-    )
+    is_key = any(part in _KEYS for part in parts) or parts in (["patient"], ["person"])
+    return is_key or any(_NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts)))
 
 
 def word_of(column: Column) -> str:
