@@ -45,22 +45,28 @@ from dp_halfspace.inspection import TableEffectsDisplay, model_card
 print(TableEffectsDisplay.from_estimator(again).explained)
 print(len(model_card(again)) > 1000)
 """
-_FIT = "fit train.csv --target {target} --classes {classes} --epsilon {epsilon}"
+_FIT = "fit train.csv {read} --target {target} --classes {classes} --epsilon {epsilon}"
 _STEPS = (
     "schema {file} --target {target}",
-    "schema {file} --target {target} --out schema.json",
+    "schema {file} {read} --target {target} --out schema.json",
     "plan --rows {rows} --columns {columns} --classes {k} --epsilon 0.3 1 3",
     "split {file} --train train.csv --test test.csv",
     f"{_FIT} {{more}} --dry-run",
     f"{_FIT} {{more}} --save model.joblib --card card.html --ledger ledger.db --cap 3 1e-5",
-    "predict model.joblib test.csv --out predictions.csv",
-    "evaluate model.joblib test.csv --target {target} --epsilon 1 --metric auc accuracy",
+    "predict model.joblib test.csv {read} --out predictions.csv",
+    "evaluate model.joblib test.csv {read} --target {target} --epsilon 1 --metric auc accuracy",
     "card model.joblib --out again.html --purpose Walk",
 )
 _FILES: dict[str, dict[str, str]] = {
     "chains": {"target": "death", "classes": "alive,dead", "more": "--drop patient_id"},
     "trial": {"target": "event", "classes": "0,1", "more": "--drop pidnum"},
-    "kredit": {"target": "Ausfall", "classes": "ja,nein", "more": "--drop Kundennummer"},
+    # What its schema hints at.
+    "kredit": {
+        "target": "Ausfall",
+        "classes": "ja,nein",
+        "more": "--drop Kundennummer",
+        "read": "--decimal ,",
+    },
     "penguins": {"target": "Species", "classes": "Adelie,Chinstrap,Gentoo", "more": ""},
     "visits": {"target": "visited", "classes": "no,yes", "more": "--drop person"},
 }
@@ -148,14 +154,14 @@ def main() -> None:
     folder = given.folder.absolute()
     for name in given.only:
         rows = readers[name](folder)
-        facts = {**_FILES[name], "file": f"{name}.csv", "rows": str(len(rows))}
+        facts = {"read": "", **_FILES[name], "file": f"{name}.csv", "rows": str(len(rows))}
         facts |= {"columns": str(rows.shape[1] - 1), "epsilon": given.epsilon}
         facts["k"] = str(rows[facts["target"]].nunique())
         with tempfile.TemporaryDirectory() as place:
             separator = ";" if name == "kredit" else ","
             rows.to_csv(Path(place, facts["file"]), index=False, sep=separator)
             for step in _STEPS:
-                line = step.format(**facts)
+                line = " ".join(step.format(**facts).split())
                 print(f"\n{name}$ dp-halfspace {line}")
                 here = f"import os; os.chdir({place!r}); from dp_halfspace._cli import main; "
                 run(python, ["-c", f"{here}raise SystemExit(main({line.split()!r}))"])

@@ -127,8 +127,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         Notes
         -----
         **Privacy.** A task is one release, and the number of tasks is public. Callbacks get no rows
-        and no labels; the fitted model is passed to them at the end of the fit, when it was paid
-        for. They cannot stop a fit. Where the number of releases is secret, as with
+        and no labels; the fitted model is passed to them at the end of the fit, when all of it was
+        released. They cannot stop a fit. Where the number of releases is secret, as with
         ``selection="random_stopping"``, there is one task, the fit.
         """
         set_callbacks(self, callbacks)
