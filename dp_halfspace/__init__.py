@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         AdaptiveMarginClassifier as AdaptiveMarginClassifier,
     )
     from dp_halfspace.estimators.auc import PrivateAUCClassifier as PrivateAUCClassifier
-    from dp_halfspace.estimators.conversion import from_sklearn as from_sklearn
     from dp_halfspace.estimators.kernel import PrivateKernelClassifier as PrivateKernelClassifier
     from dp_halfspace.estimators.label_private import (
         LabelPrivateClassifier as LabelPrivateClassifier,
@@ -47,13 +46,13 @@ if TYPE_CHECKING:
     from dp_halfspace.exceptions import PrivacyWarning as PrivacyWarning
     from dp_halfspace.exceptions import RepeatedFitWarning as RepeatedFitWarning
     from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
-    from dp_halfspace.model_selection.conformal import (
+    from dp_halfspace.model_selection.prefit import (
         PrivateConformalClassifier as PrivateConformalClassifier,
     )
-    from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
-    from dp_halfspace.model_selection.threshold import (
+    from dp_halfspace.model_selection.prefit import (
         PrivateThresholdClassifier as PrivateThresholdClassifier,
     )
+    from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
 
 __version__ = "1.0.0"
 
@@ -74,7 +73,6 @@ _HOMES = {
     ),
     "dp_halfspace.estimators.adaptive_margin": ("AdaptiveMarginClassifier",),
     "dp_halfspace.estimators.auc": ("PrivateAUCClassifier",),
-    "dp_halfspace.estimators.conversion": ("from_sklearn",),
     "dp_halfspace.estimators.kernel": ("PrivateKernelClassifier",),
     "dp_halfspace.estimators.label_private": ("LabelPrivateClassifier",),
     "dp_halfspace.estimators.objective_perturbation": ("ObjectivePerturbationClassifier",),
@@ -89,8 +87,10 @@ _HOMES = {
         "RepeatedFitWarning",
     ),
     "dp_halfspace.ledger.ledger": ("PrivacyLedger",),
-    "dp_halfspace.model_selection.conformal": ("PrivateConformalClassifier",),
+    "dp_halfspace.model_selection.prefit": (
+        "PrivateConformalClassifier",
+        "PrivateThresholdClassifier",
+    ),
     "dp_halfspace.model_selection.search": ("PrivateSearchCV",),
-    "dp_halfspace.model_selection.threshold": ("PrivateThresholdClassifier",),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

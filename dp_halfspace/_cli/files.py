@@ -47,7 +47,7 @@ TRUSTED = tuple(
     for name in (
         "engine.moment.RowClip",
         "engine.scales.ColumnScales",
-        "algorithms.engine.operating_point.OperatingPoint",
+        "estimators._operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.kernel.PrivateKernelClassifier",
         "estimators.table.PrivateTableClassifier",
@@ -130,7 +130,6 @@ def _companions(ledger: Path) -> Iterator[Path]:
 
 
 def _check_target(path: Path, option: str) -> None:
-    """Refuse a file that cannot be written."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise UserError(f"{option}: the folder {folder} does not exist; create it first")

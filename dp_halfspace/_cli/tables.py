@@ -53,20 +53,57 @@ _MOST_CHARACTERS = 2**31 - 1
 _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 
 
-def _row_blocks(
-    file: Iterator[str], separator: str, path: Path, width: int, first: int
-) -> Iterator[list[list[str]]]:
-    """Yield the fields of the lines below the header, many at a time; a line of tabs is a row.
+def _rows(
+    file: Iterator[str], separator: str, path: Path, first: int, width: int | None = None
+) -> Iterator[list[str]]:
+    """Yield the fields of each line that is a row; the number of the first line is `first`.
 
-    The number of the first of these lines in the file is `first`.
+    A row has as many fields as the header, and a line of tabs is one.
     """
-    blanks = _blanks_of(separator)
-    lines = ((number, line) for number, line in enumerate(file, first) if line.strip(blanks))
-    while block := list(islice(lines, _LINES)):
-        rows = _split_plain([line for _, line in block], separator, width)
-        if rows is None:
-            rows = [_checked_fields(line, separator, path, n, width) for n, line in block]
-        yield rows
+    is_blank, blanks = separator == " ", _blanks_of(separator)
+    last, is_open = first, False
+
+    def lines() -> Iterator[str]:
+        nonlocal last, is_open
+        for number, line in enumerate(file, first):
+            if not line.strip(blanks):
+                continue
+            # The reader needs another line for a row that has not ended.
+            if is_open:
+                raise csv.Error
+            last, is_open = number, True
+            # What Python's reader does with a NUL depends on the version of Python.
+            if "\0" in line:
+                raise UserError(
+                    f"{path} is not a table: line {number} contains a NUL character; state the "
+                    "actual --encoding, or remove it"
+                )
+            yield line.strip() if is_blank else line
+
+    how: dict[str, Any] = {"delimiter": separator, "skipinitialspace": is_blank, "strict": True}
+    reader = csv.reader(lines(), **how)
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error:
+            row = []
+        if row is None:
+            return
+        is_open = False
+        if not row:
+            # The text of that error may quote a cell.
+            raise UserError(
+                f"{path} is not a table: line {last} has an unclosed quote, or one that closes in "
+                "the middle of a field. A cell must not contain a line break: save such a table as "
+                "Parquet"
+            )
+        if len(row) != (width or len(row)):
+            raise UserError(
+                f"{path} is not a table: line {last} has {len(row)} fields, and the header "
+                f"{width}. Remove lines that are no rows, such as a title, comments or units; "
+                "the header must be the first line"
+            )
+        yield row
 
 
 class _Column:
@@ -87,14 +124,12 @@ class _Column:
 
     def values(self) -> Any:
         """Return floats if all blocks are floats, otherwise categories."""
-        import pandas  # noqa: PLC0415 (optional dependency)
-
         if self._blocks and all(block.dtype.kind == "f" for block in self._blocks):
             return np.concatenate(self._blocks)
         parts = [self._codes(block) for block in self._blocks]
         codes = np.concatenate(parts) if parts else np.empty(0, np.int32)
-        known = pandas.Index(list(self._places), dtype=object)
-        return pandas.Categorical.from_codes(codes, categories=known)
+        known = _pandas().Index(list(self._places), dtype=object)
+        return _pandas().Categorical.from_codes(codes, categories=known)
 
     def _codes(self, block: NDArray[Any]) -> NDArray[np.int32]:
         """Return the positions of the cells of a block, and add floats to the list of all cells."""
@@ -127,51 +162,6 @@ def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
     except ValueError:
         return None
     return None if (np.abs(found) >= _FIRST_ROUNDED).any() else found
-
-
-def _split_plain(lines: Sequence[str], separator: str, width: int) -> list[list[str]] | None:
-    """Split lines without a quote or NUL that have `width` fields; return None for others."""
-    if separator == " " or any('"' in line or "\0" in line for line in lines):
-        return None
-    rows = [line.rstrip("\r\n").split(separator) for line in lines]
-    return rows if all(len(row) == width for row in rows) else None
-
-
-def _checked_fields(line: str, separator: str, path: Path, number: int, width: int) -> list[str]:
-    """Split one line, which must have as many fields as the header."""
-    row = fields(line, separator, path, number)
-    if len(row) != width:
-        raise UserError(
-            f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
-            "Remove lines that are no rows, such as a title, comments or units; the header must be "
-            "the first line"
-        )
-    return row
-
-
-def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
-    """Split one line, which must close its quotes and contain no NUL character."""
-    # What Python's reader does with a NUL depends on the version of Python.
-    if "\0" in line:
-        raise UserError(
-            f"{path} is not a table: line {number} contains a NUL character; state the actual "
-            "--encoding, or remove it"
-        )
-    is_blank = separator == " "
-    text = line.strip() if is_blank else line.rstrip("\r\n")
-    # A quote in another line of the block must not change how long a cell may be. The limit
-    # belongs to the process and is public.
-    csv.field_size_limit(_MOST_CHARACTERS)
-    try:
-        reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
-        return [cell.strip() for cell in next(reader)]
-    except csv.Error:
-        pass
-    raise UserError(
-        f"{path} is not a table: line {number} has an unclosed quote, or one that "
-        "closes in the middle of a field. A cell must not contain a line break: save "
-        "such a table as Parquet"
-    )
 
 
 # Number of cells of a table from which its rows are encoded in chunks.
@@ -254,7 +244,7 @@ def stream_cells(
     options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool], *, whole: bool = False
 ) -> Iterator[Cells]:
     """Read a file some rows at a time; see `read_cells`. A row is the same in every block."""
-    _check_pandas()
+    _pandas()
     path, kind = options.table, options.table.suffix.lower()
     n_rows = 0
     with readable(path):
@@ -272,11 +262,21 @@ def stream_cells(
     _refuse_no_rows(path, n_rows)
 
 
-def _check_pandas() -> None:
+def _pandas() -> Any:
     try:
-        import pandas  # noqa: F401, PLC0415 (optional dependency)
+        import pandas  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
         raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
+    return pandas
+
+
+def pyarrow_for(path: Path) -> Any:
+    """Return Arrow, which is needed to read or to write a file."""
+    try:
+        import pyarrow.parquet  # noqa: PLC0415 (optional dependency)
+    except ImportError as error:
+        raise UserError(f"reading {path} needs pyarrow: {install_hint('parquet')}") from error
+    return pyarrow
 
 
 def _refuse_no_rows(path: Path, n_rows: int) -> None:
@@ -292,7 +292,6 @@ def _no_column(names: Sequence[str], known: Iterable[str], where: str) -> str:
 
 
 def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a table without one of the columns `wanted`."""
     absent = [name for name in wanted if name not in names]
     if absent:
         raise UserError(
@@ -316,18 +315,11 @@ def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence
 
 def _open_parquet(path: Path) -> Any:
     """Open a Parquet file, whose column names must be distinct."""
-    try:
-        from pyarrow import parquet, types  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f"reading {path} needs pyarrow: {install_hint('parquet')}") from error
-
-    def is_text(kind: Any) -> bool:
-        return bool(types.is_string(kind) or types.is_large_string(kind))
-
+    parquet = pyarrow_for(path).parquet
     # Parts of a row group are read when needed, because a group may contain all rows.
     streamed = {"pre_buffer": False, "buffer_size": _READ_BYTES}
     file = parquet.ParquetFile(path, **streamed)
-    texts = [each.name for each in file.schema_arrow if is_text(each.type)]
+    texts = [each.name for each in file.schema_arrow if _is_text(each.type)]
     if texts:
         # Distinct strings are listed in the file already, and are not expanded.
         file = parquet.ParquetFile(path, **streamed, read_dictionary=texts)
@@ -339,22 +331,17 @@ def _open_parquet(path: Path) -> Any:
 
 def _read_parquet(path: Path, names: Sequence[str] | None = None) -> Any:
     """Read a frame by the types of the file, column by column, which needs less memory."""
-    from pyarrow import table  # noqa: PLC0415 (optional dependency)
-
     file = _open_parquet(path)
     names = file.schema_arrow.names if names is None else names
     columns = [file.read(columns=[name], use_threads=False).column(0) for name in names]
-    return _frame_of_arrow(table(columns, names=list(names)))
+    return _frame_of_arrow(pyarrow_for(path).table(columns, names=list(names)))
 
 
 def _frame_of_arrow(read: Any) -> Any:
     """Return a frame with types of Arrow, which stores each distinct string of a column once."""
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
-
     for j, column in enumerate(map(with_readable_texts, read.columns)):
-        is_text = types.is_string(column.type) or types.is_large_string(column.type)
         # The list of strings would be read again at every pass over a large table.
-        held = column.dictionary_encode() if is_text else column
+        held = column.dictionary_encode() if _is_text(column.type) else column
         read = read.set_column(j, read.column_names[j], held)
     return read.to_pandas(types_mapper=_arrow_dtype, ignore_metadata=True)
 
@@ -367,6 +354,7 @@ class ParquetRows:
 
     def __init__(self, path: Path, n_rows: int) -> None:
         self._file, self._n_rows = _open_parquet(path), n_rows
+        self._from_batches = pyarrow_for(path).Table.from_batches
         groups = range(self._file.metadata.num_row_groups)
         self.sizes = [self._file.metadata.row_group(g).num_rows for g in groups]
         self._rest: Iterator[Any] = iter(())
@@ -382,8 +370,6 @@ class ParquetRows:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield all blocks of rows in their order."""
-        from pyarrow import Table  # noqa: PLC0415 (optional dependency)
-
         for group, size in enumerate(self.sizes):
             held: list[Any] = []
             left = size
@@ -392,7 +378,7 @@ class ParquetRows:
             ):
                 # Long strings may come in smaller batches.
                 held.append(batch)
-                rows = Table.from_batches(held)
+                rows = self._from_batches(held)
                 wanted = min(self._n_rows, left)
                 if len(rows) >= wanted:
                     yield _frame_of_arrow(rows[:wanted].combine_chunks())
@@ -409,20 +395,19 @@ class ParquetRows:
 
 def _arrow_dtype(kind: Any) -> Any:
     """Return the type of pandas for a type of Arrow; dictionaries become categories."""
-    from pandas import ArrowDtype  # noqa: PLC0415 (optional dependency)
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
+    return None if hasattr(kind, "index_type") else _pandas().ArrowDtype(kind)
 
-    return None if types.is_dictionary(kind) else ArrowDtype(kind)
+
+def _is_text(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string")
 
 
 def _read_excel(path: Path) -> Any:
     """Read the first sheet as objects, each cell by its own type; empty cells are missing."""
-    import pandas  # noqa: PLC0415 (optional dependency)
-
     try:
         # openpyxl warns of a cell with a date that does not exist, and quotes it.
         with IGNORED_WARNINGS:
-            cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
+            cells = _pandas().read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
         raise UserError(
             f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "
@@ -451,36 +436,33 @@ def _read_csv(
     strings. A row is a line: an unclosed quote would join two lines, and the public number of rows
     would then depend on the cells of a record.
     """
-    import pandas  # noqa: PLC0415 (optional dependency)
-
     path = options.table
     with _open_text(path, options.encoding) as file:
-        names, separator, decimal, first = _read_header(file, options, set(wanted))
+        (*_, header), number, separator = _begin(file, options, set(wanted))
+        # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
+        decimal = options.decimal or (None if separator == "," else "either")
+        (fields,) = _rows(iter([header]), separator, path, number)
+        names = [name.strip() for name in fields]
         # Rows that another separator would split are not refused for the lack of a column.
         _refuse_absent(path, names, wanted)
         stay = [decimal == "," or is_verbatim(name) for name in names]
-        blocks = _row_blocks(file, separator, path, len(names), first)
-        for part in [blocks] if whole else ([rows] for rows in blocks):
+        rows = _rows(file, separator, path, number + 1, len(names))
+        blocks = iter(lambda: list(islice(rows, _LINES)), [])
+        for part in [blocks] if whole else ([block] for block in blocks):
             columns = [_Column(stays) for stays in stay]
-            for rows in part:
-                for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
+            for block in part:
+                for column, cells in zip(columns, zip(*block, strict=True), strict=True):
                     column.add(cells)
             # The blocks of a column are released before the next column is put together.
             read = {place: columns.pop(0).values() for place in range(len(names))}
-            yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
+            yield _pandas().DataFrame(read, copy=False).set_axis(names, axis=1), decimal
 
 
 def lines_of_csv(options: Any, wanted: set[str]) -> Iterator[str]:
-    """Yield the header of a CSV as it is, and the lines of its rows."""
+    """Yield what is above the rows of a CSV as it is, and the lines of the rows."""
     with _open_text(options.table, options.encoding) as file:
-        lines = (line for line in file if line.strip())
-        header = next(lines, "")
-        yield header
-        stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
-        if stated:
-            header = next(lines, "")
-            yield header
-        separator = options.separator or (stated and stated[1]) or _separator(header, wanted)
+        above, _, separator = _begin(file, options, wanted)
+        yield "".join(above)
         blanks = _blanks_of(separator)
         yield from (line for line in file if line.strip(blanks))
 
@@ -490,30 +472,28 @@ def _blanks_of(separator: str) -> str | None:
     return "\r\n" if separator == "\t" else None
 
 
-def _read_header(
-    file: Any, options: Any, wanted: set[str]
-) -> tuple[list[str], str, str | None, int]:
-    """Return the names of columns, the separator, the decimal sign, and the number of a line.
+def _begin(file: Iterator[str], options: Any, wanted: set[str]) -> tuple[list[str], int, str]:
+    """Return the lines up to the header, the number of the header, and the separator.
 
-    The decimal sign is that for `canonical`, and the line is the first one below the header. A line
-    ``sep=;`` in front of the header, which Excel reads, states the separator.
+    A line ``sep=;`` in front of the header, which Excel reads, states the separator.
     """
+    # A quote must not change how long a cell may be. The limit belongs to the process and is
+    # public.
+    csv.field_size_limit(_MOST_CHARACTERS)
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     number, header = next(lines, (0, ""))
     stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
+    above = [header] if stated else []
     if stated:
         number, header = next(lines, (0, ""))
     if not number:
         raise UserError(f"{options.table} is empty")
     separator = options.separator or (stated and stated[1]) or _separator(header, wanted)
-    # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
-    decimal = options.decimal or (None if separator == "," else "either")
-    return fields(header, separator, options.table, number), separator, decimal, number + 1
+    return [*above, header], number, separator
 
 
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[Any]:
-    """Open a text file that may be compressed."""
     text: dict[str, Any] = {"encoding": encoding, "newline": ""}
     kind = path.suffix.lower()
     if kind == ".zip":
@@ -537,7 +517,6 @@ def _separator(line: str, wanted: set[str]) -> str:
     Names of columns may contain blanks: they separate only where nothing else does.
     """
     readable_line = line.replace("\0", "")
-    csv.field_size_limit(_MOST_CHARACTERS)
 
     def found(separator: str) -> tuple[int, bool, int]:
         names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
@@ -743,7 +722,7 @@ def _source(options: Any) -> ParquetRows | None:
     """Return a reader of a Parquet file that is large by public sizes, and None for others."""
     if options.table.suffix.lower() != ".parquet" or options.delta == 0:
         return None
-    _check_pandas()
+    _pandas()
     with readable(options.table):
         source = ParquetRows(options.table, ROWS_AT_ONCE)
         n_cells = sum(source.sizes) * source.nothing.shape[1]
@@ -751,7 +730,6 @@ def _source(options: Any) -> ParquetRows | None:
 
 
 def _read_role(path: Path, name: str) -> Cells:
-    """Return one column of a Parquet file."""
     with readable(path):
         names = [each for each in _open_parquet(path).schema_arrow.names if each.strip() == name]
         return _checked_cells(path, _read_parquet(path, names), None, [name])

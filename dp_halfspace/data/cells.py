@@ -127,14 +127,7 @@ class Moment:
     nanoseconds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """A length of time in days."""
-
-    days: float
-
-
-Cell = None | bool | int | float | Decimal | Moment | Duration | str
+Cell = None | bool | int | float | Decimal | Moment | str
 
 
 def canonical(value: Any, decimal: str | None = None) -> Cell:
@@ -151,9 +144,9 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
 
     Returns
     -------
-    None, bool, int, float, Decimal, Moment, Duration or str
-        A whole number is an int, whatever its type was. A Decimal is returned only for a number
-        that no float equals.
+    None, bool, int, float, Decimal, Moment or str
+        A whole number is an int, whatever its type was, and a length of time its number of days. A
+        Decimal is returned only for a number that no float equals.
 
     Notes
     -----
@@ -201,7 +194,6 @@ def _spelt(value: str | bytes | bytearray) -> str:
 
 
 def _read_number(value: Any) -> int | float | Decimal | None:
-    """Read a number of any type; all but non-decimal fractions are read exactly."""
     if isinstance(value, Integral):
         return _read_whole(int(value))
     return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
@@ -332,7 +324,6 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
 
 
 def _parse_moment(text: str) -> Moment | None:
-    """Return the date and time that a string represents, or None."""
     if not text[0].isdigit():
         return None
     found = next((m for form in _DATES if (m := form.fullmatch(text))), None)
@@ -369,7 +360,6 @@ def _plain_text(text: str) -> str:
 
 
 def _parse_zone(zone: str | None) -> int:
-    """Return by how many seconds a time zone is ahead of UTC."""
     if zone in (None, "Z", "UTC"):
         return 0
     digits = str(zone)[1:].replace(":", "").ljust(4, "0")
@@ -377,7 +367,6 @@ def _parse_zone(zone: str | None) -> int:
 
 
 def _is_time(value: Any) -> bool:
-    """Return whether an object is a date, a date and time, or a duration."""
     kinds = (date, timedelta, np.datetime64, np.timedelta64)
     return isinstance(value, kinds) or hasattr(value, "to_datetime64")
 
@@ -390,7 +379,7 @@ def _read_time(value: Any) -> Cell:
     if isinstance(value, timedelta):
         # The result has the same bits as `days_of_array` for a column of durations.
         rest = value.seconds * _PER_SECOND + value.microseconds * 1000
-        return Duration(value.days + rest / _PER_DAY)
+        return _read_float(value.days + rest / _PER_DAY)
     if isinstance(value, datetime):
         # In UTC the year may be 0 or 10000, which numpy and Arrow have and Python has not.
         ahead = value.utcoffset() or timedelta(0)
@@ -399,7 +388,7 @@ def _read_time(value: Any) -> Cell:
     if np.isnat(value):
         return None
     if isinstance(value, np.timedelta64):
-        return Duration(float(days_of_array(np.array([value]))[0]))
+        return _read_float(float(days_of_array(np.array([value]))[0]))
     days, nanoseconds = _split_days(np.array([value]))
     return Moment(int(days[0]), int(nanoseconds[0]))
 
@@ -470,8 +459,6 @@ def number_of(cell: Cell, decimal: str | None = None, unit: str = "") -> float:
         return notated_number(cell, decimal, unit) if word is None else word
     if isinstance(cell, Moment):
         return cell.days + cell.nanoseconds / _PER_DAY
-    if isinstance(cell, Duration):
-        return cell.days
     try:
         return float(cell)
     except OverflowError:
@@ -546,8 +533,6 @@ def text_of(cell: Cell) -> str | None:
         return TRUE if cell else FALSE
     if isinstance(cell, Moment):
         return _text_of_moment(cell)
-    if isinstance(cell, Duration):
-        return f"{cell.days!r} days"
     if isinstance(cell, Decimal):
         return f"{cell:f}".rstrip("0")
     return str(cell) if isinstance(cell, int) else repr(cell)

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._silence import result_or
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
 from dp_halfspace.data.validation import (
     UNREADABLE,
+    arrow,
     call_silently,
     check_two_dimensional,
     is_arrow_table,
@@ -167,9 +169,7 @@ def _conversion_of(X: Any) -> Callable[[], Any] | None:
     if hasattr(X, "to_arrow"):
         return X.to_arrow  # type: ignore[no-any-return]
     if hasattr(X, "__arrow_c_stream__"):
-        import pyarrow  # noqa: PLC0415 (optional dependency)
-
-        return partial(pyarrow.table, X)
+        return partial(arrow().table, X)
     if hasattr(X, "to_pandas"):
         return X.to_pandas  # type: ignore[no-any-return]
     if hasattr(X, "__dataframe__"):
@@ -251,8 +251,7 @@ def _arrow_type(column: Any) -> Any:
 
 
 def _kind_of_arrow(kind: Any) -> str:
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
-
+    types = arrow().types
     tests = {
         "boolean": (types.is_boolean,),
         "number": (types.is_integer, types.is_floating, types.is_decimal),
@@ -271,7 +270,6 @@ def read_column(column: Any) -> Stored:
 
 
 def _read_series(series: Any) -> Stored:
-    """Return the cells of a column of pandas that Arrow does not store."""
     dtype = series.dtype
     if hasattr(dtype, "categories"):
         return Stored(as_cells(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
@@ -291,9 +289,7 @@ def _read_series(series: Any) -> Stored:
 
 def _read_arrow(column: Any) -> Stored:
     """Return the cells of a column of Arrow, without conversions through other types."""
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
-
-    column = with_readable_texts(column)
+    types, column = arrow().types, with_readable_texts(column)
     kind = column.type
     if types.is_dictionary(kind):
         return _read_arrow(column.cast(kind.value_type))
@@ -311,13 +307,9 @@ def _read_arrow(column: Any) -> Stored:
         steps = column.cast("int32" if types.is_time32(kind) else "int64").to_pylist()
         scale = _NANOSECONDS[kind.unit]
         return Stored(as_cells([None if k is None else _clock(k * scale) for k in steps]))
-    try:
-        cells = column.to_pylist()
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - one of them has no value in Python, which is private
-        cells = list(column)
-    return Stored(as_cells(cells))
+    # One of them may have no value in Python.
+    cells = result_or(None, column.to_pylist)
+    return Stored(as_cells(list(column) if cells is None else cells))
 
 
 # Number of nanoseconds in the units of Arrow.

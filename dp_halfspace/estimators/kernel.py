@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import refuse_beyond_memory
-from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
+from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
-from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.kernel_features import (
+from dp_halfspace.engine.features import Features, joint_features
+from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.scales import ColumnScales
+from dp_halfspace.estimators._choose import plan_kernel_training
+from dp_halfspace.estimators._kernel_features import (
     ADDITIVE,
     Kernel,
     choose_n_features,
@@ -27,18 +30,6 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     project_features,
     relative_scale,
 )
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.kernel_training import KernelPlan, plan_kernel_training
-from dp_halfspace.algorithms.published.margin_selection import (
-    SEARCH_MEMORY,
-    MarginPlan,
-    plan_margin_choice,
-)
-from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.engine.features import Features, joint_features
-from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,
@@ -46,7 +37,15 @@ from dp_halfspace.estimators._options import (
     sums_of_terms,
     warn_of_projection,
 )
-from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.estimators.base import DefaultStepsClassifier
+from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.margin_selection import (
+    SEARCH_MEMORY,
+    MarginPlan,
+    plan_margin_choice,
+)
+from dp_halfspace.papers.training import LinearPlan, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
@@ -80,23 +79,8 @@ _ROWS = 1024
 _TERMS = 3
 
 
-def _has_probabilities(model: Any) -> bool:
-    """Whether the fit, or the next one, takes default steps or is a selection from a list."""
-    takes_steps = model.margin == "auto" and model.solver == "noisy_gd" and model.delta != 0
-    if not hasattr(model, "classes_"):
-        return bool(takes_steps)
-    return takes_steps and (hasattr(model, "row_clip_") or hasattr(model, "certainty_"))
-
-
-_WITHOUT_PROBABILITIES = (
-    "predict_proba needs the default margin and solver, and delta > 0: use decision_function for "
-    "the scores of other fits"
-)
-
-
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateKernelClassifier(PrivateLinearClassifier):
+class PrivateKernelClassifier(DefaultStepsClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
     By default the features are the columns themselves, two cosines of each column and, with many
@@ -109,7 +93,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     kernel : str, default="auto"
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
-        (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of all
+        (:class:`~dp_halfspace.inspection.EffectsDisplay`). ``"auto"`` adds Fourier features of all
         columns with ``n mu`` of at least 1000 for each column, and shortens rows far from the mean
         when it scores them. The other kernels use random features alone: ``"rbf"``,
         ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
@@ -189,6 +173,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     feature_map_ : FeatureMap
         The public feature map; ``feature_map_.apply(X / data_norm_)`` computes the features of rows
         in column scales.
+    coef_axes_ : ndarray of shape (n_components_, n_components_)
+        Only after the default steps: orthonormal axes of the features, in the columns.
+    coef_axis_std_error_ : ndarray of shape (n_scores, n_components_)
+        Only after the default steps: standard errors of the coefficients along the axes, by the
+        noise of the steps, from released numbers alone.
     row_clip_ : RowClip or None
         Only after the default steps: the released limit to which long rows are shortened when they
         are scored; None with ``kernel="additive"``.
@@ -236,7 +225,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin Guarantees",
     2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a selection that
     can be computed. Proofs: ``docs/proofs/engine.md``, ``kernel.md``, ``phased_prox.md``.
-    Constants: ``docs/defaults/features.md``.
+    Constants: ``docs/defaults.md``.
 
     Examples
     --------
@@ -263,7 +252,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PrivateLinearClassifier._parameter_constraints,
+        **DefaultStepsClassifier._parameter_constraints,
         "kernel": [StrOptions({*ADDITIVE, *KERNELS, "polynomial"})],
         "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -281,19 +270,20 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the default steps, or the selection for a small table of three to seven classes."""
-        if not self._takes_default_steps(budget):
+        if not self._takes_default_steps(is_pure=budget.is_pure):
             return None
         return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelPlan:
         """Draw the public features and fix the public numbers of a fit."""
-        if self._takes_default_steps(budget):
+        if self._takes_default_steps(is_pure=budget.is_pure):
             return self._plan_steps(facts, budget)
         seed = self._feature_seed()
-        problem = self._problem(facts)
-        feature_map = self._drawn_map(problem, facts, budget, seed)
+        problem = Problem(facts, self._constant_column(), seed=self.random_state)
+        feature_map = self._drawn_map(facts, budget, seed)
         _refuse_features(feature_map.n_components, facts)
-        problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
+        problem = replace(problem, facts=of_features)
         least = SEARCH_MEMORY if self.margin == "select" else 0
         return KernelPlan(
             self._plan_training(problem, feature_map, budget),
@@ -315,7 +305,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if in_scales:
             facts = replace(facts, data_norm=facts.n_features**0.5, is_scale_stated=False)
         seed = self._feature_seed()
-        drawn = self._drawn_map(self._problem(facts), facts, budget, seed)
+        drawn = self._drawn_map(facts, budget, seed)
         _refuse_features(drawn.n_components, facts)
         none = np.zeros(facts.n_features)
         features = Features(
@@ -350,22 +340,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             "feature_seed": seed,
         }
 
-    def _problem(self, facts: PublicFacts) -> Problem:
-        return Problem(
-            facts.n_privacy_units,
-            facts.n_features,
-            facts.n_classes,
-            facts.is_sparse,
-            self._constant_column(),
-            seed=self.random_state,
-            class_weights=facts.class_weights,
-            balances_classes=facts.balances_classes,
-            has_weights=facts.has_weights,
-        )
-
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
-        self._keep_certainty(fitted.error_share)
         if "feature_map_" not in fitted.attributes:
             # The columns themselves, of a sparse matrix.
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
@@ -434,61 +410,28 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         row_clip = getattr(self, "row_clip_", None)
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
-        none, unit = np.arange(0), self.data_norm_
-        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
         out = np.empty((X.shape[0], len(self.coef_)))
         for lo in range(0, len(out), _ROWS):
-            rows = features.write(X[lo : lo + _ROWS]).astype(np.float64)
+            rows = self._features(X[lo : lo + _ROWS])
             found = sums(rows)
             out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
         return out
 
-    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of every label, from the scores and at no further budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``. After a selection for a small table every
-            prediction is about equally sure, as if one in five was wrong.
-        """
-        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
-
-    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of every label; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, self._log_probabilities)
+    def _features(self, X: Any) -> NDArray[np.float64]:
+        """Return the features of rows in column scales."""
+        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
+        none, unit = np.arange(0), self.data_norm_
+        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        return features.write(X).astype(np.float64)
 
     @property
     def _is_binary(self) -> bool:
         return self.margin == "select" or self.solver == "phased_prox"
 
-    def _drawn_map(
-        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
-    ) -> FeatureMap:
+    def _drawn_map(self, facts: PublicFacts, budget: Budget, seed: int) -> FeatureMap:
         """Draw the public features."""
         size = None if isinstance(self.n_components, str) else int(self.n_components)
-        d = problem.n_features
+        d = facts.n_features
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
@@ -497,21 +440,21 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and not budget.is_pure:
                 limits = size or WIDEST, self._memory()
-                drawn = joint_features(drawn, problem.n_samples, budget.mu, limits, seed)
+                drawn = joint_features(drawn, facts.n_privacy_units, budget.mu, limits, seed)
         else:
-            size = size or choose_n_features(problem.n_samples, budget)
+            size = size or choose_n_features(facts.n_privacy_units, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             _refuse_features(size, facts)
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
-            drawn = draw_features(kernel, problem, size, seed)
+            drawn = draw_features(kernel, facts, size, seed)
         behind = project_features(
-            drawn, self.projection, self._margin(), problem.n_samples, seed + 1
+            drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
         )
         warn_of_projection(
             self.projection,
             None if behind is drawn else behind.n_components,
             n_columns=drawn.n_components,
-            n_samples=problem.n_samples,
+            n_samples=facts.n_privacy_units,
             margin=self._margin(),
         )
         return behind
@@ -531,9 +474,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         plan = plan_small_fit(facts, budget, self.random_state, own)
         return None if plan is None else replace(plan, norm_of_rows=1.0)
 
-    def _takes_default_steps(self, budget: Budget) -> bool:
-        """Return whether a fit takes the default steps."""
-        return self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
+    def _takes_default_steps(self, *, is_pure: bool) -> bool:
+        return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure
 
     def _margin(self) -> float | None:
         """Return the known margin, if there is one."""
@@ -546,10 +488,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if self.margin != "select":
             asked = (self.solver, self._margin(), budget)
             return plan_kernel_training(problem, *asked, feature_map=feature_map)
-        if problem.balances_classes:
+        if problem.facts.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
         is_perturbed = self.solver == "objective_perturbation"
-        if problem.n_classes > 2 or budget.is_pure or is_perturbed:
+        if problem.facts.n_classes > 2 or budget.is_pure or is_perturbed:
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
                 "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"

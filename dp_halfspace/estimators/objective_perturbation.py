@@ -12,17 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms.perturbation.centred import (
-    COMPONENTS,
-    CentredFit,
-    RowsRead,
-    plan_centred_objective,
-)
-from dp_halfspace.algorithms.perturbation.objective import ObjectivePlan, plan_objective
-from dp_halfspace.algorithms.perturbation.output import objective_ridge
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
@@ -34,10 +26,19 @@ from dp_halfspace.engine.plan import (
     for_rows_as_given,
     refuse_projected_rows,
 )
+from dp_halfspace.estimators._centred import (
+    COMPONENTS,
+    CentredFit,
+    RowsRead,
+    plan_centred_objective,
+)
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
+from dp_halfspace.papers.objective import ObjectivePlan, plan_objective
+from dp_halfspace.papers.output import objective_ridge
+from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -88,7 +89,6 @@ class _ClippedFit(WrappedPlan):
         )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact minimiser of a regularised risk with a random linear term.
@@ -250,7 +250,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
+        "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
     }
 
     def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
@@ -276,7 +276,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
         read = RowsRead(facts, constant or 0.0, linear_map)
         is_wanted = self.preconditioner is not False
-        how: dict[str, Any] = {"ridge": ridge, "optimizer": self.optimizer}
+        how: dict[str, Any] = {"ridge": ridge, "optimizer": minimiser_of(self.optimizer)}
         plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
         if self.preconditioner is True and plan.moment is None:
             raise ValueError(
@@ -308,7 +308,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         if ridge is None:
             guess = _SCORE_GUESS * math.hypot(1.0 / norm, 1.0 / constant if constant else 0.0)
             ridge = objective_ridge(risk, epsilon, delta, norm_guess=guess)
-        plan = plan_objective(risk, ridge, epsilon, delta, optimizer=self.optimizer)
+        plan = plan_objective(risk, ridge, epsilon, delta, optimizer=minimiser_of(self.optimizer))
         return _ClippedFit(facts, plan, constant, parameters)
 
     def _drawn_map(self, n_features: int, budget: Budget) -> LinearMap | None:

@@ -6,23 +6,21 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms import SMALLEST_MARGIN
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.search.directions import MOST_DIRECTIONS
-from dp_halfspace.algorithms.search.halfspace_search import plan_direction_training
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.estimators._options import warn_of_projection
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.papers import SMALLEST_MARGIN
+from dp_halfspace.papers.halfspace_search import plan_direction_training
+from dp_halfspace.papers.training import LinearPlan, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import PROJECTIONS
+from dp_halfspace.rows.directions import MOST_DIRECTIONS
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
     """Linear classifier by a private choice among hyperplanes fixed without the data: pure DP.
@@ -196,18 +194,12 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan:
         """Fix the public numbers of a fit."""
         problem = Problem(
-            n_samples=facts.n_privacy_units,
-            n_features=facts.n_features,
-            n_classes=2,
-            is_sparse=facts.is_sparse,
-            intercept=self._constant_column(),
+            facts,
+            self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=0.0,
             seed=self.random_state,
-            class_weights=facts.class_weights,
-            data_norm=facts.data_norm,
-            clips=facts.is_scale_stated,
         )
         margin = None if self.margin is None else float(self.margin)
         plan = plan_direction_training(

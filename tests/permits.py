@@ -1,0 +1,51 @@
+"""What the tests of the algorithms share: permits, what is right, how likely a statistic is."""
+
+import math
+
+import numpy as np
+from scipy.stats import chi2
+
+from dp_halfspace import privacy
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.papers.training import Problem
+from dp_halfspace.privacy import PrivacyRecord, Pure, authorise, noise_source
+
+
+def problem_of(n_samples, n_features, n_classes=2, *, weights=None, is_sparse=False, **how):
+    """Public facts about a table of this size, and parameters of a published algorithm."""
+    weights = (1.0,) * n_classes if weights is None else weights
+    facts = PublicFacts(n_samples, n_features, n_classes, weights, is_sparse=is_sparse)
+    return Problem(facts, **{"intercept": 1.0, **how})
+
+
+def permit_for(*events, source=None):
+    """A permit for these events; noise is drawn unless one of them has none."""
+    epsilon, noise = (math.inf, "none") if Pure(math.inf) in events else (1e6, "os")
+    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=events, noise=noise)
+    return authorise(record, source or noise_source(None))
+
+
+def assert_costs(events, mu, delta=1e-6):
+    """Together the events are mu-Gaussian private, and not much better than that."""
+    spent = privacy.epsilon(events, delta)
+    assert spent <= privacy.gdp_epsilon(mu, delta) * (1 + 1e-9)
+    assert spent >= privacy.gdp_epsilon(mu * (1 - 1e-6), delta) * (1 - 1e-6)
+
+
+def share_right(X, W, y):
+    """Share of the records that coefficients for two or more classes get right."""
+    scores = X @ W.T
+    return np.mean(y == (scores[:, 0] > 0 if len(W) == 1 else scores.argmax(axis=1)))
+
+
+def tail(statistic, degrees):
+    """Probability of a chi-square statistic that is so far out, on its side."""
+    return min(chi2.cdf(statistic, degrees), chi2.sf(statistic, degrees))
+
+
+def stretched(n):
+    """Two strong directions without signal, one weak one with it; two classes."""
+    rng = np.random.default_rng(5)
+    y, strong = rng.integers(2, size=n), rng.standard_normal((n, 2))
+    X = np.column_stack([strong, 0.1 * (2 * y - 1) + 0.02 * rng.standard_normal(n)])
+    return X / np.linalg.norm(X, axis=1).max(), y
