@@ -53,7 +53,7 @@ SLOW_PRINTING = (
     "projection",
     "peer_audit",
     "rare",
-    "rare_outlook",
+    "outlook",
     "small",
     "small_classes",
     "score_coverage",

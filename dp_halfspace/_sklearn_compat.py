@@ -7,10 +7,11 @@ imported here. If a release moves one of these names, only this module has to ch
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from importlib.util import find_spec
+from typing import Any, TypeVar
 
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing as rows_of
@@ -25,6 +26,8 @@ from sklearn.utils.validation import _check_feature_names_in as column_names
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "HAS_CALLBACKS",
+    "FitTasks",
     "HasMethods",
     "Interval",
     "Options",
@@ -33,10 +36,68 @@ __all__ = [
     "calls_of_sklearn",
     "column_names",
     "rows_of",
+    "set_callbacks",
     "single_blas_thread",
     "validate_parameter_constraints",
+    "with_callbacks",
     "without_callbacks",
 ]
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+# Whether estimators can have callbacks: from scikit-learn 1.9 on.
+HAS_CALLBACKS = find_spec("sklearn.callback") is not None
+
+
+def set_callbacks(estimator: Any, callbacks: tuple[Any, ...]) -> None:
+    """Validate the callbacks of an estimator and store them where scikit-learn looks for them."""
+    from sklearn.callback import CallbackSupportMixin  # noqa: PLC0415 - for fits with callbacks only
+
+    CallbackSupportMixin.set_callbacks(estimator, *callbacks)
+
+
+def with_callbacks(fit: Fit) -> Fit:
+    """Tear the callbacks of an estimator down after its fit, whatever happens in it."""
+
+    @wraps(fit)
+    def watched_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        if not hasattr(estimator, "_skl_callbacks"):
+            return fit(estimator, *args, **kwargs)
+        from sklearn import callback  # noqa: PLC0415 - as above
+
+        return callback.with_callbacks(fit)(estimator, *args, **kwargs)
+
+    return watched_fit  # type: ignore[return-value]
+
+
+class FitTasks:
+    """Tells the callbacks of an estimator, if it has any, how far its fit is.
+
+    They get no rows and no labels, and no model before it is released. A fit with `n_releases`, or
+    an unknown number, goes on whatever they answer.
+    """
+
+    def __init__(self, estimator: Any, n_releases: int | None) -> None:
+        self._estimator, self._root = estimator, None
+        if hasattr(estimator, "_skl_callbacks"):
+            from sklearn.callback import CallbackSupportMixin  # noqa: PLC0415 - as above
+
+            begin = CallbackSupportMixin._init_callback_context
+            self._root = begin(estimator, max_subtasks=n_releases)
+            self._root.call_on_fit_task_begin(estimator=estimator)
+
+    def release(self) -> None:
+        """Say that one more noisy answer was released."""
+        if self._root is not None:
+            task = self._root.subcontext(task_name="release")
+            task.call_on_fit_task_begin(estimator=self._estimator)
+            task.call_on_fit_task_end(estimator=self._estimator)
+
+    def end(self) -> None:
+        """Say that the fit has ended, with the released model."""
+        if self._root is not None:
+            done = {"estimator": self._estimator, "reconstruction_attributes": {}}
+            self._root.call_on_fit_task_end(**done)
 
 
 def without_callbacks(estimator: Any) -> None:

@@ -479,7 +479,7 @@ MUTANTS = [
         ),
         (
             "_separator",
-            "len(wanted.intersection(names)), len(names)",
+            "len(wanted.intersection(names)), is_other, len(names)",
             "len(names), 0",
             "test_a_separator_is_the_one_that_finds_the_label",
         ),
@@ -3257,9 +3257,35 @@ MUTANTS = [
         "tests/estimators/test_outlook.py",
         (
             "PrivateClassifier._outlook",
-            "n_samples = data.n_privacy_units",
-            "n_samples = data.n_privacy_units - int(data.class_indices.sum())",
-            "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
+            "Outlook(data.n_privacy_units,",
+            "Outlook(data.n_privacy_units - int(data.class_indices.sum()),",
+            "test_what_is_said_is_the_same_of_neighbours_and_of_any_table_of_the_size",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
+        "tests/estimators/test_callbacks.py",
+        (
+            "PrivateClassifier.fit",
+            "tasks = FitTasks(self, _n_releases(record))",
+            "self.data = data; tasks = FitTasks(self, _n_releases(record))",
+            "test_each_release_is_one_task_and_nothing_private_is_passed",
+        ),
+        (
+            "_n_releases",
+            "return 0",
+            "return None",
+            "test_a_number_of_tasks_that_is_not_public_is_not_shown",
+        ),
+    ),
+    *of(
+        "_sklearn_compat.py",
+        "tests/estimators/test_callbacks.py",
+        (
+            "FitTasks.release",
+            "task.call_on_fit_task_end(estimator=self._estimator)",
+            "task.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={})",
+            "test_each_release_is_one_task_and_nothing_private_is_passed",
         ),
     ),
     *of(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import dp_halfspace
-from dp_halfspace.estimators._outlook import outlook_of
+from dp_halfspace.estimators._outlook import Outlook
 
 ROOT = Path(dp_halfspace.__file__).parent
 
@@ -163,14 +163,14 @@ print("a metric")
 def add_constant(package):
     """A name with its unit beside the function that uses it, and nothing else."""
     outlook = package / "estimators" / "_outlook.py"
-    place = "@dataclass(frozen=True, slots=True)\nclass _Curve:"
-    unit = "# Factor of the signal at which half of the improvement is reached.\n"
+    place = "@dataclass(frozen=True, slots=True)\nclass Outlook:"
+    unit = "# Factor of the n epsilon at which half is reached.\n"
     edit(outlook, place, f"{unit}_TOY = 2.0\n\n\n{place}")
-    edit(outlook, "return self.factor * ", "return _TOY * self.factor * ")
-    known = outlook_of(2000, 5, 2, 1.0, 1e-6).n_samples_wanted
+    edit(outlook, "return _HALF * ", "return _TOY * _HALF * ")
+    known = Outlook(2000, 5, 1.0).n_samples_wanted
     return f"""
-from dp_halfspace.estimators._outlook import outlook_of
-found = outlook_of(2000, 5, 2, 1.0, 1e-6)
+from dp_halfspace.estimators._outlook import Outlook
+found = Outlook(2000, 5, 1.0)
 assert abs(found.n_samples_wanted - 2 * {known}) <= 2
 print("a constant")
 """

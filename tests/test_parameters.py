@@ -161,7 +161,9 @@ def outcome(estimator, rows, labels):
         except (ValueError, FloatingPointError) as error:
             said = f"{type(error).__name__}: {error}"
     assert {warning.category for warning in heard} <= {PrivacyWarning}
-    return said, [str(warning.message) for warning in heard]
+    # What the released model shows differs between two fits of one table, too.
+    texts = [str(warning.message) for warning in heard]
+    return said, [text for text in texts if "every row has the same score" not in text]
 
 
 @pytest.mark.sampled(1)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,13 +41,15 @@ from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, facts_of, looks_like_key
 from dp_halfspace.estimators._operating_point import TARGETS
-from dp_halfspace.estimators._outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER, Outlook
+from dp_halfspace.estimators._outlook import BEFOREHAND, Outlook
 from dp_halfspace.estimators._rare_tables import LIMIT
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
-from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
+from dp_halfspace.inspection import AccuracyPlan, plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
-from dp_halfspace.privacy.events import Repeated, single_runs
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.events import Gaussian, single_runs, total_mu
+from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 
@@ -76,6 +80,7 @@ class Preview:
     """
 
     record: PrivacyRecord
+    asks: tuple[str, ...]
     encoding: Encoding
     outlook: Outlook | None
 
@@ -86,8 +91,9 @@ class Preview:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
             data = model._training_data(rows, table.y, table.groups, None)
-            record = model._record(model._fit_plan(data), data)
-            return cls(record, data.encoding, model._outlook(data))
+            plan = model._fit_plan(data)
+            record = model._record(plan, data)
+            return cls(record, plan.asks, data.encoding, model._outlook(data))
 
     def text(self, groups: str | None) -> str:
         """List the columns, what is released, what it costs, and what to expect."""
@@ -107,20 +113,36 @@ class Preview:
         return "\n".join(align_columns(rows, 4)) + f"\n{note}\n"
 
     def cost(self, groups: str | None) -> str:
-        """Say what is released and what it costs."""
-        counts = single_runs(self.record.events).items()
-        releases = [
-            (Repeated(event, count) if count > 1 else event).describe() for event, count in counts
-        ]
-        claim = (
+        """Say what is asked of the private rows, with its share of the budget, and the cost."""
+        lines = ["Plan:      asked of the private rows, with the share of the budget"]
+        parts = zip(self.asks, shares_of(self.record), strict=True)
+        for ask, group in groupby(parts, itemgetter(0)):
+            lines.append(f"  - {100 * sum(share for _, share in group):3.0f} %  {ask}")
+        lines.append(
             f"Cost:      epsilon {rounded_text(self.record.epsilon)} at delta "
             f"{rounded_text(self.record.delta)}; unit: {_unit_of(groups)}"
         )
-        lines = [
-            "Plan:      these releases, composed exactly",
-            *(f"  - {each}" for each in releases),
-        ]
-        return "\n".join([*lines, claim]) + "\n"
+        return "\n".join(lines) + "\n"
+
+
+def shares_of(record: PrivacyRecord) -> list[float]:
+    """Return the share of each event in the budget: what the others would cost less without it.
+
+    Costs are counted in mu squared, in which Gaussian releases add up, and in epsilon for pure DP.
+    """
+    events, delta = record.events, record.delta
+    if len(events) == 1:
+        return [1.0]
+    counts = [single_runs([event]) for event in events]
+    if all(isinstance(event, Gaussian) for count in counts for event in count):
+        costs = [total_mu(tuple(count.items())) ** 2 for count in counts]
+    else:
+        others = [[*events[:k], *events[k + 1 :]] for k in range(len(events))]
+        whole, *left = (accounting.epsilon(each, delta) for each in (events, *others))
+        if delta > 0.0:
+            whole, *left = (gdp_mu(each, delta) ** 2 for each in (whole, *left))
+        costs = [whole - each for each in left]
+    return [cost / sum(costs) for cost in costs]
 
 
 def _unit_of(groups: str | None) -> str:
@@ -178,6 +200,10 @@ _PERHAPS_HARDLY_PREDICTED = (
     "by noisy counts no more than {:.2g} of the {} are misclassified. If as few are in the rarer "
     "class, it is hardly ever predicted, because a prediction is the more likely label{}."
 )
+# How messages about a released model begin.
+_FINDINGS = "every row has the same score|by a noisy count one class is rare"
+# Less than this share of the improvement without privacy is hardly any.
+_HARDLY_BETTER = 1.0 / 3.0
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE_SHARE = 0.2
 
@@ -463,14 +489,14 @@ def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
 def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
     """Return the accuracy of the majority class, and the budgets that hardly exceed it.
 
-    If the area without privacy is stated, these are the budgets whose ranking is hardly better than
-    chance.
+    These have less than a third of the improvement without privacy in the simulation. If the area
+    without privacy is stated, it is that of the area above one half.
     """
     share = 1.0 / options.classes if options.majority is None else options.majority
     assumed = "for classes of equal size" if options.majority is None else "as stated"
     lines = [f"The majority class alone: {share:.3f}, {assumed}."]
     if expected.reference_area is not None:
-        least = 0.5 + HARDLY_BETTER * (expected.reference_area - 0.5)
+        least = 0.5 + _HARDLY_BETTER * (expected.reference_area - 0.5)
         areas = zip(expected.epsilons, expected.area, strict=True)
         lines += [
             f"The ranking is hardly better than chance at epsilon={epsilon:g}: area {area:.3f}."
@@ -478,10 +504,12 @@ def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
             if area < least
         ]
         return "\n".join(lines) + "\n"
-    for epsilon in options.epsilons:
-        found = outlook(options.rows, options.columns, options.classes, epsilon, options.delta)
-        if found.is_poor:
-            lines.append(f"Little more than that: {found}.")
+    reference = share if expected.reference is None else expected.reference
+    lines += [
+        f"Little more than that at epsilon={epsilon:g}: accuracy {accuracy:.3f}."
+        for epsilon, accuracy in zip(expected.epsilons, expected.accuracy, strict=True)
+        if accuracy - share < _HARDLY_BETTER * (reference - share)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -516,7 +544,7 @@ def _read_scores(path: Path) -> list[PrivateScore]:
 @contextmanager
 def _fitting(options: Any, table: TrainingTable, err: TextIO) -> Iterator[None]:
     """Write warnings as notes and refusals as sentences."""
-    noted = _warnings_as_notes(err, f"{BEFOREHAND}|{BY_COUNTS}|{WEAK_GUARANTEE}")
+    noted = _warnings_as_notes(err, f"{BEFOREHAND}|{_FINDINGS}|{WEAK_GUARANTEE}")
     with _refusals_as_sentences(), single_blas_thread(), noted:
         try:
             yield
@@ -547,8 +575,8 @@ def _note_on_counts(err: TextIO, model: Any) -> None:
         ways = [] if model._is_selected else ["--threshold recall 0.9"]
         ways += ["--class-weight balanced"] if model.privacy_.delta > 0.0 else []
         use = f"use {' or '.join(ways)}" if ways else ""
-        # A ranking that may be no better than chance is not recommended.
-        if not model._rarity_warning:
+        # A selection looks for few errors, of which a rare class has few: it may not rank it.
+        if not model._is_selected:
             use = ", or ".join(filter(None, ["rank rows by their probabilities", use]))
         advice = f". {use[0].upper()}{use[1:]}" if use else ""
         counts_errors = model._is_selected and LIMIT not in dict(model.privacy_.public)

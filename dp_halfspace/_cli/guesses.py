@@ -103,7 +103,12 @@ def guess_column(texts: Any, decimal: str | None) -> Guess:
     """Return a proposal for a column of floats or strings; numbers come first."""
     if getattr(texts.dtype, "kind", "O") == "f":
         return Guess({"kind": "number"})
-    return next(_guesses(_Cells(texts, decimal)))
+    found = next(_guesses(_Cells(texts, decimal)))
+    if found.rule["kind"] == "text" and decimal != ",":
+        with_comma = next(_guesses(_Cells(texts, ",")))
+        if with_comma.rule["kind"] == "number":
+            return Guess(found.rule, "nearly all cells are numbers with --decimal ,")
+    return found
 
 
 def _guesses(cells: _Cells) -> Iterator[Guess]:

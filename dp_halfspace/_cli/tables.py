@@ -509,12 +509,16 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
 
 
 def _separator(line: str, wanted: set[str]) -> str:
-    """Return the separator that finds most of the required columns, then most columns."""
+    """Return the separator that finds most of the required columns, then most columns.
+
+    Names of columns may contain blanks: they separate only where nothing else does.
+    """
     readable_line = line.replace("\0", "")
 
-    def found(separator: str) -> tuple[int, int]:
+    def found(separator: str) -> tuple[int, bool, int]:
         names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
-        return len(wanted.intersection(names)), len(names)
+        is_other = separator != " " and len(names) > 1
+        return len(wanted.intersection(names)), is_other, len(names)
 
     return max(_FIELD_SEPARATORS, key=found)
 

@@ -47,7 +47,7 @@ _KEY_WORDS = frozenset(
 )
 # The end of a name that consists of who is numbered and of a word for a number.
 _NUMBERED = re.compile(
-    r"(?:patient(?:en)?|pat|u?subj(?:ect)?|person(?:al)?|pers|participant|proband(?:en)?|case|fall|"
+    r"(?:patient(?:en)?|pat|pid|u?subj(?:ect)?|person(?:al)?|pers|participant|proband(?:en)?|case|fall|"
     r"employee|emp|staff|customer|cust|kunden|client|member|user|account|policy|nhs|hospital|"
     r"record|row|encounter|admission|hadm|stay|versicherten|versicherungs|akten|household|sample)"
     r"s?(?:id|ids|number|num|nbr|no|nr|nummer|code|key)"
@@ -236,9 +236,8 @@ def _some(texts: Iterable[str]) -> str:
 def looks_like_key(name: str) -> bool:
     """Return whether a column may identify rows or persons, by its name alone."""
     parts = [part.lower() for part in _BORDER.split(name)]
-    return any(part in _KEY_WORDS for part in parts) or any(
-        _NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts))
-    )
+    is_key = any(part in _KEY_WORDS for part in parts) or parts in (["patient"], ["person"])
+    return is_key or any(_NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts)))
 
 
 def word_of(column: Column) -> str:

@@ -45,7 +45,7 @@ from dp_halfspace.engine.plan import (
     refuse_projected_rows,
     relative_weights,
 )
-from dp_halfspace.engine.release import Release, events_of, run
+from dp_halfspace.engine.release import Release, asks_of, events_of, run
 from dp_halfspace.engine.scales import (
     CLIP,
     SHARE,
@@ -310,7 +310,7 @@ def count_release(shape: Shape, budget: Budget) -> Release[Known]:
     def use(known: Known, answer: FloatArray) -> Known:
         return replace(known, class_weights=balancing_weights(answer, shape.n_samples, noise))
 
-    return Release(noise.event, lambda known: noise, ask, use)
+    return Release("sizes of the classes", noise.event, lambda known: noise, ask, use)
 
 
 def length_release(shape: Shape, budget: Budget) -> Release[Known]:
@@ -334,7 +334,14 @@ def length_release(shape: Shape, budget: Budget) -> Release[Known]:
     def use(known: Known, answer: FloatArray) -> Known:
         return replace(known, length=length_of(float(answer[0]), shape.n_samples, noise))
 
-    return Release(noise.event, lambda known: noise, ask, use, partial(first_rows, shape))
+    return Release(
+        "typical length of the rows",
+        noise.event,
+        lambda known: noise,
+        ask,
+        use,
+        partial(first_rows, shape),
+    )
 
 
 def length_noise(budget: Budget) -> GaussianNoise | L2LaplaceNoise | NoNoise:
@@ -406,7 +413,9 @@ def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Kno
         walk = shape.walk(total, steps_mu, centring.length)
         return replace(known, centring=centring, walk=walk, total=total)
 
-    return Release(noise.event, lambda known: noise, ask, use, final_rows)
+    return Release(
+        "second moment of the columns", noise.event, lambda known: noise, ask, use, final_rows
+    )
 
 
 def step_release(shape: Shape, budget: Budget) -> Release[Known]:
@@ -441,7 +450,7 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     def use(known: Known, answer: FloatArray) -> Known:
         return replace(known, walk=known.released_walk.after(answer))
 
-    return Release(noise.event, lambda known: noise, ask, use)
+    return Release("step", noise.event, lambda known: noise, ask, use)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -466,6 +475,11 @@ class LinearFit(FitPlan):
         """
         takes = {"sample_weight"}
         return frozenset(takes if self.linear_map else takes | {"chunks", "groups"})
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        return asks_of(self.releases)
 
     @property
     def is_single(self) -> bool:

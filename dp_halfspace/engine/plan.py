@@ -215,6 +215,11 @@ class FitPlan(PublicPlan, Protocol):
         return frozenset()
 
     @property
+    def asks(self) -> tuple[str, ...]:
+        """What each of the events asks for, in words; without words of its own, what it costs."""
+        return tuple(event.describe() for event in self.events)
+
+    @property
     def is_single(self) -> bool:
         """Whether a run reads rows in estimated column scales in float32."""
         return False

@@ -9,6 +9,7 @@ and 9.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -28,6 +29,8 @@ class Release(Generic[Known]):
 
     Attributes
     ----------
+    name : str
+        What is asked for, in words.
     event : Event
         What the release costs; public, and known before any row is read.
     noise : callable
@@ -43,6 +46,7 @@ class Release(Generic[Known]):
         behind the door, which treats each record by itself.
     """
 
+    name: str
     event: Event
     noise: Callable[[Known], Mechanism | None]
     ask: Callable[[Any, Known], Any]
@@ -103,8 +107,23 @@ def run(releases: Iterable[Release[Known]], rows: Any, known: Known, permit: Per
 
 def events_of(releases: Sequence[Release[Any]]) -> tuple[Event, ...]:
     """Return the events that the releases cost together; equal neighbours become one."""
-    if any(release.event == NoNoise.event for release in releases):
+    if _is_exact(releases):
         # An exact release has no guarantee, and nor has the whole.
         return (NoNoise.event,)
     runs = ((event, len(list(group))) for event, group in groupby(r.event for r in releases))
     return tuple(event if count == 1 else Repeated(event, count) for event, count in runs)
+
+
+def asks_of(releases: Sequence[Release[Any]]) -> tuple[str, ...]:
+    """Return what each of these events asks for, in words."""
+    if _is_exact(releases):
+        return ("everything, without noise",)
+    found = []
+    for _, group in groupby(releases, lambda release: release.event):
+        names = Counter(release.name for release in group)
+        found.append(" and ".join(f"{n} {k}s" if n > 1 else k for k, n in names.items()))
+    return tuple(found)
+
+
+def _is_exact(releases: Iterable[Release[Any]]) -> bool:
+    return any(release.event == NoNoise.event for release in releases)

@@ -270,6 +270,8 @@ _SQUARE_VARIANCE = 0.4
 # Range of the factor that corrects the square of a scale.
 _SMALLEST_SQUARE = 0.03
 _LARGEST_SQUARE = 16.0
+# What the releases of the scales ask for, in words.
+SCALES = "column scales"
 # Share of mu^2 for scales.
 SHARE = 0.08
 # Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
@@ -416,11 +418,11 @@ class ColumnScalesPlan:
         octaves, cells, moments = self.events
         return [
             # 1. Estimate the width of each column from noisy counts in octaves.
-            Release(octaves, lambda known: self.octaves, _ask_octaves, self._use_octaves),
+            Release(SCALES, octaves, lambda known: self.octaves, _ask_octaves, self._use_octaves),
             # 2. Count columns again whose width is small relative to their distance from zero.
-            Release(cells, self._noise_of_cells, _ask_cells, self._use_cells),
+            Release(SCALES, cells, self._noise_of_cells, _ask_cells, self._use_cells),
             # 3. Correct centres and widths by noisy moments of the clipped columns.
-            Release(moments, lambda known: self.moments, _ask_moments, self._use_moments),
+            Release(SCALES, moments, lambda known: self.moments, _ask_moments, self._use_moments),
         ]
 
     def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:

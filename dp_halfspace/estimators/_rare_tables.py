@@ -83,6 +83,11 @@ class ColumnRankingFit(FitPlan):
         return (self.choice.event,)
 
     @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        return ("one column",)
+
+    @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record: none."""
         return {}
@@ -123,6 +128,12 @@ class RareTableFit(FitPlan):
     def events(self) -> tuple[Event, ...]:
         """The events of a run: the count, and one of two kinds of releases, chosen by the count."""
         return (self.count.event, self.follows)
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        otherwise = ", ".join(dict.fromkeys(self.default.asks))
+        return "sizes of the classes", f"one column if a class is rare; else {otherwise}"
 
     @property
     def public(self) -> Mapping[str, Any]:

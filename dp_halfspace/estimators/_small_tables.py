@@ -57,6 +57,15 @@ class SmallTableFit(WrappedPlan):
     norm_of_rows: float = math.inf
 
     @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        if isinstance(self.plan, StagedTreePlan):
+            steps = ("a first cut", "trees on both sides of it", "number of their errors")
+            return steps[: len(self.events)]
+        one = f"one of {self.plan.public['n_candidates']} listed classifiers"
+        return (f"{one}, and the number of its errors" if self.counts else one,)
+
+    @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
         prior = self.facts.prior

@@ -10,9 +10,7 @@ import numpy as np
 
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import PublicFacts
-from dp_halfspace.estimators._outlook import Linear, Ranking, Table
 from dp_halfspace.estimators._ranking import MECHANISMS, RankingFit, plan_ranking
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.pairs import LOSSES, RankingProblem
@@ -190,15 +188,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             "threshold": None if is_private else threshold,
         }
         return replace(plan, public={**plan.public, **parameters})
-
-    def _outlook_facts(
-        self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
-        share = self._positive_share(n_samples)
-        rare = {} if share is None else {"share": min(share, 1.0 - share)}
-        n_features = self.n_features_in_ if data is None else data.X.shape[1]
-        is_stated = self.data_norm is not None
-        return n_features, is_stated, Ranking(is_stated, **rare)
 
     def _positive_share(self, n_samples: int) -> float | None:
         """Return the public share of the positive records, if there is one."""

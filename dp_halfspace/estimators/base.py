@@ -40,7 +40,13 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace._sklearn_compat import (
+    HAS_CALLBACKS,
+    FitTasks,
+    StrOptions,
+    set_callbacks,
+    with_callbacks,
+)
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import with_sample_weight
@@ -57,14 +63,17 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dp_halfspace.engine.plan import FitPlan, Fitted, LinearPrior, PublicFacts
-    from dp_halfspace.estimators._outlook import Linear, Outlook, Ranking, Table
+    from dp_halfspace.estimators._outlook import Outlook
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
-# Methods import the modules for planning, charging and running, which prediction does not need.
+# What a fit says of a model whose scores are all equal.
+_CONSTANT = (
+    "every row has the same score: no candidate was clearly better than predicting one label. Use "
+    "more records or a larger epsilon"
+)
 
-# Attributes of a fit that counts the rarer class.
-_OF_THE_RARER_CLASS = ("_rarer_share", "_rarity_warning")
+# Methods import the modules for planning, charging and running, which prediction does not need.
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -88,10 +97,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
-    # The share of the rarer of two classes that the last fit released, if any, and the warning
-    # about the ranking of this class, empty if it can be ranked.
+    # The share of the rarer of two classes that the last fit released, if any.
     _rarer_share = cast("float | None", None)
-    _rarity_warning = ""
     predict_proba: ClassVar[Any] = MissingMethod(
         "predict_proba",
         "its scores are no log odds. Use AdaptiveMarginClassifier or PrivateTableClassifier, whose "
@@ -104,6 +111,31 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         "verbose": ["verbose"],
     }
 
+    @available_if(lambda self: HAS_CALLBACKS)
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set callbacks of scikit-learn 1.9, such as ``sklearn.callback.ProgressBar()``.
+
+        Parameters
+        ----------
+        *callbacks : callback instances
+            They replace those that were set; without any, none is left.
+
+        Returns
+        -------
+        estimator object
+            The estimator itself.
+
+        Notes
+        -----
+        **Privacy.** A task is one release, and the number of tasks is public. Callbacks get no rows
+        and no labels; the fitted model is passed to them at the end of the fit, when all of it was
+        released. They cannot stop a fit. Where the number of releases is secret, as with
+        ``selection="random_stopping"``, there is one task, the fit.
+        """
+        set_callbacks(self, callbacks)
+        return self
+
+    @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model within the budget.
@@ -151,8 +183,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_of_calls_around(record)
         warn_of_label_among_columns(y, self._names_read(data))
         warn_of_weak_budget(record)
-        counts_later = self._releases_rarity(record)
-        has_warned = self._warn_of_a_poor_outlook(data, rarity_is_released_later=counts_later)
+        self._warn_of_a_poor_outlook(data)
         # Pay: the ledger is charged before any noise is drawn.
         plan_with = partial(self._record_with, data)
         ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
@@ -160,16 +191,17 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
         permit = authorise(record, noise_source(self.random_state), ledger)
+        tasks = FitTasks(self, _n_releases(record))
+        permit.on_release = tasks.release
         # Run: make the releases, and map the coefficients back to the units of X.
         fitted = plan.run(data, permit)
         # Record: set all fitted attributes at once.
         self._set_fitted(fitted, data, record)
         if self.verbose:
             print(f"{type(self).__name__} has charged and released it")
-        if counts_later:
-            self._rarer_share, self._rarity_warning = self._describe_rarer(fitted, data, record)
-            if self._rarity_warning and not has_warned:
-                warn_caller(self._rarity_warning)
+        tasks.end()
+        if self._finding:
+            warn_caller(self._finding)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -269,90 +301,43 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             **({} if data.weights is None else {"sample_weight": "private, in [0, 1]"}),
         }
 
-    def _warn_of_a_poor_outlook(
-        self, data: TrainingData, *, rarity_is_released_later: bool = False
-    ) -> bool:
-        """Warn, by public numbers alone, if hardly more than the majority class is likely.
-
-        There is no warning about a class of 5 % if counts will show how rare the class is. Return
-        whether a warning was given.
-        """
+    def _warn_of_a_poor_outlook(self, data: TrainingData) -> None:
+        """Warn, by public numbers alone, if the ranking may be no better than chance."""
         outlook = self._outlook(data)
-        is_rare = outlook is not None and outlook.cannot_rank_rare and not rarity_is_released_later
-        if outlook is None or not (outlook.is_poor or is_rare):
-            return False
-        warn_caller(str(outlook))
-        return True
+        if outlook is not None and outlook.is_poor:
+            warn_caller(str(outlook))
 
-    def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        """Whether a fit with this record releases the share of the rarer of two classes."""
-        del record
-        return False
-
-    def _describe_rarer(
-        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
-    ) -> tuple[float | None, str]:
-        """Return the share of the rarer of two classes, if it was counted, and a warning.
-
-        Both depend on public and released numbers only; the text is empty if the class can be
-        ranked. The released number is that of misclassified records: a model that is no better than
-        the majority class misclassifies as many as the other class has. If nothing was counted, the
-        warning is about a class of 5 %.
-        """
-        unit = "records" if data.people is None else "persons"
-        share, found = None, f"if one class has 5% of the {unit}"
-        if fitted.error_share is not None and dict(record.public).get("calibrated"):
-            share = _share_of_rarer(fitted.error_share)
-            found = (
-                f"by a noisy count {share:.2g} of the {unit} are misclassified; if no more are in "
-                "the rarer class"
-            )
-        outlook = self._outlook(data, share)
-        is_rare = outlook is not None and outlook.cannot_rank_rare
-        return share, outlook.after_counts(found) if outlook and is_rare else ""
-
-    def _outlook(self, data: TrainingData, share: float | None = None) -> Outlook | None:
-        """Return the expected quality by public numbers and a released `share` of the rarer class.
-
-        The result is None if nothing is known.
-        """
-        # With groups, the number of rows is private, and may be revealed by labels if classes are
-        # not stated.
-        tells_rows = self.classes is None and data.people is not None
-        n_samples = data.n_privacy_units
-        facts = None if tells_rows else self._outlook_facts(n_samples, data)
-        if facts is None:
+    def _outlook(self, data: TrainingData) -> Outlook | None:
+        """Return what to expect by public numbers, None if no rule was measured for this fit."""
+        n_columns = self._n_columns(data)
+        if n_columns is None:
             return None
-        from dp_halfspace.estimators._outlook import outlook_of, with_counted_share  # noqa: PLC0415
+        from dp_halfspace.estimators._outlook import Outlook  # noqa: PLC0415
 
-        delta = resolved_delta(self.delta, n_samples)
-        n_features, is_stated, kind = facts
-        if share is not None:
-            kind = with_counted_share(kind, share)
-        sizes = (n_samples, n_features, len(data.classes))
-        spent = float(self.epsilon), delta
         unit = "records" if data.people is None else "persons"
-        return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
+        return Outlook(data.n_privacy_units, n_columns, float(self.epsilon), unit)
+
+    def _n_columns(self, data: TrainingData | None) -> int | None:
+        """Return the number of encoded columns of `data`, or of the fitted model.
+
+        The result is None if the rule of an outlook is not for this fit.
+        """
+        del data
+        return None
+
+    @property
+    def _finding(self) -> str:
+        """What the released model shows about its own ranking; empty if it shows nothing."""
+        return ""
 
     def _names_read(self, data: TrainingData) -> list[str]:
         """Return the names of the columns that the model reads, if they have names."""
         return [] if data.feature_names is None else list(data.feature_names)
 
-    def _outlook_facts(
-        self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
-        """Return the public facts that an outlook needs, None if there is no outlook.
-
-        These are the number of columns, of `data` or otherwise of the fitted model; whether the
-        scale of rows is stated; and the kind of fit.
-        """
-        del n_samples, data
-        return None
-
     def _forget(self) -> None:
         """Remove the attributes of an earlier fit."""
         for name in list(vars(self)):
-            if (name.endswith("_") and name[0] != "_") or name in _OF_THE_RARER_CLASS:
+            if (name.endswith("_") and name[0] != "_") or name == "_rarer_share":
                 delattr(self, name)
 
     @abstractmethod
@@ -512,31 +497,15 @@ class PrivateLinearClassifier(PrivateClassifier):
             prior=prior,
         )
 
-    @property
-    def _selects_few_of_two(self) -> bool:
-        """Whether few records of two classes are fitted by a selection from a list."""
-        return False
-
-    def _outlook_facts(
-        self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
-        # A fit that may keep a public model can be better than the curves of an outlook predict.
+    def _n_columns(self, data: TrainingData | None) -> int | None:
+        # A fit that may keep a public model can be better than any rule expects.
         if self.prior is not None:
             return None
-        n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
-        from dp_halfspace.estimators._outlook import Linear  # noqa: PLC0415
+        return int(self.n_features_in_ if data is None else data.X.shape[1])
 
-        ranks_rare = self.class_weight is not None or self._ranks_rare(data)
-        kind = Linear(self._selects_few_of_two, ranks_rare)
-        return n_features, self.data_norm is not None, kind
-
-    def _ranks_rare(self, data: TrainingData | None) -> bool:
-        """Return whether a class of a few percent is ranked without class weights.
-
-        `data` are those of a fit that is to come, None for the fitted model.
-        """
-        del data
-        return True
+    @property
+    def _finding(self) -> str:
+        return "" if np.any(self.coef_) else _CONSTANT
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
@@ -784,6 +753,13 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
         return probabilities.log_probabilities_of(scores)
 
 
-def _share_of_rarer(noisy: float) -> float:
-    """Return the share of the rarer of two classes, limited to [0.001, 1/2]."""
-    return max(min(noisy, 1.0 - noisy), 0.001)
+def _n_releases(record: PrivacyRecord) -> int | None:
+    """Return how many releases a fit makes, zero if that is secret, None if it depends on them."""
+    from dp_halfspace.privacy.events import Either, RandomStopping, single_runs  # noqa: PLC0415
+
+    counts = single_runs(record.events)
+    if any(isinstance(event, RandomStopping) for event in counts):
+        return 0
+    # Without noise a record lists no releases one by one.
+    is_open = math.isinf(record.epsilon) or any(isinstance(event, Either) for event in counts)
+    return None if is_open else sum(counts.values())

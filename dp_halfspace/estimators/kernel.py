@@ -347,18 +347,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             "feature_seed": seed,
         }
 
-    def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        """Return true for the default steps, which rank a rare class, too."""
-        del record
-        return self._takes_default_steps(is_pure=self.delta == 0)
-
-    def _describe_rarer(
-        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
-    ) -> tuple[float | None, str]:
-        """Say nothing: no class was counted."""
-        del fitted, data, record
-        return None, ""
-
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
         if "feature_map_" not in fitted.attributes:

@@ -443,8 +443,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         )
         return _LabelFit(facts, plan, self.mechanism, features, rows)
 
-    def _outlook_facts(self, n_samples: int, data: TrainingData | None = None) -> None:
-        """Return None: there is no outlook for this class."""
+    def _n_columns(self, data: TrainingData | None) -> None:
+        """Return None: no rule of an outlook was measured for this class."""
 
     @property
     def _is_binary(self) -> bool:

@@ -219,14 +219,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         is_default = isinstance(self.preconditioner, str) and isinstance(self.alpha, str)
         return is_default and self.rows != "clipped" and self.projection not in PROJECTIONS
 
-    def _ranks_rare(self, data: TrainingData | None) -> bool:
-        # Where the rows are centred, the sizes of the classes move the intercept only.
-        if data is None:
-            return self.preconditioner_ is not None
-        has_moment = self.rows != "clipped" and self.preconditioner is not False
-        is_projected = self.projection in PROJECTIONS or (self.projection and self.delta == 0)
-        return has_moment and bool(is_projected or data.X.shape[1] <= WIDEST)
-
     def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
         """Fix the public numbers of a fit."""
         facts.refuse_scores_of_all()

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import explains_absence, public_number, resolved_delta
+from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
@@ -253,14 +252,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
         return isinstance(self.preconditioner, str) and self._is_centred(facts, budget)
-
-    def _ranks_rare(self, data: TrainingData | None) -> bool:
-        # Where the rows are centred, the sizes of the classes move the intercept only.
-        if data is None:
-            return self.preconditioner_ is not None
-        delta = resolved_delta(self.delta, data.n_privacy_units)
-        is_centred = self._is_centred(self._facts(data), Budget.of(float(self.epsilon), delta))
-        return is_centred and data.X.shape[1] <= WIDEST
 
     def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""

@@ -168,10 +168,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return True
 
-    @property
-    def _selects_few_of_two(self) -> bool:
-        return True
-
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         if facts.n_classes != 2:
             raise ValueError(
@@ -192,10 +188,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             and self.intercept_scaling == 1.0
         )
 
-    def _ranks_rare(self, data: TrainingData | None) -> bool:
-        # The search counts errors, of which a rare class has few.
-        del data
-        return False
+    def _n_columns(self, data: TrainingData | None) -> None:
+        """Return None: the search counts errors, and the rule of an outlook does not hold."""
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearTraining:
         """Fix the public numbers of a fit."""

@@ -59,12 +59,17 @@ from dp_halfspace.engine.probabilities import (
     log_probabilities_of,
     surety,
 )
-from dp_halfspace.engine.scales import CLIP, ColumnScales, ColumnScalesPlan, affordable_scales
+from dp_halfspace.engine.scales import (
+    CLIP,
+    SCALES,
+    ColumnScales,
+    ColumnScalesPlan,
+    affordable_scales,
+)
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._operating_point import TARGETS, ThresholdReleases, plan_threshold
 from dp_halfspace.estimators._options import read_directions
-from dp_halfspace.estimators._outlook import Linear, Ranking, Table
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     LIMIT,
@@ -102,6 +107,8 @@ _KEPT_FEATURES = 3 * 2**27
 _HALF_RANGE = 1.5
 # Features of a column of numbers: more cosines follow the noise.
 _TERMS = 3
+# Smallest share of a class that a noisy count is read as.
+_LEAST_SHARE = 0.001
 # Log odds for each unit of a score of pure DP, whose objective is that of rows of norm one.
 _PURE_SLOPE = 0.1
 
@@ -126,6 +133,12 @@ class _PureFit(FitPlan):
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
         return (*(() if self.scales is None else self.scales.events), *self.inner.events)
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        scales = () if self.scales is None else self.scales.events
+        return (*[SCALES] * len(scales), *["coefficients"] * len(self.inner.events))
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -167,6 +180,12 @@ class _TableFit(FitPlan):
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
         return (*self.inner.events, *(() if self.threshold is None else self.threshold.events))
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        of_threshold = ("counts of scores by label", "the threshold")
+        return (*self.inner.asks, *(() if self.threshold is None else of_threshold))
 
     @property
     def is_selection(self) -> bool:
@@ -422,48 +441,21 @@ class PrivateTableClassifier(PrivateClassifier):
         encoding = data.encoding
         return [c.name for c in encoding.columns if encoding.is_named and c.kind != "drop"]
 
-    def _outlook_facts(
-        self, n_samples: int, data: TrainingData | None = None
-    ) -> tuple[int, bool, Linear | Ranking | Table] | None:
-        """Count columns before encoding: the codes of one column are one fact of a record."""
+    def _n_columns(self, data: TrainingData | None) -> int:
+        # Indicators of missing numbers are left out: most of them are nearly constant.
         if data is None:
-            columns, n_encoded = self.encoding_.columns, self.model_.n_features_in_
-            limit = dict(self.privacy_.public).get(LIMIT, 0.0)
-        else:
-            assert isinstance(data, _EncodedTable)
-            columns, n_encoded = data.encoding.columns, data.X.shape[1]
-            limit = self._column_limit(data, self._facts(data), self._budget(data)) or 0.0
-        facts = [max(c.n_columns, 1) for c in columns if c.kind != "drop"]
-        kind = Table(n_encoded, n_facts=max(sum(facts), 1), column_limit=limit)
-        return max(len(facts), 1), False, kind
+            return int(self.model_.n_features_in_) - len(self.encoding_.indicated)
+        return int(data.X.shape[1])
 
-    def _releases_rarity(self, record: PrivacyRecord) -> bool:
-        """Return true: a selection counts its errors, and steps rank a rare class, too."""
-        del record
-        return True
-
-    def _describe_rarer(
-        self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
-    ) -> tuple[float | None, str]:
-        """Say what a count of the classes or of errors shows, and if the model is one column."""
-        limit, share = dict(record.public).get(LIMIT), fitted.rarer_share
-        if limit is None or share is None:
-            is_selected = fitted.error_share is not None
-            return super()._describe_rarer(fitted, data, record) if is_selected else (None, "")
+    @property
+    def _finding(self) -> str:
         column = self._column_that_ranks
-        share = max(share, math.nextafter(limit, 1.0)) if column is None else min(share, limit)
-        outlook = self._outlook(data, share)
-        found = f"by a noisy count {share:.2g} of the records are in the rarer class"
-        if outlook is None or not self._is_selected:
-            # The default steps rank classes of all shares.
-            return share, ""
-        if column is not None:
-            return share, outlook.after_choice(
-                f"{found}, so that the model is one column, {column!r}, selected to rank that "
-                "class: every predicted label is the other one, and every row has nearly the same "
-                "probability"
-            )
-        return share, outlook.after_counts(found) if outlook.cannot_rank_rare else ""
+        if column is None:
+            return str(self.model_._finding)
+        return (
+            f"by a noisy count one class is rare, so the model is one column, {column!r}, selected "
+            "to rank that class: every predicted label is the other one. Use decision_function"
+        )
 
     @property
     def _is_selected(self) -> bool:
@@ -697,8 +689,24 @@ class PrivateTableClassifier(PrivateClassifier):
             self.feature_names_in_ = np.array(names, dtype=object)
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
+        self._rarer_share = self._released_share(fitted)
         if self.threshold_ is not None and self.threshold_.warning:
             warn_caller(self.threshold_.warning)
+
+    def _released_share(self, fitted: Fitted) -> float | None:
+        """Return the share of the rarer of two classes by a noisy count of classes or of errors.
+
+        A model that is no better than the majority class misclassifies as many records as the other
+        class has.
+        """
+        public = dict(self.privacy_.public)
+        limit, share = public.get(LIMIT), fitted.rarer_share
+        if limit is not None and share is not None:
+            is_rare = self._column_that_ranks is not None
+            return min(share, limit) if is_rare else max(share, math.nextafter(limit, 1.0))
+        if fitted.error_share is None or not public.get("calibrated"):
+            return None
+        return max(min(fitted.error_share, 1.0 - fitted.error_share), _LEAST_SHARE)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import checked_size, require, resolved_delta
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace.estimators._outlook import LARGEST_EPSILON, Outlook, outlook_of
+from dp_halfspace.estimators._outlook import LARGEST_EPSILON, Outlook
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.inspection._drawing import draw_accuracies, panel_axes
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
@@ -113,40 +113,28 @@ class AccuracyPlan:
         return axis
 
 
-def outlook(
-    n_samples: int,
-    n_features: int,
-    n_classes: int,
-    epsilon: float = 1.0,
-    delta: float | str = "auto",
-    *,
-    is_scale_stated: bool = False,
-) -> Outlook:
-    """Estimate quickly how useful a fit with this budget is on a table of this size.
+def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
+    """Estimate in microseconds how well a fit will rank the records.
 
-    This is for `AdaptiveMarginClassifier`. Every fit makes such an estimate first and warns if
-    little accuracy is to be expected; that of tables and rankings is lower, and `plan` of these
-    classes states it. `plan_accuracy` runs simulations, takes seconds, and estimates accuracies
-    instead of a share: believe it where the two disagree.
+    Every fit makes this estimate and warns if little is to be expected. `plan_accuracy` runs
+    simulations, takes seconds, and estimates accuracies for a kind of table: believe it where the
+    two disagree.
 
     Parameters
     ----------
-    n_samples, n_features, n_classes : int
-        Number of records, of columns (categories count as one column each) and of labels.
+    n_samples : int
+        Number of records, or of persons.
+    n_features : int
+        Number of columns after encoding: a category counts as one for each of its values.
     epsilon : float, default=1.0
         Budget of the fit, positive.
-    delta : float or "auto", default="auto"
-        Of the fit; "auto" is ``1/n_samples**2``, 0 requests pure DP.
-    is_scale_stated : bool, default=False
-        Whether the fit is given a public `data_norm`, or a schema; it matters for three to seven
-        classes.
 
     Returns
     -------
     Outlook
-        Prints as a sentence. ``improvement`` is the share of the improvement over the majority
-        class that a linear model without privacy has; ``n_samples_wanted`` and ``epsilon_wanted``
-        are enough for four fifths of it.
+        Prints as a sentence. ``improvement`` is the expected share of the area under the ROC curve
+        above one half that a model without privacy has, ``spread`` its standard deviation;
+        ``n_samples_wanted`` and ``epsilon_wanted`` are enough for four fifths.
 
     Raises
     ------
@@ -157,24 +145,20 @@ def outlook(
     -----
     **Privacy.** Reads sizes only, which are public.
 
-    Classes of about equal size are assumed. The error of the curves, fitted to simulated tables, is
-    in ``docs/evidence/planning.md``.
+    The rule ``n epsilon / (n epsilon + 70 sqrt(d))`` was fitted to real tables of two to ten
+    classes; ``docs/planning.md`` has its errors.
 
     Examples
     --------
     >>> from dp_halfspace.inspection import outlook
-    >>> here = outlook(300, 40, 2, epsilon=0.1)
+    >>> here = outlook(300, 40, epsilon=0.1)
     >>> here.is_poor, here.n_samples_wanted > 1000
     (True, True)
     """
-    n = checked_size("n_samples", n_samples)
-    n_classes = checked_size("n_classes", n_classes, least=2)
     if not 0.0 < epsilon <= LARGEST_EPSILON:
         raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
-    at = resolved_delta(delta, n)
-    require("in [0, 1/2)", delta=at)
-    sizes = n, checked_size("n_features", n_features), n_classes
-    return outlook_of(*sizes, float(epsilon), at, is_scale_stated=is_scale_stated)
+    sizes = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
+    return Outlook(*sizes, float(epsilon))
 
 
 def plan_accuracy(

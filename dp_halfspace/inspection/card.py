@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._operating_point import OperatingPoint
-from dp_halfspace.estimators._outlook import BY_COUNTS, Outlook, outlook_of
+from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
@@ -142,16 +142,13 @@ def model_card(
 
 
 def outlook_for(model: Any) -> Outlook | None:
-    """Return the expected quality of a fitted model by public numbers, None if it is unknown."""
+    """Return what to expect of a fitted model by public numbers, None if it is unknown."""
     record = model.privacy_
-    n_samples = int(dict(record.public)["n_samples"])
-    judged = model._outlook_facts(n_samples) if isinstance(model, PrivateClassifier) else None
-    if judged is None or not math.isfinite(record.epsilon):
+    n_columns = model._n_columns(None) if isinstance(model, PrivateClassifier) else None
+    if n_columns is None or not math.isfinite(record.epsilon):
         return None
-    n_features, is_stated, kind = judged
-    sizes, spent = (n_samples, n_features, len(model.classes_)), (record.epsilon, record.delta)
     unit = "persons" if record.adjacency == "replace-one-person" else "records"
-    return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind, unit=unit)
+    return Outlook(int(dict(record.public)["n_samples"]), n_columns, record.epsilon, unit)
 
 
 def _promise(model: Any, groups: str | None) -> str:
@@ -195,26 +192,17 @@ def _promise(model: Any, groups: str | None) -> str:
 
 
 def _expectation(model: Any) -> str:
-    """State the quality to be expected by public numbers."""
+    """State what public numbers let expect, and what the released model shows."""
     found = outlook_for(model)
     if found is None:
         return ""
-    kind, poor = "", ""
-    if found.is_poor:
-        kind = ' class="claim"'
-        poor = " Expect little more than the majority class; effects may be those of the noise."
-    unit = "persons" if found.unit == "persons" else "rows"
+    kind = ' class="claim"' if found.is_poor else ""
     text = (
-        f"<p{kind}>{escape(str(found))}.{poor}</p>\n<p>Computed from the number of "
-        f"{unit}, columns and classes and the budget alone; no row was read.</p>"
+        f"<p{kind}>{escape(str(found))}.</p>\n<p>Computed from the number of {found.unit} and of "
+        "encoded columns and the budget alone; no row was read.</p>"
     )
-    warning = getattr(model, "_rarity_warning", "")
-    if not re.match(BY_COUNTS, warning):
-        return text
-    return (
-        f'{text}\n<p class="claim">{escape(printable(warning))}.</p>\n<p>Computed from noisy '
-        "counts that the fit released within its budget.</p>"
-    )
+    shown = escape(printable(model._finding))
+    return f'{text}\n<p class="claim">{shown}.</p>' if shown else text
 
 
 def _operating_point(model: Any) -> str:

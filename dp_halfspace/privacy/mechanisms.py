@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
 
@@ -256,13 +256,17 @@ class Permit:
     _source: ByteSource
     _unspent: Counter[Event]
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock, repr=False)
+    # Called after each release, without its value.
+    on_release: Callable[[], None] = field(init=False, default=lambda: None, repr=False)
 
     def release(self, value: NDArray[Any], mechanism: Mechanism) -> NDArray[np.float64]:
         """Perturb `value`, if the mechanism's event was charged and is not used up.
 
         A RuntimeError indicates a defect of the calling code, detected before noise is drawn.
         """
-        return draw_release(value, mechanism, self.consume(mechanism.event))
+        released = draw_release(value, mechanism, self.consume(mechanism.event))
+        self.on_release()
+        return released
 
     def choose(self, values: NDArray[Any], choice: Mechanism, *, is_cost: bool = False) -> int:
         """Release the index of a candidate of large value, or of low cost.

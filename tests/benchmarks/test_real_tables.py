@@ -148,7 +148,7 @@ def test_one_command_knows_every_script_that_measures(tmp_path):
         "cross_validation",
         "descent", "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page",
         "library_worker", "loaders", "methods", "options", "pictures", "predictors", "problems",
-        "published_auc", "published_margin", "tables",
+        "published_auc", "published_margin", "tables", "walk",
     }  # fmt: skip
     scripts = {path.stem for path in cells.RESULTS.parent.glob("*.py")}
     assert names == scripts - helpers

@@ -1,5 +1,6 @@
 """What a fit prints before it charges, and a run that prints it and does nothing else."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,10 @@ import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli import main
+from dp_halfspace._cli.commands import shares_of
 from dp_halfspace.ledger.ledger import PrivacyLedger as Ledger
+from dp_halfspace.privacy.events import Gaussian, Pure, Repeated
+from dp_halfspace.privacy.record import PrivacyRecord
 
 SCHEMA = '{"age": [0, 120], "city": "text"}'
 DRY = ["fit", "t.csv", "--target", "y", "--epsilon", "1", "--classes", "no,yes", "--dry-run"]
@@ -50,7 +54,8 @@ def test_a_dry_run_prints_the_columns_the_plan_the_outlook_and_the_cost(folder, 
     # A kind that the cells decided is marked, and only that one.
     assert [name for name, line in kinds.items() if "private: " in line] == ["crp"]
     assert "1 of these types are private, and not to be published" in out
-    assert "Plan:      these releases, composed exactly\n  - " in out
+    assert "Plan:      asked of the private rows, with the share of the budget\n  - " in out
+    assert "sensitivity" not in out
     assert "Cost:      epsilon 1 at delta 1.23457e-06; unit: one row" in out
     assert "Expect:    epsilon=1 for 900 records" in out
     assert out.endswith("Nothing was released, charged or written.\n")
@@ -135,3 +140,47 @@ def test_a_budget_with_which_little_can_be_learnt_is_noted_once(folder, capsys):
         out, err = capsys.readouterr()
         assert err.count("epsilon=0.05 for 59 records") == 1
         assert "Expect:" not in out
+
+
+@pytest.mark.parametrize(
+    ("params", "asked"),
+    [
+        ({"epsilon": 0.1}, ["one of "]),
+        ({"epsilon": 0.1, "probability": False}, ["one of "]),
+        (
+            {"epsilon": 1.0},
+            ["sizes of the classes", "one column if a class is rare; else column scales, second"],
+        ),
+        ({"epsilon": 6.0}, ["column scales", "second moment of the columns", "30 steps"]),
+        (
+            {"epsilon": 6.0, "class_weight": "balanced", "threshold": {"recall": 0.9}},
+            ["sizes of the classes", "column scales", "second", "30 steps", "counts", "the thresh"],
+        ),
+        ({"epsilon": 6.0, "delta": 0.0}, ["column scales", "coefficients"]),
+        ({"epsilon": math.inf}, ["everything, without noise"]),
+    ],
+)
+def test_a_plan_names_what_it_asks_for_with_its_share_of_the_budget(params, asked):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(800, 3)), rng.integers(0, 2, 800)
+    kinds = {str(j): "number" for j in range(3)}
+    model = PrivateTableClassifier(**params, classes=[0, 1], schema=kinds)
+    data = model._training_data(X, y, None, None)
+    plan = model._fit_plan(data)
+    record = model._record(plan, data)
+    assert len(plan.asks) == len(plan.events) == len(shares_of(record))
+    assert math.isclose(sum(shares_of(record)), 1.0)
+    for words, said in zip(asked, dict.fromkeys(plan.asks), strict=True):
+        assert said.startswith(words)
+
+
+def test_the_share_of_a_release_is_what_the_others_would_cost_less_without_it():
+    def shares(*events, epsilon=9.0, delta=1e-6):
+        made = PrivacyRecord(epsilon=epsilon, delta=delta, events=events, noise="os")
+        return shares_of(made)
+
+    assert np.allclose(shares(Gaussian(0.3), Repeated(Gaussian(0.1), 16)), [0.36, 0.64])
+    assert np.allclose(shares(Pure(0.5), Pure(1.5), delta=0.0), [0.25, 0.75])
+    count, steps = shares(Pure(0.06), Gaussian(0.2))
+    assert 0.01 < count < 0.15
+    assert math.isclose(count + steps, 1.0)

@@ -61,12 +61,12 @@ def test_options_reach_the_plan(monkeypatch, capsys):
 
 
 def test_a_plan_names_the_majority_class_and_budgets_that_buy_little(capsys):
-    size = ["plan", "--rows", "300", "--columns", "30", "--repeats", "2", "--epsilon", "0.1", "9"]
+    size = ["plan", "--rows", "300", "--columns", "30", "--repeats", "2", "--epsilon", "0.01", "9"]
     assert main(size) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "The majority class alone: 0.500, for classes of equal size." in text
-    assert "Little more than that: epsilon=0.1 for 300 records" in text
-    assert "epsilon=9 for" not in text
+    assert "Little more than that at epsilon=0.01: accuracy 0." in text
+    assert "at epsilon=9" not in text
     assert main([*size, "--majority", "0.7", "--reference", "0.8"]) == 0
     assert "The majority class alone: 0.700, as stated." in capsys.readouterr().out
     several = parse_options([*size, "--classes", "4"])

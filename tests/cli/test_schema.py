@@ -181,3 +181,14 @@ def test_mistakes_are_one_sentence(folder, capsys):
     assert main(["schema", "own.csv", "--out", "nowhere/s.json"]) == 2
     assert main(["schema", "own.csv", "--target", "death"]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_decimal_comma_is_hinted_at_with_the_option_that_reads_it(folder, capsys):
+    lines = ["id;income", "1;44.361,62 €", "2;729,53 €", "3;12.106,13 €"]
+    (folder / "german.csv").write_text("\n".join(lines) + "\n")
+    assert main(["schema", "german.csv"]) == 0
+    assert (
+        "column 'income': nearly all cells are numbers with --decimal ," in capsys.readouterr().err
+    )
+    assert main(["schema", "german.csv", "--decimal", ","]) == 0
+    assert json.loads(capsys.readouterr().out)["columns"]["income"] == "number"

@@ -163,3 +163,10 @@ def test_the_second_line_of_the_readme_runs_as_it_stands(folder):
     )
     assert main(shlex.split(line)[3:]) == 0
     assert {path.name for path in folder.iterdir()} == {"model.joblib", "card.html"}
+
+
+def test_blanks_in_names_do_not_separate_where_commas_do(folder):
+    write(folder, ["Body Mass (g),Date of Egg,y", *(f'"{k}, {k}",{k},no' for k in range(9))])
+    assert main(["split", "own.csv", "--train", "train.csv", "--test", "test.csv"]) == 0
+    train, test = parts(folder)
+    assert len(train) + len(test) == 11

@@ -456,6 +456,7 @@ def test_columns_are_dropped_and_keys_are_named(tmp_path):
         *("id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2", "Unnamed: 0"),
         *("EmployeeNumber", "USUBJID", "SUBJID", "patient_nbr", "NHSNumber", "SEQN", "Fallnummer"),
         *("encounter_id", "Patientennummer", "PatNr", "customerID", "Employee Number", "caseno"),
+        *("pidnum", "person", "Patient"),
     ],
 )
 def test_a_name_of_an_identifier(name):

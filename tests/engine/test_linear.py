@@ -15,7 +15,7 @@ from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.engine import linear, moment, steps
 from dp_halfspace.engine.linear import Known, final_rows, first_rows, sum_of_squares
 from dp_halfspace.engine.moment import centring_of, packed, unpacked
-from dp_halfspace.engine.release import Door, Release, events_of, run
+from dp_halfspace.engine.release import Door, Release, asks_of, events_of, run
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
@@ -337,7 +337,7 @@ def guarded_release(use):
         finally:
             Guarded.is_open = False
 
-    return Release(NoNoise().event, lambda known: NoNoise(), ask, use)
+    return Release("all", NoNoise().event, lambda known: NoNoise(), ask, use)
 
 
 def test_only_questions_read_private_rows():
@@ -356,6 +356,7 @@ def test_a_door_is_neither_copied_nor_opened_from_outside():
 
 
 def test_equal_neighbouring_events_become_one():
-    release = Release(Gaussian(0.1), lambda known: None, None, None)
-    other = Release(Gaussian(0.2), lambda known: None, None, None)
+    release = Release("one", Gaussian(0.1), lambda known: None, None, None)
+    other = Release("two", Gaussian(0.2), lambda known: None, None, None)
     assert events_of([other, release, release]) == (Gaussian(0.2), Repeated(Gaussian(0.1), 2))
+    assert asks_of([other, release, release]) == ("two", "2 ones")
