@@ -66,13 +66,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = options.parse_args(argv)
     results = read(given.results)
     names = [name for name in PANELS if name in results["cells"]]
-    figure = Figure(figsize=(3.1 * len(names), 4.0), layout="constrained")
-    axes = figure.subplots(1, len(names), squeeze=False)[0]
-    for axis, name in zip(axes, names, strict=True):
+    # Two columns, so that it can be read on a telephone.
+    figure = Figure(figsize=(5.2, 6.6), layout="constrained")
+    axes = figure.subplots(2, 2).ravel()
+    for axis in axes[len(names) :]:
+        axis.remove()
+    for axis, name in zip(axes, names, strict=False):
         panel(axis, name, results["problems"][name], results["cells"][name])
-    axes[0].set_ylabel("test accuracy")
+    figure.supylabel("test accuracy", fontsize="medium")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=1, frameon=False)
     save(figure, given.picture)
 
 
