@@ -74,7 +74,8 @@ SENTENCES = {
         f"A second histogram of {of(f'{SCALES}._N_CELLS')} equal cells",
         f"with $b={CLIP:g}$ in the default fit",
         f"take {short(of(f'{SCALES}.SHARE'))} of $\\mu^2$",
-        f"step 1 has {WORDS[PARTS[0]]}, step 3 has ${short(PARTS[1])}$ and step 4 {WORDS[PARTS[2]]}",
+        f"step 1 has {WORDS[PARTS[0]]}, step 3 has ${short(PARTS[1])}$",
+        f"and step 4 {WORDS[PARTS[2]]}",
         f"is ${of(f'{SCALES}._PURE_SHARE'):.0f}\\,d/(n\\epsilon)$, but at least "
         f"{short(of(f'{SCALES}._LEAST_PURE_SHARE'))} and at most "
         f"{short(of(f'{SCALES}._LARGEST_PURE_SHARE'))}",
