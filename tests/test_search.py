@@ -31,7 +31,7 @@ QUESTIONS = {
     "which class": ("guide/choosing_a_classifier",),
     "cross-validation": ("tutorials/pipeline",),
     "choose epsilon": ("choosing_epsilon",),
-    "probabilities": ("estimators/table", "guide/choosing_a_classifier"),
+    "probabilities": ("guide/questions", "estimators/table"),
     "several rows per person": ("guide/persons",),
     "chance": ("guide/limits", "guide/questions"),
 }
