@@ -534,3 +534,29 @@ def test_entries_of_see_also_are_lines():
 def test_merged_entries_of_see_also_are_seen():
     merged = "A.\n\nSee Also\n--------\nOne : The first. Two : The\nsecond one.\nThree : Next."
     assert wrong_see_also(merged) == ["One : The first. Two : The", "second one."]
+
+
+def texts_of_the_package() -> str:
+    """All texts of the code, of formatted ones the parts between what is inserted."""
+    trees = (ast.parse(path.read_text()) for path in (ROOT / "dp_halfspace").rglob("*.py"))
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return "\n".join(" ".join(node.value.split()) for node in nodes if isinstance(node.value, str))
+
+
+def absent_messages(page: str, texts: str) -> list[str]:
+    """Messages of a table of which a part between dots is nowhere in the code."""
+    cells = re.findall(r"^\| (`.*?`) \|", page.partition("## Messages")[2], re.MULTILINE)
+    messages = [message for cell in cells for message in re.findall("`(.*?)`", cell)]
+    return [
+        message
+        for message in messages
+        if not all(part.strip() in texts for part in message.split("..."))
+    ]
+
+
+def test_messages_on_the_page_of_questions_are_those_of_the_code():
+    page, texts = (ROOT / "docs" / "guide" / "questions.md").read_text(), texts_of_the_package()
+    assert page.partition("## Messages")[2].count("\n| `") > 10
+    assert absent_messages(page, texts) == []
+    changed = page.replace("is a weak guarantee", "is a feeble guarantee")
+    assert absent_messages(changed, texts) == ["is a feeble guarantee"]
