@@ -20,7 +20,9 @@ from dp_halfspace.privacy import epsilon, gdp_mu
 from dp_halfspace.privacy.events import Gaussian
 from tests.pages import FENCE
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+FRONT = ("README.md", "CHANGELOG.md")
 
 
 def of(path: str) -> float:
@@ -185,6 +187,14 @@ def test_an_untested_number_is_seen():
     text = (DOCS / page).read_text("utf-8")
     assert untested(page, text.replace(f"{SMALL:.0f} records", "950 records")) != []
     assert untested(page, f"{text} It gains .03 of accuracy.") != []
+
+
+def test_the_users_book_is_as_short_as_it_has_to_be():
+    texts = [DOCS / page for page in (*PAGES, *OF_OTHERS)]
+    words = [len(path.read_text("utf-8").split()) for path in texts]
+    front = {name: len((ROOT / name).read_text("utf-8").split()) for name in FRONT}
+    assert sum(words) + sum(front.values()) <= 45_000
+    assert front["CHANGELOG.md"] <= 800
 
 
 READING = (DOCS / "guide" / "schema.md").read_text("utf-8")
