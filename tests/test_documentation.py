@@ -560,3 +560,17 @@ def test_messages_on_the_page_of_questions_are_those_of_the_code():
     assert absent_messages(page, texts) == []
     changed = page.replace("is a weak guarantee", "is a feeble guarantee")
     assert absent_messages(changed, texts) == ["is a feeble guarantee"]
+
+
+def absent_tests(text: str) -> list[str]:
+    """Files and folders of tests that a page names and that are not there."""
+    return [name for name in re.findall(r"`(tests/[\w/.]+)`", text) if not (ROOT / name).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_tests_that_pages_name_are_there(page):
+    assert absent_tests(page.read_text()) == []
+
+
+def test_an_absent_test_is_seen():
+    assert absent_tests("By `tests/pages.py` and `tests/absent.py`.") == ["tests/absent.py"]
