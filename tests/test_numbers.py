@@ -96,6 +96,12 @@ SENTENCES = {
     "estimators/objective_perturbation.md": (f"$n\\epsilon$ above {PURE:.0f}",),
     "estimators/pure_halfspace.md": (f"$n\\epsilon$ up to {PURE:.0f}",),
     "explaining.md": (f"released widths ({CLIP:g}) of the released centres",),
+    "planning.md": (
+        f"plus {short(of('inspection.accuracy_plan._MISFIT'))} for the error of the simulation",
+        f"Tables of more than {of('inspection.accuracy_plan._ROWS')} rows (or "
+        f"{of('inspection.accuracy_plan._ROWS_PER_COLUMN')} for each column)",
+        f"if less than {short(of('algorithms.engine.outlook.HARDLY_RANKED'))} of the area",
+    ),
     "guide/weights.md": (
         f"At least {of('data.record_weights._FEWEST')} records are needed",
         f"multiples of $2^{{-{of('data.record_weights._GRID_BITS')}}}$",
