@@ -91,6 +91,7 @@ SENTENCES = {
         f"counts in {of(f'{SCALES}._N_CELLS')} cells",
         f"| {STEPS} steps |",
     ),
+    "estimators/kernel.md": (f"$n\\mu\\ge{of('engine.features._JOINT_PAY'):.0f}$ for each column",),
     "estimators/table.md": (f"{STEPS} sums of clipped slopes",),
     "estimators/adaptive_margin.md": (f"clips columns at {CLIP:g} of their scales",),
     "estimators/objective_perturbation.md": (f"$n\\epsilon$ above {PURE:.0f}",),
