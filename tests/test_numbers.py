@@ -101,7 +101,6 @@ SENTENCES = {
         f"plus {short(of('inspection.accuracy_plan._MISFIT'))} for the error of the simulation",
         f"Tables of more than {of('inspection.accuracy_plan._ROWS')} rows (or "
         f"{of('inspection.accuracy_plan._ROWS_PER_COLUMN')} for each column)",
-        f"if less than {short(of('algorithms.engine.outlook.HARDLY_RANKED'))} of the area",
     ),
     "guide/weights.md": (
         f"At least {of('data.record_weights._FEWEST')} records are needed",
