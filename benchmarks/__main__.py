@@ -59,6 +59,7 @@ SLOW_PRINTING = (
     "score_coverage",
     "score_grid",
     "plan_accuracy",
+    "constants",
     "single_records",
 )
 

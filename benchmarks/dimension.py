@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.cells import RESULTS, merge, read, run_cell, store, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS
-from benchmarks.pictures import IMAGES, save
+from benchmarks.pictures import IMAGES, half_width, save
 from benchmarks.problems import flip_labels
 from benchmarks.tables import dimension_table
 
@@ -71,8 +71,8 @@ def draw(path: Path, picture: Path) -> None:
     for key, found in read(path)["cells"].items():
         sizes = sorted(found, key=int)
         mean = [found[d]["mean"] for d in sizes]
-        spread = [found[d]["sd"] for d in sizes]
-        axis.errorbar([int(d) for d in sizes], mean, spread, marker="o", label=METHODS[key].title)
+        half = [half_width(found[d]) for d in sizes]
+        axis.errorbar([int(d) for d in sizes], mean, half, marker="o", label=METHODS[key].title)
     axis.set(xscale="log", xlabel="number of columns", ylabel="test accuracy")
     axis.set_title(f"margin {MARGIN}, n = {N_TRAIN}, epsilon = {EPSILON:g}", fontsize=10)
     axis.grid(alpha=0.3)

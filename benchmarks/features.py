@@ -4,7 +4,7 @@
 AdaptiveMarginClassifier and ``whitened`` PrivateKernelClassifier, both with estimated column
 scales; ``ranges`` has columns on [-1, 1] by their documented ranges. Accuracy, CPU seconds of a
 fit, and the peak of what a fit allocates (tracemalloc, one more fit) go to
-``results/features.json``, whose cells ``plain`` are of a former version without whitening.
+``results/features.json``.
 """
 
 from __future__ import annotations

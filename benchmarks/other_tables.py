@@ -36,11 +36,10 @@ from benchmarks.real_tables import (
     TITLES,
     Split,
     _line,
-    _wins,
-    interval,
     library_answers,
     measures,
     split,
+    wins,
 )  # fmt: skip
 from benchmarks.tables import fill
 
@@ -236,18 +235,25 @@ def figures(results: Mapping[str, Any], pool: str, epsilon: str) -> dict[str, di
     return found
 
 
-def means(results: Mapping[str, Any], pool: str, epsilon: str) -> list[list[str]]:
-    """Rows of a table: a method, its means, and how often `table` is better."""
-    found, rows = figures(results, pool, epsilon), []
-    for method in METHODS if found else ():
+def means(results: Mapping[str, Any], pool: str) -> list[list[str]]:
+    """Rows of a table: a method, its means at all budgets, on how many tables `table` is better."""
+    every = [figures(results, pool, f"{epsilon:g}") for epsilon in sorted(EPSILONS)]
+    rows = []
+    for method in METHODS:
         row = [TITLES[method]]
         for m in MEASURES:
-            values = [one[method][m] for one in found.values() if m in one[method]]
-            row.append(f"{np.mean(values):.3f}" if values else "-")
+            values = [[one[method][m] for one in f.values() if m in one[method]] for f in every]
+            texts = [f"{np.mean(v):.3f}".removeprefix("0") if v else "-" for v in values]
+            row.append("/".join(texts[:1] if len(set(texts)) == 1 else texts))
         for m in ("accuracy", "area", "brier"):
-            pairs = [(one["table"][m], one[method].get(m)) for one in found.values()]
-            wins = [_wins(mine, other, MEASURES[m]) for mine, other in pairs if other is not None]
-            row.append("" if method == "table" else interval(wins))
+            pairs = [
+                [
+                    {name: one[of][m] for name, one in found.items() if m in one[of]}
+                    for of in ("table", method)
+                ]
+                for found in every
+            ]
+            row.append("" if method == "table" else wins(pairs, MEASURES[m]))
         rows.append(row)
     return rows
 
@@ -286,17 +292,14 @@ def differences(results: Mapping[str, Any], method: str) -> list[list[str]]:
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Lay out means and win rates by pool and budget; then where the gains are."""
+    """Lay out means and wins by pool; then where the gains are."""
     parts = []
-    better = [f"better, {m}" for m in ("accuracy", "area", "Brier")]
     for pool in POOLS:
-        for epsilon in (f"{e:g}" for e in sorted(EPSILONS)):
-            rows = means(results, pool, epsilon)
-            if rows:
-                n_tables = len(figures(results, pool, epsilon))
-                head = [f"{pool}, epsilon {epsilon} ({n_tables} tables)"]
-                head += ["accuracy", "area", "Brier", "log loss", *better]
-                parts.append("\n".join(_line(r) for r in (head, ["---"] * len(head), *rows)))
+        if any(figures(results, pool, f"{epsilon:g}") for epsilon in EPSILONS):
+            n_tables = sum(facts["pool"] == pool for facts in results["tables"].values())
+            head = [f"{pool} ({n_tables})", "accuracy", "area", "Brier", "log loss"]
+            head += [f"ahead of it, {m}" for m in ("accuracy", "area", "Brier")]
+            parts.append("\n".join(_line(r) for r in (head, ["---"] * 8, *means(results, pool))))
     head = ["training rows times epsilon", "rarer class", "cells", "accuracy", "area", "Brier"]
     rows = differences(results, "interpret")
     parts.append(

@@ -1,9 +1,19 @@
-"""Where the pictures of the documentation are, and how they are written."""
+"""Where the pictures of the documentation are, their intervals, and how they are written."""
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import t as student
+
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+
+
+def half_width(cell: Mapping[str, Any]) -> float:
+    """Return half of Student's interval (95 %) for the mean of a cell over its fits."""
+    fits = cell["draws"]
+    return float(student.ppf(0.975, fits - 1)) * cell["sd"] / math.sqrt(fits) if fits > 1 else 0.0
 
 
 def save(figure: Any, path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Twenty-six real tables: rank and win rate beside libraries, by accuracy, area and log loss.
+"""Real tables: means, wins and losses beside libraries, by accuracy, area and log loss.
 
 ``python -m benchmarks.real_tables [TABLE ...]`` runs, ``--page`` rewrites the tables of
-docs/real_tables.md and docs/benchmarks/real_tables.md. Tables are those of `catalogue`, capped at
-6000 rows. 70 % train, 15 % validate, 15 % test, every method gets the same coded rows and ranges,
-and trains on the training rows alone. The setting of a library is the best of its grid on the
+docs/real_tables.md. Tables are those of `catalogue`, capped at 6000 rows. 70 % train, 15 %
+validate, 15 % test, every method gets the same coded rows and ranges, and trains on the training
+rows alone. The setting of a library is the best of its grid on the
 validation rows, by the measure that is shown, at no cost in privacy; the best on the test rows is
 kept beside it. Classifiers of this package run with their defaults. A cell that is in the file is
 not run again, unless ``--refresh`` says so.
@@ -32,18 +32,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from benchmarks.catalogue import TABLES, Coded
+from benchmarks.catalogue import LATER, TABLES, Coded
 from benchmarks.cells import RESULTS, merge, provenance, read, versions
 from benchmarks.environments import interpreter, missing
 from benchmarks.library_worker import one_against_rest, one_hot, unit_rows
 from benchmarks.rare import boosted
-from benchmarks.tables import fill, parts_of
+from benchmarks.tables import fill
 from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
 from dp_halfspace.privacy import gdp_mu
 
 OUT = RESULTS / "real_tables.json"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = (DOCS / "real_tables.md", DOCS / "benchmarks" / "real_tables.md")
+PAGE = DOCS / "real_tables.md"
 WORKER = Path(__file__).with_name("library_worker.py")
 EPSILONS = (1.0, 0.3, 3.0)
 MOST_ROWS, FITS = 6000, 3
@@ -303,125 +303,112 @@ def figures(results: Mapping[str, Any], measure: str, epsilon: str, by: str) -> 
     }
 
 
-def interval(values: Sequence[float]) -> str:
-    """Write a mean with the 95 % interval of the bootstrap over tables."""
-    if not values:
-        return "-"
-    drawn = np.random.default_rng(0).choice(np.asarray(values), (2000, len(values)))
-    low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
-    return f"{np.mean(values):.2f} [{low:.2f}, {high:.2f}]"
-
-
 def _wins(mine: float, other: float, sign: int) -> float:
     """One for a better figure, one half for one that is equal to four digits."""
     gap = round(sign * (mine - other), 4)
     return 0.5 if gap == 0 else float(gap > 0)
 
 
-def ranking(
-    results: Mapping[str, Any], measure: str, epsilon: str, names: Sequence[str], by: str
-) -> list[list[str]]:
-    """Rows of a table: a method, its tables, mean, mean rank, and how often `table` beats it.
+def _groups(results: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the tables that were measured, and two parts of them that chose no constant."""
+    done = list(results.get("cells", {}))
+    return {
+        "all tables": done,
+        "tables no constant was chosen on": [n for n in done if not TABLES[n].chosen_on],
+        "of these, tables found later": [n for n in done if n in LATER],
+    }
 
-    Ranks are among the methods that have a figure on every table; the others have win rates.
+
+def wins(pairs: Sequence[Sequence[Mapping[str, float]]], sign: int) -> str:
+    """Say for each pair on how many tables the first is better; equal to four digits is a half."""
+    counts, texts = set(), []
+    for mine, other in pairs:
+        both = [name for name in mine if name in other]
+        won = sum(_wins(mine[name], other[name], sign) for name in both)
+        texts.append(f"{won:g}" if both else "-")
+        counts |= {len(both)} - {0}
+    return f"{'/'.join(texts)} of {max(counts)}" if counts else "-"
+
+
+def means_and_wins(results: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
+    """Rows of a table: a method, its means at all budgets, and how often `table` is better.
+
+    A mean is shown if the method has a figure on every table.
     """
-    found = figures(results, measure, epsilon, by)
-    methods = [m for m in TITLES if m not in BASELINES]
-    methods = [m for m in methods if any(m in found.get(n, {}) for n in names)]
-    ranked = [m for m in methods if all(m in found.get(n, {}) for n in names)]
-    sign, rows = MEASURES[measure], []
-    for m in methods:
-        ranks = [
-            1.0 + sum(1.0 - _wins(found[n][m], found[n][k], sign) for k in ranked if k != m)
-            for n in (names if m in ranked else ())
-        ]
-        both = [n for n in names if {m, "table"} <= set(found.get(n, {}))]
-        wins = [_wins(found[n]["table"], found[n][m], sign) for n in both]
-        has = [n for n in names if m in found.get(n, {})]
-        mean = f"{np.mean([found[n][m] for n in has]):.3f}" if m in ranked else "-"
-        won = "" if m == "table" else interval(wins)
-        rows.append([TITLES[m], str(len(has)), mean, interval(ranks), won])
+    found = {
+        (measure, epsilon): figures(results, measure, epsilon, "validation")
+        for measure in MEASURES
+        for epsilon in _SHOWN
+    }
+
+    def of(method: str, measure: str, epsilon: str) -> dict[str, float]:
+        label = "any" if method in BASELINES else epsilon
+        every = figures(results, measure, label, "validation") if label == "any" else None
+        cells = every or found[measure, epsilon]
+        return {name: cells[name][method] for name in names if method in cells.get(name, {})}
+
+    rows = []
+    for method, method_title in TITLES.items():
+        row = [method_title]
+        for measure in MEASURES:
+            each = [of(method, measure, epsilon) for epsilon in _SHOWN]
+            texts = [
+                f"{np.mean(list(one.values())):.3f}".removeprefix("0") if len(one) == len(names)
+                else "-"
+                for one in each
+            ]  # fmt: skip
+            unique = texts[:1] if method in BASELINES or set(texts) == {"-"} else texts
+            row.append("/".join(unique))
+        for measure, sign in MEASURES.items():
+            pairs = [(of("table", measure, e), of(method, measure, e)) for e in _SHOWN]
+            row.append("" if method == "table" else wins(pairs, sign))
+        if set(row[1:]) - {"-", ""}:
+            rows.append(row)
     return rows
 
 
-def _names(results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the tables that were measured, and those on which no constant was chosen."""
-    done = list(results.get("cells", {}))
-    fresh = [n for n in done if not TABLES[n].chosen_on]
-    return {"all tables": done, "tables no constant was chosen on": fresh}
-
-
 def summary(results: Mapping[str, Any]) -> str:
-    """Lay out the means of each method at all budgets, and its mean ranks by accuracy."""
+    """Lay out means, wins and losses of each method at all budgets, for each group of tables."""
     parts = []
-    for title, names in _names(results).items():
-        rows = {
-            (measure, epsilon): {
-                row[0]: row for row in ranking(results, measure, epsilon, names, "validation")
-            }
-            for measure in MEASURES
-            for epsilon in _SHOWN
-        }
-
-        def shown(method: str, measure: str, column: int, rows: Any = rows) -> str:
-            found = [rows[measure, epsilon].get(method) for epsilon in _SHOWN]
-            cells = [row[column].split(" ")[0].removeprefix("0") if row else "-" for row in found]
-            return "-" if set(cells) == {"-"} else "/".join(cells)
-
-        lines = [[f"{title} ({len(names)})", "accuracy", "rank", "area", "log loss"], ["---"] * 5]
-        for method in rows["accuracy", _SHOWN[0]]:
-            means = [shown(method, measure, 2) for measure in MEASURES]
-            lines.append([method, means[0], shown(method, "accuracy", 3), *means[1:]])
-        parts.append("\n".join(_line(line) for line in lines))
+    for title, names in _groups(results).items():
+        if names:
+            head = [f"{title} ({len(names)})", "accuracy", "area", "log loss"]
+            head += [f"ahead of it, {m.replace('_', ' ')}" for m in MEASURES]
+            rows = (head, ["---"] * len(head), *means_and_wins(results, names))
+            parts.append("\n".join(_line(row) for row in rows))
     return "\n\n".join(parts)
 
 
-def markdown(results: Mapping[str, Any]) -> str:
-    """Lay out ranks over all tables and those that chose nothing; then every table."""
-    parts = []
-    for measure in MEASURES:
-        for title, names in _names(results).items():
-            for epsilon in _SHOWN:
-                rows = ranking(results, measure, epsilon, names, "validation")
-                if not rows:
-                    continue
-                head = [f"{measure.replace('_', ' ')}, epsilon {epsilon}, {title} ({len(names)})"]
-                head += ["tables", "mean", "mean rank", "`PrivateTableClassifier` is better"]
-                parts.append("\n".join(_line(row) for row in (head, ["---"] * 5, *rows)))
+# A library is listed as ahead on a table from this difference on.
+LEAST_LOSS = 0.02
+
+
+def losses(results: Mapping[str, Any]) -> str:
+    """Lay out the tables on which the best library is clearly ahead of PrivateTableClassifier."""
+    head = ["epsilon", "measure", "library that is ahead: its figure, `PrivateTableClassifier`"]
+    rows = [head, ["---"] * 3]
     for epsilon in _SHOWN:
-        rows = by_table(results, "accuracy", epsilon)
-        parts.append(f"Accuracy on the test rows, epsilon {epsilon}; after a bar the best on them:")
-        parts.append("\n".join(_line(row) for row in rows))
-    return "\n\n".join(parts)
+        for measure in ("accuracy", "area"):
+            texts = []
+            for name, cells in figures(results, measure, epsilon, "validation").items():
+                ours = cells.get("table")
+                others = {m: v for m, v in cells.items() if m not in OURS}
+                if ours is None or not others:
+                    continue
+                best = max(others, key=lambda m, others=others: others[m])
+                if others[best] - ours > LEAST_LOSS:
+                    pair = f"{others[best]:.3f}, {ours:.3f}".replace("0.", ".")
+                    texts.append(f"{_starred(name)} {best} {pair}")
+            rows.append([epsilon, measure, "; ".join(texts) or "none"])
+    return "\n".join(_line(row) for row in rows)
+
+
+def _starred(name: str) -> str:
+    return f"`{name}`" + ("" if TABLES[name].chosen_on else "\\*")
 
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def by_table(results: Mapping[str, Any], measure: str, epsilon: str) -> list[list[str]]:
-    """Rows of a table: one real table, the figure of each method; the best private one bold."""
-    valid = figures(results, measure, epsilon, "validation")
-    best = figures(results, measure, epsilon, "test")
-    exact = figures(results, measure, "any", "validation")
-    shown = [m for m in TITLES if m in BASELINES or any(m in found for found in valid.values())]
-    header = ["table", *(TITLES[m] for m in shown)]
-    rows = [header, ["---"] * len(header)]
-    for name, found in valid.items():
-        if not found:
-            continue
-        top = max((f"{v:.3f}" for v in found.values()), default="")
-        row = [name + ("" if TABLES[name].chosen_on else " *")]
-        for m in shown:
-            value = exact.get(name, {}).get(m) if m in BASELINES else found.get(m)
-            text = "-" if value is None else f"{value:.3f}"
-            if m not in BASELINES and value is not None:
-                text = f"**{text}**" if text == top else text
-                on_test = f"{best[name][m]:.3f}"
-                text += f" / {on_test}" if on_test != f"{value:.3f}" else ""
-            row.append(text)
-        rows.append(row)
-    return rows
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -434,16 +421,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_argument("--refresh", action="store_true", help="run cells of the file again")
     options.add_argument("--out", type=Path, default=OUT)
     options.add_argument(
-        "--page", type=Path, nargs="*", help="rewrite the tables of the pages, run nothing"
+        "--page", type=Path, nargs="?", const=PAGE, help="rewrite its tables, run nothing"
     )
     given = options.parse_args(argv)
     warnings.simplefilter("ignore")
-    if given.page is not None:
+    if given.page:
         found = read(given.out)
-        parts = {"real_tables_summary": summary(found), "real_tables": markdown(found)}
-        for path in given.page or PAGES:
-            text = path.read_text()
-            path.write_text(fill(text, parts_of(text, parts)))
+        parts = {"real_tables": summary(found), "real_tables_losses": losses(found)}
+        given.page.write_text(fill(given.page.read_text(), parts))
         return
     merge(given.out, "versions", value=versions())
     for epsilon in given.epsilons:

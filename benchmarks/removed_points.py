@@ -13,9 +13,9 @@ Writes ``results/removed_points.json`` and ``docs/images/removed_points.svg``.
 import argparse
 import os
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy starts its threads
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.svm import LinearSVC
 
 from benchmarks.cells import RESULTS, merge, read, run_cell, store, versions
 from benchmarks.loaders import Benchmark
@@ -31,8 +32,6 @@ from benchmarks.pictures import IMAGES, save
 from benchmarks.predictors import with_constant
 from benchmarks.problems import load
 from benchmarks.tables import removed_table
-from dp_halfspace import PrivacyWarning
-from dp_halfspace.inspection import removal_curve
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +39,53 @@ EPSILON, FITS = 1.0, 5
 SHARE, STEPS = 0.0025, 48  # of all points in each step: 12 % in the end
 PAIRS = {"1, 2, 3 against the rest": None, "3 against 4": (3, 4)}
 FEATURES = ("pixels", "Fourier")
+
+
+class RemovalCurve(NamedTuple):
+    """Normalised margins against the share of records that were removed.
+
+    A margin is the smallest one of the remaining records, 0 if one is misclassified.
+    """
+
+    shares: FloatArray
+    margins: FloatArray
+
+
+def removal_curve(
+    X: Any, y: Any, *, share: float = SHARE, n_removals: int = STEPS, penalty: float = 100.0
+) -> RemovalCurve:
+    """Remove the records of the smallest margin repeatedly, and record the margin.
+
+    A linear support vector machine through the origin is fitted with ``C=penalty``; the `share` of
+    all records with the smallest normalised margin, at least one, is removed; then this is
+    repeated, until a class would have no records left.
+    """
+    rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise ValueError("y must have two classes.")
+    signs = np.where(labels == classes[1], 1.0, -1.0)
+    n, batch, kept = len(signs), max(1, round(share * len(signs))), np.arange(len(signs))
+    shares: list[float] = []
+    margins: list[float] = []
+    for _ in range(n_removals + 1):
+        if len(np.unique(signs[kept])) < 2:
+            break
+        found = _normalised_margins(rows[kept], signs[kept], penalty)
+        shares.append(1.0 - len(kept) / n)
+        margins.append(max(float(found.min()), 0.0))
+        kept = kept[np.argsort(found, kind="stable")[batch:]]
+    return RemovalCurve(np.array(shares), np.array(margins))
+
+
+def _normalised_margins(rows: FloatArray, signs: FloatArray, penalty: float) -> FloatArray:
+    """Fit a linear support vector machine and return the margin of every row over its norm."""
+    machine = LinearSVC(C=penalty, dual=False, fit_intercept=False).fit(rows, signs)
+    w = machine.coef_[0]
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(w)
+    margins = np.zeros(len(rows))
+    np.divide(signs * (rows @ w), lengths, out=margins, where=lengths > 0.0)
+    return margins
 
 
 def problem(pair: tuple[int, int] | None, features: str) -> Benchmark:
@@ -67,9 +113,7 @@ def measure(data: Benchmark, *, share: float = SHARE, steps: int = STEPS, fits: 
     """Trace the curve of the training set, and score the private classifier on the test set."""
     rows = with_constant(data.X_train / data.data_norm)
     signs = data.y_train.astype(np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # the data are public
-        found = removal_curve(rows, signs, share=share, n_removals=steps)
+    found = removal_curve(rows, signs, share=share, n_removals=steps)
     curve = (found.shares.tolist(), found.margins.tolist())
     private = run_cell(data, METHODS["adaptive_margin"], EPSILON, fits)
     return {"curve": curve, "last_margin": curve[1][-1], "private": private}

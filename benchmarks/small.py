@@ -35,7 +35,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
     PureHalfspaceClassifier,
 )
-from dp_halfspace.algorithms.search.small_tables import (
+from dp_halfspace.selection.small_tables import (
     counted_share,
     plan_counted_choice,
     plan_small_table,

@@ -21,9 +21,9 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import train_test_split
 
 from dp_halfspace import AdaptiveMarginClassifier
-from dp_halfspace.algorithms.search.directions import asinh_cells
-from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.rows.directions import asinh_cells
+from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
 
 # File, column of the labels ("" for that of the table), and in how many parts numbers are divided.
 TABLES = {

@@ -8,8 +8,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import numpy as np
-
 from benchmarks.cells import ANY_BUDGET, RESULTS, read
 from benchmarks.methods import METHODS, RANKINGS, Method
 from benchmarks.published_auc import PUBLISHED
@@ -60,26 +58,49 @@ def score_table(
     return markdown(["", *(f"epsilon {label}" for label in budgets)], rows)
 
 
-def gain_table(results: dict, ours: str = "adaptive_margin") -> str:
-    """Mean over the data sets of our accuracy minus each other one's, and the worst set."""
-    cells = results["cells"].values()
-    labels = {label for found in cells for label in found.get(ours, {})}
-    budgets = sorted(labels, key=float)
+# A difference of means from which one method counts as ahead of another.
+AHEAD = 0.01
+
+
+def short(value: float) -> str:
+    """Write three digits, without the zero in front."""
+    text = f"{value:.3f}".lstrip("0")
+    return "1" if text == "1.000" else text
+
+
+def compared(results: dict, methods: Mapping[str, Method], ours: str) -> str:
+    """Lay out all data sets: a row per method, a cell per set with the means of all budgets.
+
+    The last column says in how many cells `ours` is ahead, and behind, by more than `AHEAD`; the
+    row below `ours` has the largest standard deviation of one fit.
+    """
+    cells = results["cells"]
+    budgets = {
+        name: sorted({k for one in found.values() for k in one} - {ANY_BUDGET}, key=float)
+        for name, found in cells.items()
+    }
     rows = []
-    for key, method in METHODS.items():
-        if not method.private or key == ours:
-            continue
-        row = [method.title]
-        for label in budgets:
-            gains = [
-                100 * (found[ours][label]["mean"] - found[key][label]["mean"])
-                for found in cells
-                if label in found.get(ours, {}) and label in found.get(key, {})
+    for key in (k for k in methods if any(k in found for found in cells.values())):
+        row, gaps = [methods[key].title], []
+        for name, found in cells.items():
+            means = found.get(key, {})
+            labels = [ANY_BUDGET] if ANY_BUDGET in means else budgets[name]
+            row.append("/".join(short(means[k]["mean"]) if k in means else "-" for k in labels))
+            gaps += [
+                found[ours][k]["mean"] - means[k]["mean"]
+                for k in budgets[name]
+                if methods[key].private and k in means and k in found.get(ours, {})
             ]
-            row.append(f"{np.mean(gains):+.1f} (worst {min(gains):+.1f})" if gains else "-")
-        if row[1:] != ["-"] * len(budgets):
-            rows.append(row)
-    return markdown([f"{METHODS[ours].title} minus", *(f"epsilon {b}" for b in budgets)], rows)
+        row = ["-" if set(cell) <= set("-/") else cell for cell in row]
+        ahead, behind = (sum(sign * gap > AHEAD for gap in gaps) for sign in (1, -1))
+        row.append(f"{ahead} / {behind} of {len(gaps)}" if gaps and key != ours else "")
+        rows.append(row)
+        if key == ours:
+            spreads = [max(cell["sd"] for cell in found[ours].values()) for found in cells.values()]
+            rows.append(["largest standard deviation of a fit", *map(short, spreads), ""])
+    facts = results["problems"]
+    sizes = [f"{name} ({facts[name]['n_train']} x {facts[name]['n_features']})" for name in cells]
+    return markdown(["", *sizes, "ahead / behind"], rows)
 
 
 def score_tables(
@@ -87,7 +108,7 @@ def score_tables(
     methods: Mapping[str, Method] = METHODS,
     budgets: Sequence[str] | None = None,
 ) -> str:
-    """One table per data set, each under a line that says what the set is; then the gains."""
+    """One table per data set, each under a line that says what the set is."""
     parts = []
     for name, found in results.get("cells", {}).items():
         facts = results["problems"][name]
@@ -96,11 +117,6 @@ def score_tables(
             f"{facts['n_features']} columns, {facts['n_classes']} classes"
         )
         parts.append(score_table(found, methods, budgets))
-    if any("adaptive_margin" in found for found in results.get("cells", {}).values()):
-        parts += [
-            "Difference in points of accuracy, mean over the sets above:",
-            gain_table(results),
-        ]
     return "\n\n".join([*parts, *filter(None, [missing_list(results, methods)])])
 
 
@@ -119,31 +135,31 @@ def missing_list(results: dict, methods: Mapping[str, Method] = METHODS) -> str:
 
 
 def speed_table(results: dict) -> str:
-    """Show times beside scikit-learn, extra memory and the share of noise, of one run."""
-    limits, rows = results.get("limits", {}), []
-    for name, found in results["speed"].items():
-        for key, timing in found["methods"].items():
-            low, middle, high = timing["ratio_quartiles"]
-            allowed = timing.get("limit_megabytes", 0.1 * found["x_megabytes"] + 5.0)
-            memory, noise = timing.get("megabytes"), timing.get("noise_share")
-            rows.append(
-                [
-                    f"{name} {found['shape']}",
-                    key,
-                    f"{1e3 * timing['seconds']:.1f}",
-                    f"{1e3 * timing['baseline_seconds']:.1f}",
-                    f"{middle:.2f} [{low:.2f}, {high:.2f}]",
-                    f"{limits[key]:.1f}" if key in limits else "-",
-                    "-" if memory is None else f"{memory:.1f} of {allowed:.1f}",
-                    "-" if noise is None else f"{100 * noise:.0f} %",
-                ]
+    """Show ratios of times to those of scikit-learn and milliseconds: a row per data set.
+
+    The last columns are the extra memory of the linear default, and the share of noise in its time.
+    """
+    limits, speeds = results.get("limits", {}), results["speed"]
+    keys = list(dict.fromkeys(key for found in speeds.values() for key in found["methods"]))
+    rows = []
+    for name, found in speeds.items():
+        row = [f"{name} {found['shape']}"]
+        for key in keys:
+            timing = found["methods"].get(key)
+            row.append(
+                f"{timing['ratio_quartiles'][1]:.2f} ({1e3 * timing['seconds']:.0f})"
+                if timing
+                else "-"
             )
+        ours = found["methods"]["adaptive_margin"]
+        row += [f"{ours['megabytes']:.1f}", f"{100 * ours['noise_share']:.0f} %"]
+        rows.append(row)
+    rows.append(["target", *(f"{limits[k]:.1f}" if k in limits else "-" for k in keys), "", "5 %"])
+    text = markdown(["data", *keys, "MB", "noise"], rows)
     if "import" in results:
         low, middle, high = results["import"]["quartiles"]
-        extra = f"{middle:.0f} [{low:.0f}, {high:.0f}] ms"
-        rows.append(["", "import", "-", "-", extra, f"{limits['import']:.0f} ms", "-", "-"])
-    header = ["data", "what", "ms", "baseline ms", "ratio", "limit", "MB", "noise"]
-    return markdown(header, rows)
+        text += f"\n\nImport: {middle:.0f} [{low:.0f}, {high:.0f}] ms."
+    return text
 
 
 def dimension_table(results: dict) -> str:
@@ -261,9 +277,9 @@ def sections(folder: Path = RESULTS) -> dict[str, str]:
     """Make the generated parts of the pages, by the name of their marker."""
     parts = {"methods": "\n".join(f"- **{m.title}**: {m.about}" for m in METHODS.values())}
     printers: dict[str, Callable[[dict], str]] = {
-        "linear": score_tables,
-        "multiclass": score_tables,
-        "auc": partial(score_tables, methods=RANKINGS),
+        "linear": partial(compared, methods=METHODS, ours="adaptive_margin"),
+        "multiclass": partial(compared, methods=METHODS, ours="adaptive_margin"),
+        "auc": partial(compared, methods=RANKINGS, ours="auc"),
         "paper_auc": published_tables,
         "speed": speed_table,
         "dimension": dimension_table,

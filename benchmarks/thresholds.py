@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from benchmarks.rare_tables import shared_rows
 from benchmarks.tables import markdown
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace.algorithms import crossing
-from dp_halfspace.algorithms.engine import operating_point
+from dp_halfspace.estimators import _crossing as crossing
+from dp_halfspace.estimators import _operating_point as operating_point
 
 TARGETS = {"recall": 0.9, "precision": 0.5, "false_positive_rate": 0.1}
 SIZES, EPSILONS = (2000, 10_000, 30_000), (1.0, 3.0)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         AdaptiveMarginClassifier as AdaptiveMarginClassifier,
     )
     from dp_halfspace.estimators.auc import PrivateAUCClassifier as PrivateAUCClassifier
-    from dp_halfspace.estimators.conversion import from_sklearn as from_sklearn
     from dp_halfspace.estimators.kernel import PrivateKernelClassifier as PrivateKernelClassifier
     from dp_halfspace.estimators.label_private import (
         LabelPrivateClassifier as LabelPrivateClassifier,
@@ -74,7 +73,6 @@ _HOMES = {
     ),
     "dp_halfspace.estimators.adaptive_margin": ("AdaptiveMarginClassifier",),
     "dp_halfspace.estimators.auc": ("PrivateAUCClassifier",),
-    "dp_halfspace.estimators.conversion": ("from_sklearn",),
     "dp_halfspace.estimators.kernel": ("PrivateKernelClassifier",),
     "dp_halfspace.estimators.label_private": ("LabelPrivateClassifier",),
     "dp_halfspace.estimators.objective_perturbation": ("ObjectivePerturbationClassifier",),

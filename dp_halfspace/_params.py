@@ -1,7 +1,6 @@
 """Parameters: their ranges, public numbers, and the checks at the beginning of every fit.
 
-Parameters are public, so an error may name and show them. An error about a parameter of another
-library states what to use instead.
+Parameters are public, so an error may name and show them.
 """
 
 from __future__ import annotations
@@ -151,36 +150,6 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
-def refuse_parameters(**reasons: str) -> Callable[[type], type]:
-    """Explain in an error why a class does not have given parameters of other classes.
-
-    The error about an argument without a name, where the class takes named ones only, shows how to
-    name it.
-    """
-
-    def decorate(kind: Any) -> Any:
-        made = kind.__init__
-        own = signature(kind).parameters.values()
-        by_place = [each.name for each in own if each.kind is each.POSITIONAL_OR_KEYWORD]
-
-        @wraps(made)
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            if len(args) > len(by_place):
-                named = f"all parameters but {' and '.join(by_place)}" if by_place else "parameters"
-                raise TypeError(
-                    f"{kind.__name__} takes {named} by name only, as in "
-                    f"{kind.__name__}({''.join(f'{name}, ' for name in by_place)}epsilon=1.0)"
-                )
-            for name in reasons.keys() & kwargs.keys():
-                raise TypeError(f"{kind.__name__} has no parameter {name!r}: {reasons[name]}")
-            made(self, *args, **kwargs)
-
-        kind.__init__ = init
-        return kind
-
-    return decorate
-
-
 @dataclass(frozen=True)
 class MissingMethod:
     """A method that a class does not have; asking for it says in an error what to use instead."""
@@ -254,69 +223,3 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
         return checked_fit  # type: ignore[return-value]
 
     return decorate
-
-
-# Parameters of other classifiers that a private classifier does not have, and why.
-NOISE_INSTEAD = (
-    "the noise limits the fit: number and size of its steps follow from the numbers "
-    "of records and columns and the budget. Give n_samples to keep the objective"
-)
-_ITERATIONS = "the number of steps is public and part of the plan: a fit never stops by the data"
-_SOLVER = "for each budget there is one training algorithm, with a proof"
-_SEED = (
-    "noise must be fresh, because anyone who knows the seed can subtract it. Set "
-    "random_state yourself to reproduce a fit"
-)
-_SILENT = (
-    "progress would reveal the records; verbose=True of the private estimator prints the "
-    "planned releases"
-)
-_SPEED = "it changes no result"
-_SPARSE = "every coefficient is noisy, so none is zero: the penalty is the squared norm"
-WITHOUT_COUNTERPART = {
-    "tol": _ITERATIONS, "max_iter": _ITERATIONS, "early_stopping": _ITERATIONS,
-    "n_iter_no_change": _ITERATIONS, "validation_fraction": _ITERATIONS,
-    "dual": _SOLVER, "solver": _SOLVER, "shrinking": _SOLVER, "learning_rate": _SOLVER,
-    "eta0": _SOLVER, "power_t": _SOLVER, "average": _SOLVER, "shuffle": _SOLVER,
-    "warm_start": _SOLVER,
-    "penalty": _SPARSE, "l1_ratio": _SPARSE,
-    "positive": "signs of coefficients are not constrained",
-    "random_state": _SEED,
-    "verbose": _SILENT,
-    "n_jobs": _SPEED, "cache_size": _SPEED, "copy_X": _SPEED,
-    "loss": "the default has the loss that suits the budget. Give n_samples to keep the objective",
-    "multi_class": "three or more classes have one joint model",
-    "decision_function_shape": "scores of three or more classes have one column for each class",
-    "break_ties": "noisy scores have no ties",
-    "probability": (
-        "PrivateTableClassifier has probabilities, AdaptiveMarginClassifier after its default "
-        "steps, and OutputPerturbationClassifier those of its logistic loss"
-    ),
-    "intercept_scaling": "the intercept column has a fixed size relative to the rows",
-    "epsilon": "it is the width of an insensitive loss; here epsilon is the privacy budget",
-    "gamma": (
-        "it depends on the columns; the private default mixes several public length "
-            "scales"
-    ),
-}  # fmt: skip
-_OF_A_CLASS = {
-    **WITHOUT_COUNTERPART,
-    "C": NOISE_INSTEAD.partition(". ")[0]
-    + ". OutputPerturbationClassifier(alpha=1 / (C * n_samples)) keeps its meaning",
-    "loss": "the default has the loss that suits the budget. OutputPerturbationClassifier has one",
-}
-
-_PRIOR = (
-    "prior is a parameter of AdaptiveMarginClassifier: a public linear model that a "
-    "fit keeps unless the records favour another one"
-)
-
-
-def explains_foreign_parameters(kind: type) -> type:
-    """Explain in an error why a class does not have parameters of models of scikit-learn."""
-    own = signature(kind).parameters
-    hint = "dp_halfspace.from_sklearn turns an estimator of scikit-learn into a private one"
-    reasons = {name: f"{why}. {hint}" for name, why in _OF_A_CLASS.items()} | {"prior": _PRIOR}
-    return refuse_parameters(**{name: why for name, why in reasons.items() if name not in own})(
-        kind
-    )

@@ -103,7 +103,7 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
     budget = f"epsilon={record.epsilon:g} at delta={record.delta:.3g}"
     count = "several" if caller.n_fits is None else str(caller.n_fits)
     makes = f"{caller.name} makes {count} fits of {kind.__name__}"
-    if caller.n_fits is None or caller.has_many_sizes:
+    if caller.n_fits is None:
         own = ", and a worker process counts its own fits only" if caller.is_worker else ""
         return f"{makes}, and the budget of each, here {budget}, adds to that of the others{own}"
     total = _total(Counter(record.events), caller.n_fits, record.delta)

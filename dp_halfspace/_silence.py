@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from numbers import Number
 from threading import Lock, local
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+Result = TypeVar("Result")
+Other = TypeVar("Other")
 
 
 class _Nowhere(io.RawIOBase):
@@ -97,6 +100,19 @@ def drop_output() -> Iterator[None]:
     """
     with _DROPPED_OUTPUT, IGNORED_WARNINGS:
         yield
+
+
+def result_or(otherwise: Other, call: Callable[[], Result]) -> Result | Other:
+    """Return the result of a call for private values, or another value if it raises an error.
+
+    How a value fails to be compared or converted is private, and an error could quote it.
+    """
+    try:
+        return call()
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - see above
+        return otherwise
 
 
 # Libraries whose values convert to numbers and strings without a warning.

@@ -20,7 +20,7 @@ from dp_halfspace.privacy import randomness
 # What the default path of the default classifier runs through, and what a seed gives on every
 # machine, for `pytest -m core`.
 CORE = (
-    "tests/algorithms/engine/",
+    "tests/engine/",
     "tests/data/test_encoding.py",
     "tests/estimators/test_adaptive_margin.py",
     "tests/estimators/test_base.py",

@@ -24,7 +24,7 @@ from scipy.stats import uniform
 
 import dp_halfspace as dp
 from dp_halfspace.datasets import in_chunks, make_halfspace
-from dp_halfspace.inspection import AdditiveDisplay, TableEffectsDisplay, model_card, plan_accuracy
+from dp_halfspace.inspection import EffectsDisplay, model_card, plan_accuracy
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 
@@ -176,7 +176,7 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     ),
     "10^5 simulated classes": lambda book: plan_accuracy(6000, 12, 10**5, [1.0], reference=0.5),
     "10^12 numbers": lambda book: make_halfspace(10**10, 100, margin=0.1),
-    "curves of 5000 classes": lambda book: AdditiveDisplay.from_estimator(
+    "curves of 5000 classes": lambda book: EffectsDisplay.from_estimator(
         few_of_many(), [[0.0, 1.0]] * 5
     ),
 }
@@ -186,7 +186,7 @@ def long_list(book: Book) -> None:
     """A list like that of all diagnoses: fitted, predicted, shown."""
     model, rows = with_list(book)
     assert model.predict_proba(rows).shape == (len(rows), 2)
-    assert TableEffectsDisplay.from_estimator(model).columns == ()
+    assert EffectsDisplay.from_estimator(model).columns == ()
     assert model.model_.n_features_in_ == 141
 
 

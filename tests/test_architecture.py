@@ -21,8 +21,9 @@ TESTS = Path(__file__).parent
 MODULES = sorted(p for p in ROOT.rglob("*.py"))
 
 # A file imports lower ranks, or its own part of the package. `privacy` and `optim` are siblings
-# that never meet: what optimises cannot draw or forget noise. Nor do `ledger` and `algorithms`:
-# what is released does not know where it is booked.
+# that never meet: what optimises cannot draw or forget noise. `selection` and `papers` are siblings
+# too, above `engine`: the default knows no paper. Nor do they know `ledger`: what is released does
+# not know where it is accounted for.
 RANKS = {
     "exceptions": 0,
     "_files": 0,
@@ -46,7 +47,8 @@ RANKS = {
     "ledger": 6,
     "engine": 6,
     "theory": 6,
-    "algorithms": 7,
+    "selection": 7,
+    "papers": 7,
     "_budget": 7,
     "audit": 8,
     "preprocessing": 8,
@@ -63,11 +65,9 @@ FLOORS = {
     "optim": (
         "losses", "objectives", "pairs", "solvers", "certificate", "risks",
     ),
-    "algorithms": (
-        "engine", "perturbation", "search", "published", "label_training", "ranking",
-        "margin_training", "kernel_training",
-    ),
 }  # fmt: skip
+# What the papers may use of the engine: plans, steps and the second moment.
+ENGINE_OF_PAPERS = {f"dp_halfspace.engine.{name}" for name in ("plan", "steps", "moment")}
 # Names that a package hands out, when they are asked for, from a part that stands above it.
 FORWARDED = {"dp_halfspace.privacy": {"dp_halfspace.ledger.entries", "dp_halfspace.ledger.ledger"}}
 
@@ -117,6 +117,12 @@ def floor_violations(name: str, source: str) -> list[str]:
     return [m for m in imports(source) if part_of(m) == part and set(m.split(".")[2:3]) & {*above}]
 
 
+def engine_violations(name: str, source: str) -> list[str]:
+    """Files of the engine that a paper imports, except for plans, steps and the moment."""
+    others = imports(source) - ENGINE_OF_PAPERS
+    return [m for m in others if part_of(name) == "papers" and part_of(m) == "engine"]
+
+
 def circles(graph: dict[str, frozenset[str]]) -> list[str]:
     """Modules that come back to themselves along imports."""
     reached = {name: set(targets) for name, targets in graph.items()}
@@ -137,6 +143,7 @@ def test_imports_only_lower_ranks(name):
     if part_of(name) != "__init__":
         assert not rank_violations(name, source)
     assert not floor_violations(name, source)
+    assert not engine_violations(name, source)
 
 
 def test_no_circle_of_imports():
@@ -158,9 +165,13 @@ def test_rank_test_sees_a_violation():
     assert rank_violations(privacy, guarded) == [losses]
     solvers = "dp_halfspace.optim.solvers"
     assert floor_violations(losses, f"from {solvers} import Optimizer") == [solvers]
-    dispatch = "dp_halfspace.algorithms.margin_training"
-    engine = "dp_halfspace.algorithms.published.noisy_gd"
-    assert floor_violations(engine, f"import {dispatch}") == [dispatch]
+    paper, linear = "dp_halfspace.papers.noisy_gd", "dp_halfspace.engine.linear"
+    few = "dp_halfspace.selection.small_tables"
+    assert rank_violations(linear, f"import {paper}") == [paper]
+    assert rank_violations(paper, f"import {few}") == [few]
+    assert rank_violations(few, f"from {paper} import descend") == [paper]
+    assert engine_violations(paper, f"from {linear} import plan_linear") == [linear]
+    assert not engine_violations(paper, "from dp_halfspace.engine.plan import FitPlan")
 
 
 @every_module
@@ -291,7 +302,7 @@ def names_for_types(tree: ast.Module) -> dict[str, tuple[str, ...]]:
     return found
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, ".algorithms"])
+@pytest.mark.parametrize("package", [*PACKAGES, ".papers"])
 def test_public_names_for_types_are_those_that_are_loaded(package):
     module = importlib.import_module(f"dp_halfspace{package}")
     assert names_for_types(ast.parse(Path(module.__file__).read_text())) == module._HOMES
@@ -388,10 +399,8 @@ def test_the_default_estimator_leaves_what_a_fit_needs_for_the_fit():
 def test_a_default_fit_loads_what_it_executes():
     own = {name for name in loaded_after(*STAGES)[2] if name.startswith("dp_halfspace.")}
     others = (
-        "algorithms.kernel", "algorithms.label_training", "algorithms.perturbation",
-        "algorithms.published", "algorithms.ranking", "algorithms.search",
-        "algorithms.engine.cal", "algorithms.engine.col",
-        "algorithms.engine.kernel", "ledger",
+        "papers.", "selection.small", "selection.column", "estimators._ranking",
+        "estimators._centred", "estimators._kernel_features", "ledger",
         "optim.risks", "optim.solvers", "preprocessing", "privacy.exponential",
         "privacy.random_stopping", "projection.features",
     )  # fmt: skip

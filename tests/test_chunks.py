@@ -47,8 +47,8 @@ from dp_halfspace.rows import rows as design
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS
 from dp_halfspace.rows.chunked_rows import chunked_rows
 from dp_halfspace.rows.rows import Rows, normalised_rows
-from tests.algorithms.support import permit_for
 from tests.instances import ESTIMATORS
+from tests.permits import permit_for
 from tests.releases import observe_releases
 from tests.support import Book
 
@@ -490,6 +490,17 @@ def test_signs_and_halves_of_words_are_in_the_checksum():
     assert len(marks) == 21
     marks = {_checksum(np.roll(np.repeat([1.0, 0.0], [at, 4000 - at]), at)) for at in range(1, 400)}
     assert len(marks) == 399
+
+
+@pytest.mark.parametrize(
+    ("make", "passes"), [(AdaptiveMarginClassifier, 39), (PrivateKernelClassifier, 5)]
+)
+def test_a_default_fit_makes_so_many_passes(make, passes):
+    """``docs/scaling.md`` states the numbers; one of the columns is narrow."""
+    reads = []
+    rows = LocalChunks.read_by([lambda: reads.append(1) or X], X[:2])
+    make(classes=[0, 1, 2], epsilon=3.0).fit(rows, local(1)(Y))
+    assert len(reads) == passes
 
 
 def test_labels_are_read_once_and_known_again():

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import dp_halfspace
-from dp_halfspace.algorithms.engine.outlook import outlook_of
+from dp_halfspace.estimators._outlook import outlook_of
 
 ROOT = Path(dp_halfspace.__file__).parent
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.papers.output import OutputPlan, plan_output
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
 
@@ -162,14 +162,14 @@ print("a metric")
 
 def add_constant(package):
     """A name with its unit beside the function that uses it, and nothing else."""
-    outlook = package / "algorithms" / "engine" / "outlook.py"
+    outlook = package / "estimators" / "_outlook.py"
     place = "@dataclass(frozen=True, slots=True)\nclass _Curve:"
     unit = "# Factor of the signal at which half of the improvement is reached.\n"
     edit(outlook, place, f"{unit}_TOY = 2.0\n\n\n{place}")
     edit(outlook, "return self.factor * ", "return _TOY * self.factor * ")
     known = outlook_of(2000, 5, 2, 1.0, 1e-6).n_samples_wanted
     return f"""
-from dp_halfspace.algorithms.engine.outlook import outlook_of
+from dp_halfspace.estimators._outlook import outlook_of
 found = outlook_of(2000, 5, 2, 1.0, 1e-6)
 assert abs(found.n_samples_wanted - 2 * {known}) <= 2
 print("a constant")

@@ -197,7 +197,7 @@ def wrong_numbers(text: str) -> list[str]:
 
 # Modules all of whose single numbers are defaults.
 COMPLETE = (
-    "algorithms.engine.defaults",
+    "selection.rule",
     "engine.features",
     "engine.linear",
     "engine.moment",
@@ -223,14 +223,12 @@ def test_constants_on_the_page_are_those_of_the_code():
 
 def test_a_number_that_the_code_does_not_have_is_seen():
     assert wrong_numbers(DEFAULTS.replace("| `1500` |", "| `1000` |")) == [
-        "pure DP: directions instead of an objective below this $n\\epsilon$"
+        "pure DP: directions instead of an objective below"
     ]
 
 
 def test_a_constant_without_a_row_is_seen():
-    assert unlisted_numbers(DEFAULTS.replace("defaults.STAGES_PAY`", "defaults.STAGES`")) == [
-        "STAGES_PAY"
-    ]
+    assert unlisted_numbers(DEFAULTS.replace("rule.STAGES_PAY`", "rule.STAGES`")) == ["STAGES_PAY"]
 
 
 def unnamed_files(table: str) -> set[str]:
@@ -508,8 +506,8 @@ def test_references_to_proofs_are_there():
 
 def test_a_proof_without_a_head_and_a_dangling_reference_are_seen():
     assert wrong_heads(PROOFS["rare.md"].replace("- **Assumes.**", "Assumes")) == ["Assumes"]
-    renamed = PROOFS["rare.md"].replace("`algorithms/wrapped_plans.py`", "`algorithms/absent.py`")
-    assert wrong_heads(renamed) == ["algorithms/absent.py"]
+    renamed = PROOFS["rare.md"].replace("`estimators/_wrapped_plans.py`", "`estimators/absent.py`")
+    assert wrong_heads(renamed) == ["estimators/absent.py"]
     text = "Proof: ``docs/proofs/rare.md``, sections 1 and 9; ``persons.md``, Lemmas 1 and 8.\n"
     assert dangling_references(text) == ["rare.md, section 9", "persons.md, Lemma 8"]
     assert dangling_references("``docs/proofs/absent.md``") == ["absent.md"]

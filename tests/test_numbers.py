@@ -39,7 +39,7 @@ def short(value: float) -> str:
     return f"{value:g}".removeprefix("0")
 
 
-DEFAULTS, SCALES, RARE = "algorithms.engine.defaults", "engine.scales", "estimators._rare_tables"
+DEFAULTS, SCALES, RARE = "selection.rule", "engine.scales", "estimators._rare_tables"
 SMALL, PURE = of(f"{DEFAULTS}.SMALL"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
 TWO, MORE = of(f"{DEFAULTS}.SMALL_OF_TWO_IN_SCALE"), of(f"{DEFAULTS}.SMALL_IN_SCALE")
 LEAST, MOST = of(f"{RARE}._LEAST"), of(f"{RARE}._MOST")

@@ -36,9 +36,6 @@ from dp_halfspace import (
     preprocessing,
 )
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.operating_point import score_counts
-from dp_halfspace.algorithms.engine.outlook import BY_COUNTS
-from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
 from dp_halfspace.audit import replay
 from dp_halfspace.data import people as people_module
 from dp_halfspace.data import validation
@@ -49,6 +46,9 @@ from dp_halfspace.engine.scales import (
     linear_counts,
     octave_counts,
 )
+from dp_halfspace.estimators._operating_point import score_counts
+from dp_halfspace.estimators._outlook import BY_COUNTS
+from dp_halfspace.estimators._ranking import threshold_grid, threshold_losses
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler

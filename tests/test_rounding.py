@@ -15,22 +15,7 @@ from scipy.special import lambertw
 
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
-from dp_halfspace.algorithms.engine.operating_point import plan_threshold
-from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.label_training import plan_labels, statistic_sensitivity
-from dp_halfspace.algorithms.perturbation.objective import (
-    GaussianLinearTerm,
-    LaplaceLinearTerm,
-    plan_objective,
-)
-from dp_halfspace.algorithms.perturbation.output import plan_output
-from dp_halfspace.algorithms.published import known_margin, margin_selection
-from dp_halfspace.algorithms.published.margin_selection import plan_margin_choice
-from dp_halfspace.algorithms.published.network import NetworkShape, network_sensitivity
-from dp_halfspace.algorithms.search import small_trees
-from dp_halfspace.algorithms.search.small_tables import plan_error_count, plan_small_table
-from dp_halfspace.algorithms.search.small_trees import plan_small_tree, plan_staged_tree
-from dp_halfspace.algorithms.wrapped_plans import plan_class_counts
+from dp_halfspace.engine.counts import count_noise
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators import (
@@ -38,6 +23,7 @@ from dp_halfspace.estimators import (
     objective_perturbation,
     output_perturbation,
 )
+from dp_halfspace.estimators._operating_point import plan_threshold
 from dp_halfspace.estimators._small_tables import plan_with_prior
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
@@ -60,6 +46,17 @@ from dp_halfspace.optim.risks import (
     jacobian_floor,
     logistic_diameter,
 )
+from dp_halfspace.papers import known_margin, margin_selection
+from dp_halfspace.papers.labels import plan_labels, statistic_sensitivity
+from dp_halfspace.papers.margin_selection import plan_margin_choice
+from dp_halfspace.papers.network import NetworkShape, network_sensitivity
+from dp_halfspace.papers.objective import (
+    GaussianLinearTerm,
+    LaplaceLinearTerm,
+    plan_objective,
+)
+from dp_halfspace.papers.output import plan_output
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
@@ -67,6 +64,9 @@ from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, SampledGaussianNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
+from dp_halfspace.selection import small_trees
+from dp_halfspace.selection.small_tables import plan_error_count, plan_small_table
+from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
 from tests.releases import record_releases
 
 RNG = np.random.default_rng(0)
@@ -135,8 +135,8 @@ def raised_bounds():
     """Name what is stated, what it is made of without its factor, and the factor."""
     pure, gaussian = Budget.of(0.7, 0.0), Budget.gaussian(0.7)
     for n_classes, are_weighed, exact in ((2, False, 1), (2, True, SQRT(2)), (3, False, SQRT(2))):
-        plan, _ = plan_class_counts(FEW, n_classes, 0.7, are_weighed=are_weighed)
-        yield "counts of classes", plan.noise.sensitivity, exact, UP
+        counts = count_noise(n_classes, gaussian, has_weights=are_weighed)
+        yield "counts of classes", counts.sensitivity, exact, UP
     plan, _ = plan_threshold(("recall", 0.9), 10**6, Budget.of(1.0, 1e-9))
     yield "counts of scores", plan.noise.sensitivity, SQRT(3), UP
     scales = plan_column_scales(FEW, 7, gaussian)

@@ -2,8 +2,8 @@
 What a column does to the score
 ===============================
 
-An additive table model is a sum of curves, one for each column. Parts within two standard
-deviations of the privacy noise are grey.
+An additive table model is a sum of curves, one for each column. Parts within two standard errors
+of the privacy noise are grey.
 """
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace.inspection import TableEffectsDisplay
+from dp_halfspace.inspection import EffectsDisplay
 
 rng = np.random.default_rng(0)
 table = pd.DataFrame({"age": rng.uniform(18, 95, 8000), "bmi": rng.normal(27, 5, 8000)})
@@ -20,5 +20,5 @@ ill = np.where(risk > 0, "yes", "no")
 model = PrivateTableClassifier(
     features="additive", schema={"age": [18, 100], "bmi": [10, 60]}, classes=["no", "yes"]
 )
-TableEffectsDisplay.from_estimator(model.fit(table, ill), n_noise_fits=4).plot()
+EffectsDisplay.from_estimator(model.fit(table, ill)).plot()
 plt.show()

@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,11 +35,11 @@ from dp_halfspace._cli.tables import (
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.operating_point import TARGETS
-from dp_halfspace.algorithms.engine.outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER, Outlook
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.schema import Column, facts_of, looks_like_key
+from dp_halfspace.estimators._operating_point import TARGETS
+from dp_halfspace.estimators._outlook import BEFOREHAND, BY_COUNTS, HARDLY_BETTER, Outlook
 from dp_halfspace.estimators._rare_tables import LIMIT
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, outlook, plan_accuracy
@@ -374,8 +373,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
         parts.append(frame if groups is not None else model.decision_function(frame))
     records = parts[0]
     if groups is None:
-        model, records = copy(model), np.concatenate(parts)
-        model.__class__ = _OfScores
+        model, records = _OfScores.of(model), np.concatenate(parts)
     ledger = _open_ledger(options)
     booking = _Booking(ledger, options.ledger)
     with booking.state_on_failure("the scores were not shown in full"):
@@ -697,6 +695,12 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
 
 class _OfScores(PrivateTableClassifier):
     """A fitted model with rows replaced by the scores that it has given before."""
+
+    @classmethod
+    def of(cls, model: PrivateTableClassifier) -> _OfScores:
+        other = cls()
+        other.__dict__.update(model.__dict__)
+        return other
 
     def _checked_rows(self, X: Any) -> Any:
         return X

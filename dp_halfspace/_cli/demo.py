@@ -29,7 +29,7 @@ from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import install_hint
-from dp_halfspace.inspection import EpsilonAccuracyDisplay
+from dp_halfspace.inspection._drawing import draw_accuracies
 
 # The classes to begin with; the others are for special tasks.
 SHOWN = ("AdaptiveMarginClassifier", "PrivateTableClassifier", "PrivateKernelClassifier")
@@ -214,15 +214,16 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
         return f"; for {path.name} {install_hint('plot')}"
     # A line for each private class and one for the level without privacy; the axis begins at the
     # accuracy of the majority class.
-    runs = [
-        {**row, "accuracy": accuracy}
-        for row in rows
-        if row["estimator"] != _MAJORITY
-        for accuracy in row["accuracies"]
-    ]
+    curves = {
+        name: np.array(
+            [(r["epsilon"], r["accuracy"], _spread(r)) for r in rows if r["estimator"] == name]
+        )
+        for name in SHOWN
+    }
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    display = EpsilonAccuracyDisplay.from_results(runs).plot(figure=figure)
-    (axis,) = display.ax_
+    axis = figure.add_subplot()
+    references = {_REFERENCE: _level(rows, _REFERENCE)}
+    draw_accuracies(axis, "breast cancer", curves, references)
     least = _level(rows, _MAJORITY)
     axis.set_ylim(bottom=least)
     axis.set_ylabel(f"test accuracy, from the majority class ({least:.2f}) on")

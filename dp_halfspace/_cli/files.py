@@ -47,7 +47,7 @@ TRUSTED = tuple(
     for name in (
         "engine.moment.RowClip",
         "engine.scales.ColumnScales",
-        "algorithms.engine.operating_point.OperatingPoint",
+        "estimators._operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.kernel.PrivateKernelClassifier",
         "estimators.table.PrivateTableClassifier",

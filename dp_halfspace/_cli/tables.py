@@ -53,20 +53,60 @@ _MOST_CHARACTERS = 2**31 - 1
 _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 
 
-def _row_blocks(
-    file: Iterator[str], separator: str, path: Path, width: int, first: int
-) -> Iterator[list[list[str]]]:
-    """Yield the fields of the lines below the header, many at a time; a line of tabs is a row.
+def _rows(
+    file: Iterator[str], separator: str, path: Path, first: int, width: int | None = None
+) -> Iterator[list[str]]:
+    """Yield the fields of each line that is a row; the number of the first line is `first`.
 
-    The number of the first of these lines in the file is `first`.
+    A row has as many fields as the header, and a line of tabs is one.
     """
-    blanks = _blanks_of(separator)
-    lines = ((number, line) for number, line in enumerate(file, first) if line.strip(blanks))
-    while block := list(islice(lines, _LINES)):
-        rows = _split_plain([line for _, line in block], separator, width)
-        if rows is None:
-            rows = [_checked_fields(line, separator, path, n, width) for n, line in block]
-        yield rows
+    is_blank, blanks = separator == " ", _blanks_of(separator)
+    last, is_open = first, False
+
+    def lines() -> Iterator[str]:
+        nonlocal last, is_open
+        for number, line in enumerate(file, first):
+            if not line.strip(blanks):
+                continue
+            # The reader needs another line for a row that has not ended.
+            if is_open:
+                raise csv.Error
+            last, is_open = number, True
+            # What Python's reader does with a NUL depends on the version of Python.
+            if "\0" in line:
+                raise UserError(
+                    f"{path} is not a table: line {number} contains a NUL character; state the "
+                    "actual --encoding, or remove it"
+                )
+            yield line.strip() if is_blank else line
+
+    # A quote in another line must not change how long a cell may be. The limit belongs to the
+    # process and is public.
+    csv.field_size_limit(_MOST_CHARACTERS)
+    how: dict[str, Any] = {"delimiter": separator, "skipinitialspace": is_blank, "strict": True}
+    reader = csv.reader(lines(), **how)
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error:
+            row = []
+        if row is None:
+            return
+        is_open = False
+        if not row:
+            # The text of that error may quote a cell.
+            raise UserError(
+                f"{path} is not a table: line {last} has an unclosed quote, or one that closes in "
+                "the middle of a field. A cell must not contain a line break: save such a table as "
+                "Parquet"
+            )
+        if len(row) != (width or len(row)):
+            raise UserError(
+                f"{path} is not a table: line {last} has {len(row)} fields, and the header "
+                f"{width}. Remove lines that are no rows, such as a title, comments or units; "
+                "the header must be the first line"
+            )
+        yield row
 
 
 class _Column:
@@ -127,51 +167,6 @@ def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
     except ValueError:
         return None
     return None if (np.abs(found) >= _FIRST_ROUNDED).any() else found
-
-
-def _split_plain(lines: Sequence[str], separator: str, width: int) -> list[list[str]] | None:
-    """Split lines without a quote or NUL that have `width` fields; return None for others."""
-    if separator == " " or any('"' in line or "\0" in line for line in lines):
-        return None
-    rows = [line.rstrip("\r\n").split(separator) for line in lines]
-    return rows if all(len(row) == width for row in rows) else None
-
-
-def _checked_fields(line: str, separator: str, path: Path, number: int, width: int) -> list[str]:
-    """Split one line, which must have as many fields as the header."""
-    row = fields(line, separator, path, number)
-    if len(row) != width:
-        raise UserError(
-            f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
-            "Remove lines that are no rows, such as a title, comments or units; the header must be "
-            "the first line"
-        )
-    return row
-
-
-def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
-    """Split one line, which must close its quotes and contain no NUL character."""
-    # What Python's reader does with a NUL depends on the version of Python.
-    if "\0" in line:
-        raise UserError(
-            f"{path} is not a table: line {number} contains a NUL character; state the actual "
-            "--encoding, or remove it"
-        )
-    is_blank = separator == " "
-    text = line.strip() if is_blank else line.rstrip("\r\n")
-    # A quote in another line of the block must not change how long a cell may be. The limit
-    # belongs to the process and is public.
-    csv.field_size_limit(_MOST_CHARACTERS)
-    try:
-        reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
-        return [cell.strip() for cell in next(reader)]
-    except csv.Error:
-        pass
-    raise UserError(
-        f"{path} is not a table: line {number} has an unclosed quote, or one that "
-        "closes in the middle of a field. A cell must not contain a line break: save "
-        "such a table as Parquet"
-    )
 
 
 # Number of cells of a table from which its rows are encoded in chunks.
@@ -455,15 +450,20 @@ def _read_csv(
 
     path = options.table
     with _open_text(path, options.encoding) as file:
-        names, separator, decimal, first = _read_header(file, options, set(wanted))
+        (*_, header), number, separator = _begin(file, options, set(wanted))
+        # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
+        decimal = options.decimal or (None if separator == "," else "either")
+        (fields,) = _rows(iter([header]), separator, path, number)
+        names = [name.strip() for name in fields]
         # Rows that another separator would split are not refused for the lack of a column.
         _refuse_absent(path, names, wanted)
         stay = [decimal == "," or is_verbatim(name) for name in names]
-        blocks = _row_blocks(file, separator, path, len(names), first)
-        for part in [blocks] if whole else ([rows] for rows in blocks):
+        rows = _rows(file, separator, path, number + 1, len(names))
+        blocks = iter(lambda: list(islice(rows, _LINES)), [])
+        for part in [blocks] if whole else ([block] for block in blocks):
             columns = [_Column(stays) for stays in stay]
-            for rows in part:
-                for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
+            for block in part:
+                for column, cells in zip(columns, zip(*block, strict=True), strict=True):
                     column.add(cells)
             # The blocks of a column are released before the next column is put together.
             read = {place: columns.pop(0).values() for place in range(len(names))}
@@ -471,16 +471,10 @@ def _read_csv(
 
 
 def lines_of_csv(options: Any, wanted: set[str]) -> Iterator[str]:
-    """Yield the header of a CSV as it is, and the lines of its rows."""
+    """Yield what is above the rows of a CSV as it is, and the lines of the rows."""
     with _open_text(options.table, options.encoding) as file:
-        lines = (line for line in file if line.strip())
-        header = next(lines, "")
-        yield header
-        stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
-        if stated:
-            header = next(lines, "")
-            yield header
-        separator = options.separator or (stated and stated[1]) or _separator(header, wanted)
+        above, _, separator = _begin(file, options, wanted)
+        yield "".join(above)
         blanks = _blanks_of(separator)
         yield from (line for line in file if line.strip(blanks))
 
@@ -490,25 +484,21 @@ def _blanks_of(separator: str) -> str | None:
     return "\r\n" if separator == "\t" else None
 
 
-def _read_header(
-    file: Any, options: Any, wanted: set[str]
-) -> tuple[list[str], str, str | None, int]:
-    """Return the names of columns, the separator, the decimal sign, and the number of a line.
+def _begin(file: Iterator[str], options: Any, wanted: set[str]) -> tuple[list[str], int, str]:
+    """Return the lines up to the header, the number of the header, and the separator.
 
-    The decimal sign is that for `canonical`, and the line is the first one below the header. A line
-    ``sep=;`` in front of the header, which Excel reads, states the separator.
+    A line ``sep=;`` in front of the header, which Excel reads, states the separator.
     """
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     number, header = next(lines, (0, ""))
     stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
+    above = [header] if stated else []
     if stated:
         number, header = next(lines, (0, ""))
     if not number:
         raise UserError(f"{options.table} is empty")
     separator = options.separator or (stated and stated[1]) or _separator(header, wanted)
-    # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
-    decimal = options.decimal or (None if separator == "," else "either")
-    return fields(header, separator, options.table, number), separator, decimal, number + 1
+    return [*above, header], number, separator
 
 
 @contextmanager

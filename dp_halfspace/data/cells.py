@@ -127,14 +127,7 @@ class Moment:
     nanoseconds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """A length of time in days."""
-
-    days: float
-
-
-Cell = None | bool | int | float | Decimal | Moment | Duration | str
+Cell = None | bool | int | float | Decimal | Moment | str
 
 
 def canonical(value: Any, decimal: str | None = None) -> Cell:
@@ -151,9 +144,9 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
 
     Returns
     -------
-    None, bool, int, float, Decimal, Moment, Duration or str
-        A whole number is an int, whatever its type was. A Decimal is returned only for a number
-        that no float equals.
+    None, bool, int, float, Decimal, Moment or str
+        A whole number is an int, whatever its type was, and a length of time its number of days. A
+        Decimal is returned only for a number that no float equals.
 
     Notes
     -----
@@ -390,7 +383,7 @@ def _read_time(value: Any) -> Cell:
     if isinstance(value, timedelta):
         # The result has the same bits as `days_of_array` for a column of durations.
         rest = value.seconds * _PER_SECOND + value.microseconds * 1000
-        return Duration(value.days + rest / _PER_DAY)
+        return _read_float(value.days + rest / _PER_DAY)
     if isinstance(value, datetime):
         # In UTC the year may be 0 or 10000, which numpy and Arrow have and Python has not.
         ahead = value.utcoffset() or timedelta(0)
@@ -399,7 +392,7 @@ def _read_time(value: Any) -> Cell:
     if np.isnat(value):
         return None
     if isinstance(value, np.timedelta64):
-        return Duration(float(days_of_array(np.array([value]))[0]))
+        return _read_float(float(days_of_array(np.array([value]))[0]))
     days, nanoseconds = _split_days(np.array([value]))
     return Moment(int(days[0]), int(nanoseconds[0]))
 
@@ -470,8 +463,6 @@ def number_of(cell: Cell, decimal: str | None = None, unit: str = "") -> float:
         return notated_number(cell, decimal, unit) if word is None else word
     if isinstance(cell, Moment):
         return cell.days + cell.nanoseconds / _PER_DAY
-    if isinstance(cell, Duration):
-        return cell.days
     try:
         return float(cell)
     except OverflowError:
@@ -546,8 +537,6 @@ def text_of(cell: Cell) -> str | None:
         return TRUE if cell else FALSE
     if isinstance(cell, Moment):
         return _text_of_moment(cell)
-    if isinstance(cell, Duration):
-        return f"{cell.days!r} days"
     if isinstance(cell, Decimal):
         return f"{cell:f}".rstrip("0")
     return str(cell) if isinstance(cell, int) else repr(cell)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._silence import result_or
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
 from dp_halfspace.data.validation import (
     UNREADABLE,
@@ -311,13 +312,9 @@ def _read_arrow(column: Any) -> Stored:
         steps = column.cast("int32" if types.is_time32(kind) else "int64").to_pylist()
         scale = _NANOSECONDS[kind.unit]
         return Stored(as_cells([None if k is None else _clock(k * scale) for k in steps]))
-    try:
-        cells = column.to_pylist()
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - one of them has no value in Python, which is private
-        cells = list(column)
-    return Stored(as_cells(cells))
+    # One of them may have no value in Python.
+    cells = result_or(None, column.to_pylist)
+    return Stored(as_cells(list(column) if cells is None else cells))
 
 
 # Number of nanoseconds in the units of Arrow.

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._silence import IGNORED_WARNINGS, may_print_or_warn
+from dp_halfspace._silence import IGNORED_WARNINGS, may_print_or_warn, result_or
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.validation import TrainingData, is_missing, refuse_foreign_arrays
 
@@ -76,7 +76,7 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
             "sample_weight"
         )
     refuse_foreign_arrays("sample_weight", sample_weight)
-    weights = _numbers(sample_weight)
+    weights = result_or(None, lambda: _numbers(sample_weight))
     if weights is None or weights.ndim != 1:
         raise ValueError(
             "sample_weight must be one-dimensional: one number in [0, 1] for each record"
@@ -98,17 +98,12 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
 
 def _numbers(values: ArrayLike) -> FloatArray | None:
     """Return values as floats with NaN for missing ones, or None if they are not numbers."""
-    try:
-        # An array of another library may be computed only now, and warn of an entry.
-        with IGNORED_WARNINGS:
-            array = np.asarray(values)
-        if array.dtype.kind == "O":
-            entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
-            if any(isinstance(v, str | bytes) or may_print_or_warn(type(v)) for v in entries):
-                return None
-            array = np.array(entries, dtype=np.float64).reshape(array.shape)
-        return array.astype(np.float64) if array.dtype.kind in "biuf" else None
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - how an object fails to be a number is private
-        return None
+    # An array of another library may be computed only now, and warn of an entry.
+    with IGNORED_WARNINGS:
+        array = np.asarray(values)
+    if array.dtype.kind == "O":
+        entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
+        if any(isinstance(v, str | bytes) or may_print_or_warn(type(v)) for v in entries):
+            return None
+        array = np.array(entries, dtype=np.float64).reshape(array.shape)
+    return array.astype(np.float64) if array.dtype.kind in "biuf" else None

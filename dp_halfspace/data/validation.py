@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Number
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,13 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._silence import IGNORED_WARNINGS, drop_output, may_print_or_warn
+from dp_halfspace._silence import (
+    IGNORED_WARNINGS,
+    Result,
+    drop_output,
+    may_print_or_warn,
+    result_or,
+)
 from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -150,12 +156,7 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
 
 def array_or_none(values: Any) -> NDArray[Any] | None:
     """Return an array, or None if it would be ragged, without messages of a library."""
-    try:
-        return np.asarray(values)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - the message may quote a cell, or show the number of rows
-        return None
+    return result_or(None, lambda: np.asarray(values))
 
 
 def is_missing(value: Any) -> bool:
@@ -170,13 +171,8 @@ def is_missing(value: Any) -> bool:
         return True
     if is_arrow_scalar(value):
         return not value.is_valid or is_missing(value.as_py())
-    try:
-        return bool(value != value)  # noqa: PLR0124 - NaT and every other NaN
-    except Exception:  # noqa: BLE001 - how an object fails to compare is private
-        return type(value).__name__ == "NAType"
-
-
-Result = TypeVar("Result")
+    # NaT and every other NaN.
+    return result_or(type(value).__name__ == "NAType", lambda: bool(value != value))  # noqa: PLR0124
 
 
 def call_silently(call: Callable[[], Result], failed: str) -> Result:
@@ -502,15 +498,15 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
 def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
     """Return why a column does not convert to float, missing values aside."""
     column = column[[not is_missing(value) for value in column]]
-    try:
-        column.astype(np.float64)
-    except TypeError:
-        return TypeError
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - whatever it is, its text may quote the cell
-        return ValueError
-    return None
+
+    def reason() -> type[Exception] | None:
+        try:
+            column.astype(np.float64)
+        except TypeError:
+            return TypeError
+        return None
+
+    return result_or(ValueError, reason)
 
 
 def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
@@ -621,20 +617,12 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
 
 def _look_up(label: Any, position: Mapping[Any, int]) -> int:
     """Return the position of a label, or -1 for another object, which may not be hashable."""
-    try:
-        return position.get(label, -1)
-    except Exception:  # noqa: BLE001 - how an object fails to compare is private
-        return -1
+    return result_or(-1, lambda: position.get(label, -1))
 
 
 def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
     """Return distinct labels and the position of each label; None if types are mixed."""
-    try:
-        return np.unique(labels, return_inverse=True)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - how an object fails to compare is private
-        return None
+    return result_or(None, lambda: np.unique(labels, return_inverse=True))
 
 
 def _refuse_rounded(label_set: NDArray[Any]) -> None:
@@ -705,28 +693,11 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     )
     if isinstance(groups, str | bytes) or getattr(groups, "ndim", 1) != 1:
         raise ValueError(rule)
-    number: dict[Any, int] = {}
-    try:
-        with IGNORED_WARNINGS:
-            values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-        # Equal plain numbers have equal names and belong to one person, so names are computed for
-        # other values only: True equals 1 and has another name.
-        plain = (int, float, str)
-        keys = (value if type(value) in plain else _name_of(value) for value in values)
-        owners = [number.setdefault(key, len(number)) for key in keys]
-        has_missing = any(map(_has_missing_part, number))
-        is_rounded = any(type(key) is float and abs(key) >= _FIRST_ROUNDED for key in number)
-        person: dict[Any, int] = {}
-        names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
-        same = [person.setdefault(name, len(person)) for name in names]
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - how an object fails to be an id is private
-        values, has_missing, is_rounded, same = None, False, False, []
-    # The error is raised outside the handler, so that no other message is its context.
-    if values is None:
+    found = result_or(None, lambda: _persons(groups))
+    if found is None:
         raise ValueError(rule)
-    if len(values) != n_rows:
+    persons, has_missing, is_rounded = found
+    if len(persons) != n_rows:
         raise ValueError(
             "groups and X must have the same number of rows. The numbers are not "
             "shown, because the number of rows of a person is private: compare "
@@ -739,7 +710,25 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
             "groups contains floats from 2^53 on, which cannot distinguish whole "
             "numbers: read such identifiers as text"
         )
-    return np.array(same, dtype=np.intp)[owners]
+    return persons
+
+
+def _persons(groups: Any) -> tuple[NDArray[np.intp], bool, bool]:
+    """Return the person of each row, and whether an identifier is missing, or a rounded float."""
+    number: dict[Any, int] = {}
+    with IGNORED_WARNINGS:
+        values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    # Equal plain numbers have equal names and belong to one person, so names are computed for other
+    # values only: True equals 1 and has another name.
+    plain = (int, float, str)
+    keys = (value if type(value) in plain else _name_of(value) for value in values)
+    owners = [number.setdefault(key, len(number)) for key in keys]
+    has_missing = any(map(_has_missing_part, number))
+    is_rounded = any(type(key) is float and abs(key) >= _FIRST_ROUNDED for key in number)
+    person: dict[Any, int] = {}
+    names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
+    same = [person.setdefault(name, len(person)) for name in names]
+    return np.array(same, dtype=np.intp)[owners], has_missing, is_rounded
 
 
 def _name_of(owner: Any) -> Any:

@@ -615,6 +615,7 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
             shape.features,
             known,
             coefficients,
+            noise=noise_of_features(shape, known),
             intercepts=intercepts,
             offsets=offsets,
             margin=1.0 / length,
@@ -640,6 +641,7 @@ def _model_of_features(
     known: Known,
     coefficients: FloatArray,
     *,
+    noise: tuple[FloatArray, FloatArray],
     intercepts: FloatArray,
     offsets: FloatArray,
     margin: float,
@@ -651,6 +653,8 @@ def _model_of_features(
         intercepts,
         features.unit,
         attributes={
+            "coef_axes_": noise[0],
+            "coef_axis_std_error_": noise[1],
             "margin_": margin,
             "feature_map_": features.feature_map,
             "n_components_": features.n_columns,
@@ -690,3 +694,21 @@ def errors_of(
     largest = float(walk.noise_along(np.zeros(1))[0]) / math.hypot(1.0, constant)
     coefficients = np.full((n_scores, n_columns), largest / unit)
     return coefficients, np.full(n_scores, largest * constant)
+
+
+def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
+    """Return orthonormal axes of the features, and standard errors of coefficients along them.
+
+    Only the noise of the steps is counted, not that of the column scales. Directions that the noise
+    hides share the variance that the others leave of the trace: some of them are of features that
+    are always zero, and of no effect.
+    """
+    centring = known.centring
+    if centring is None:
+        return np.eye(shape.n_columns), errors_of(shape, known, None)[0]
+    left, stretched = centring.radius**2 - centring.resolved.sum(), np.square(centring.factors)
+    shared = centring.resolved + max(left, 0.0) * stretched / stretched.sum()
+    centring = replace(centring, resolved=shared)
+    weights = relative_weights(known.class_weights)
+    how = known.released_walk, centring, known.total, weights, (0.0, 0.0)
+    return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)

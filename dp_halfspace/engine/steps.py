@@ -28,8 +28,8 @@ N_AVERAGED = 15
 # Largest norm of the slopes of a record over all classes. For two classes, this is one half for
 # each: the slope of a record whose scores do not tell its class.
 CLIP = math.sqrt(0.5)
-# Norm of the coefficients after steps in one direction, each as long as the clip allows. Longer
-# paths follow the noise.
+# Norm of the coefficients of two classes after steps in one direction, each as long as the clip
+# allows. Longer paths follow the noise.
 PATH = 1.2
 # Share of n mu that stands against the root of the number of columns, where noise shortens the path
 # by half.
@@ -106,7 +106,16 @@ class Walk:
 
 def ball(shape: tuple[int, ...]) -> float:
     """Return the radius of the ball of points of a shape."""
-    return _BALL * PATH * (1.0 + math.sqrt(math.prod(shape)))
+    return _BALL * _path_of(shape) * (1.0 + math.sqrt(math.prod(shape)))
+
+
+def _path_of(shape: tuple[int, ...]) -> float:
+    """Return the norm of coefficients of a shape after steps in one direction without noise.
+
+    Each of several classes has a vector of its own. Two classes have the difference of two, which
+    is longer than both together by the root of two.
+    """
+    return PATH * math.sqrt(2.0 if len(shape) == 1 else shape[1] / 2.0)
 
 
 def into_ball(point: FloatArray, radius: float) -> FloatArray:
@@ -128,9 +137,8 @@ def first_walk(n_columns: int, n_classes: int, total: float, mu: float, length: 
     """
     clip, curvature = clip_of(n_classes), 0.25 if n_classes == 2 else 0.5
     signal = (_SIGNAL * total * mu) ** 2
-    path = PATH if math.isinf(mu) else PATH * signal / (signal + n_columns)
-    # The difference of the coefficients of two classes is longer than each by the root of two.
-    path *= math.sqrt(2.0) if n_classes == 2 else 1.0
+    path = _path_of(shape_of(n_columns, n_classes))
+    path *= 1.0 if math.isinf(mu) else signal / (signal + n_columns)
     deviation = 2.0 * clip * math.sqrt(N_STEPS) / mu
     by_noise = (1.0 - _MOMENTUM) * path * mu / (2.0 * clip * N_STEPS)
     by_curvature = length**2 / (curvature * total)

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.algorithms.search.column_rankings import choose_column
-from dp_halfspace.algorithms.search.small_tables import share_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.preprocessing.scalers import CellScaler
@@ -23,6 +21,8 @@ from dp_halfspace.privacy.events import Either, Event, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.selection.column_rankings import choose_column
+from dp_halfspace.selection.small_tables import share_of
 
 # What the record calls the share of a class up to which a column ranks it.
 LIMIT = "ranked_by_a_column_up_to"

@@ -19,19 +19,6 @@ from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace._params import NUMBER_RANGE
 from dp_halfspace._rounding import DOWN
-from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
-from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, class_factors
-from dp_halfspace.algorithms.search.small_tables import (
-    BIAS,
-    SmallTablePlan,
-    plan_small_table,
-)
-from dp_halfspace.algorithms.search.small_trees import (
-    SmallTreePlan,
-    StagedTreePlan,
-    plan_small_tree,
-    plan_staged_tree,
-)
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
@@ -50,6 +37,19 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+from dp_halfspace.rows.directions import WEIGHT_BITS, class_factors
+from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
+from dp_halfspace.selection.small_tables import (
+    BIAS,
+    SmallTablePlan,
+    plan_small_table,
+)
+from dp_halfspace.selection.small_trees import (
+    SmallTreePlan,
+    StagedTreePlan,
+    plan_small_tree,
+    plan_staged_tree,
+)
 
 
 @dataclass(frozen=True, slots=True)

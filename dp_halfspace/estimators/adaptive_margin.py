@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace import algorithms
+from dp_halfspace import papers
 from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
-from dp_halfspace._params import explains_absence, explains_foreign_parameters
+from dp_halfspace._params import explains_absence
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
-    from dp_halfspace.algorithms import LinearPlan, SelectionPlan
-    from dp_halfspace.algorithms.perturbation.centred import CentredFit
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.engine.linear import LinearFit
     from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+    from dp_halfspace.estimators._centred import CentredFit
+    from dp_halfspace.papers import LinearPlan, SelectionPlan
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
     from dp_halfspace.projection import LinearMap
@@ -61,7 +61,6 @@ def _has_link(model: Any) -> bool:
     return bool(is_default and model.selection == "none" and model.delta != 0)
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier, the default of the package.
@@ -240,11 +239,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "margin": [
             StrOptions({"auto"}),
-            Interval(Real, algorithms.SMALLEST_MARGIN, 1, closed="both"),
+            Interval(Real, papers.SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
-        "solver": [StrOptions({"auto", "noisy_sgd", *algorithms.SOLVERS})],
-        "selection": [StrOptions({"none", *algorithms.SELECTIONS})],
+        "solver": [StrOptions({"auto", "noisy_sgd", *papers.SOLVERS})],
+        "selection": [StrOptions({"none", *papers.SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "mean", "last"})],
         "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],
@@ -357,6 +356,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | CentredFit | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""
+        from dp_halfspace.estimators._choose import plan_training  # noqa: PLC0415
+
         is_pure, is_single = budget.is_pure, self.selection == "none"
         if not is_single and (is_pure or self.solver in {"objective_perturbation", "noisy_sgd"}):
             raise ValueError(
@@ -366,7 +367,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         solver = "noisy_gd" if self.solver == "auto" else self.solver
         is_known = not isinstance(self.margin, str)
         margins = _checked_margins(self.margin, is_grid=not is_single) if is_known else []
-        problem = algorithms.Problem(
+        problem = papers.Problem(
             n_samples=facts.n_privacy_units,
             n_features=facts.n_features,
             n_classes=facts.n_classes,
@@ -385,14 +386,14 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         candidates: Sequence[LinearPlan | CentredFit]
         if is_single:
             margin = margins[0] if margins else None
-            single = algorithms.plan_training(problem, solver, margin, budget)
+            single = plan_training(problem, solver, margin, budget)
             plan, candidates = single, [single]
         else:
-            chosen = algorithms.plan_selection(
+            chosen = papers.plan_selection(
                 problem,
                 solver,
                 self.selection,
-                margins or algorithms.margin_grid(problem, budget),
+                margins or papers.margin_grid(problem, budget),
                 budget,
                 population=self.selection_score == "population",
             )
@@ -466,7 +467,7 @@ def _checked_margins(margin: Any, *, is_grid: bool) -> list[float]:
     except ValueError:
         numbers = np.empty(0, dtype=object)
     is_number = numbers.dtype.kind in "iuf"
-    if not is_number or not ((numbers >= algorithms.SMALLEST_MARGIN) & (numbers <= 1)).all():
+    if not is_number or not ((numbers >= papers.SMALLEST_MARGIN) & (numbers <= 1)).all():
         raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
     if not is_grid and numbers.ndim != 0:
         raise ValueError(

@@ -8,23 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace._params import NUMBER_RANGE, explains_foreign_parameters, public_number
+from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
-from dp_halfspace.algorithms.ranking.auc_training import (
-    LOSSES,
-    MECHANISMS,
-    RankingPlan,
-    RankingProblem,
-    plan_ranking,
-)
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.estimators._outlook import Linear, Ranking, Table
+from dp_halfspace.estimators._ranking import MECHANISMS, RankingPlan, plan_ranking
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.papers.pairs import LOSSES, RankingProblem
 from dp_halfspace.privacy.budget import Budget
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateAUCClassifier(PrivateLinearClassifier):
     r"""Private linear ranking: positive records should score higher than negative ones.

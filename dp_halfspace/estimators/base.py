@@ -54,8 +54,8 @@ from dp_halfspace.exceptions import warn_caller
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dp_halfspace.algorithms.engine.outlook import Linear, Outlook, Ranking, Table
     from dp_halfspace.engine.plan import FitPlan, Fitted, LinearPrior, PublicFacts
+    from dp_halfspace.estimators._outlook import Linear, Outlook, Ranking, Table
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -321,7 +321,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         facts = None if tells_rows else self._outlook_facts(n_samples, data)
         if facts is None:
             return None
-        from dp_halfspace.algorithms.engine.outlook import outlook_of, with_counted_share  # noqa: PLC0415
+        from dp_halfspace.estimators._outlook import outlook_of, with_counted_share  # noqa: PLC0415
 
         delta = resolved_delta(self.delta, n_samples)
         n_features, is_stated, kind = facts
@@ -522,7 +522,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         if self.prior is not None:
             return None
         n_features: int = self.n_features_in_ if data is None else data.X.shape[1]
-        from dp_halfspace.algorithms.engine.outlook import Linear  # noqa: PLC0415
+        from dp_halfspace.estimators._outlook import Linear  # noqa: PLC0415
 
         ranks_rare = self.class_weight is not None or self._ranks_rare(data)
         kind = Linear(self._selects_few_of_two, ranks_rare)
@@ -548,7 +548,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         plan_fit = self._plan_balanced if facts.balances_classes else self._plan
         plan = self._special_plan(facts, budget)
         if plan is None and self._estimates_scales_of(facts, budget):
-            from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
+            from dp_halfspace.estimators._wrapped_plans import plan_scaled  # noqa: PLC0415
 
             plan = scaled = plan_scaled(plan_fit, facts, budget)
             if scaled.scales is None and not facts.is_scale_stated:
@@ -588,7 +588,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _plan_balanced(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         """Plan noisy counts of the classes, and a fit with weights computed from them."""
-        from dp_halfspace.algorithms.wrapped_plans import plan_balanced  # noqa: PLC0415
+        from dp_halfspace.estimators._wrapped_plans import plan_balanced  # noqa: PLC0415
 
         return plan_balanced(self._plan, facts, budget)
 

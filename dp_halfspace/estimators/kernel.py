@@ -15,10 +15,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import refuse_beyond_memory
-from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
-from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.engine.kernel_features import (
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.engine.features import Features, joint_features
+from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.scales import ColumnScales
+from dp_halfspace.estimators._choose import plan_kernel_training
+from dp_halfspace.estimators._kernel_features import (
     ADDITIVE,
     Kernel,
     choose_n_features,
@@ -27,18 +32,6 @@ from dp_halfspace.algorithms.engine.kernel_features import (
     project_features,
     relative_scale,
 )
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.kernel_training import KernelPlan, plan_kernel_training
-from dp_halfspace.algorithms.published.margin_selection import (
-    SEARCH_MEMORY,
-    MarginPlan,
-    plan_margin_choice,
-)
-from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.engine.features import Features, joint_features
-from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._options import (
     monotone_curves,
     read_directions,
@@ -47,6 +40,14 @@ from dp_halfspace.estimators._options import (
     warn_of_projection,
 )
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.margin_selection import (
+    SEARCH_MEMORY,
+    MarginPlan,
+    plan_margin_choice,
+)
+from dp_halfspace.papers.training import LinearPlan, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
@@ -94,7 +95,6 @@ _WITHOUT_PROBABILITIES = (
 )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
@@ -109,7 +109,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     kernel : str, default="auto"
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
-        (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of all
+        (:class:`~dp_halfspace.inspection.EffectsDisplay`). ``"auto"`` adds Fourier features of all
         columns with ``n mu`` of at least 1000 for each column, and shortens rows far from the mean
         when it scores them. The other kernels use random features alone: ``"rbf"``,
         ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
@@ -189,6 +189,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     feature_map_ : FeatureMap
         The public feature map; ``feature_map_.apply(X / data_norm_)`` computes the features of rows
         in column scales.
+    coef_axes_ : ndarray of shape (n_components_, n_components_)
+        Only after the default steps: orthonormal axes of the features, in the columns.
+    coef_axis_std_error_ : ndarray of shape (n_scores, n_components_)
+        Only after the default steps: standard errors of the coefficients along the axes, by the
+        noise of the steps, from released numbers alone.
     row_clip_ : RowClip or None
         Only after the default steps: the released limit to which long rows are shortened when they
         are scored; None with ``kernel="additive"``.
@@ -236,7 +241,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     R. Bassily, M. Mohri and A. T. Suresh, "Differentially Private Learning with Margin Guarantees",
     2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a selection that
     can be computed. Proofs: ``docs/proofs/engine.md``, ``kernel.md``, ``phased_prox.md``.
-    Constants: ``docs/defaults/features.md``.
+    Constants: ``docs/defaults.md``.
 
     Examples
     --------
@@ -446,15 +451,19 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         row_clip = getattr(self, "row_clip_", None)
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
-        none, unit = np.arange(0), self.data_norm_
-        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
         out = np.empty((X.shape[0], len(self.coef_)))
         for lo in range(0, len(out), _ROWS):
-            rows = features.write(X[lo : lo + _ROWS]).astype(np.float64)
+            rows = self._features(X[lo : lo + _ROWS])
             found = sums(rows)
             out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
         return out
+
+    def _features(self, X: Any) -> NDArray[np.float64]:
+        """Return the features of rows in column scales."""
+        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
+        none, unit = np.arange(0), self.data_norm_
+        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        return features.write(X).astype(np.float64)
 
     @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
     @by_chunks

@@ -18,24 +18,19 @@ from scipy import sparse
 from scipy.linalg import eigh
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import (
-    NUMBER_RANGE,
-    explains_absence,
-    explains_foreign_parameters,
-    public_number,
-)
+from dp_halfspace._params import NUMBER_RANGE, explains_absence, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms import SMALLEST_MARGIN
-from dp_halfspace.algorithms.label_training import (
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
+from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
+from dp_halfspace.papers import SMALLEST_MARGIN
+from dp_halfspace.papers.labels import (
     CoverPlan,
     StatisticPlan,
     log_odds_shift,
     plan_labels,
 )
-from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
-from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -267,7 +262,6 @@ class _LabelFit(WrappedPlan):
         )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelPrivateClassifier(PrivateLinearClassifier):
     r"""Classifier that protects the LABELS only; the features are treated as public.

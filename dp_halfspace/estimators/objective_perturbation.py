@@ -12,17 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import explains_absence, explains_foreign_parameters, public_number
+from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms.perturbation.centred import (
-    COMPONENTS,
-    CentredFit,
-    RowsRead,
-    plan_centred_objective,
-)
-from dp_halfspace.algorithms.perturbation.objective import ObjectivePlan, plan_objective
-from dp_halfspace.algorithms.perturbation.output import objective_ridge
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
@@ -34,10 +26,18 @@ from dp_halfspace.engine.plan import (
     for_rows_as_given,
     refuse_projected_rows,
 )
+from dp_halfspace.estimators._centred import (
+    COMPONENTS,
+    CentredFit,
+    RowsRead,
+    plan_centred_objective,
+)
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
+from dp_halfspace.papers.objective import ObjectivePlan, plan_objective
+from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -88,7 +88,6 @@ class _ClippedFit(WrappedPlan):
         )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact minimiser of a regularised risk with a random linear term.

@@ -13,30 +13,25 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import (
-    explains_absence,
-    explains_foreign_parameters,
-    public_number,
-    resolved_delta,
-)
+from dp_halfspace._params import explains_absence, public_number, resolved_delta
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.perturbation.centred import (
-    CentredFit,
-    RowsRead,
-    plan_centred_output,
-)
-from dp_halfspace.algorithms.perturbation.output import OutputPlan, output_ridge, plan_output
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
+from dp_halfspace.estimators._centred import (
+    CentredFit,
+    RowsRead,
+    plan_centred_output,
+)
 from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS, STOCHASTIC
+from dp_halfspace.papers.output import OutputPlan, output_ridge, plan_output
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import block_size
@@ -92,7 +87,6 @@ class _ClippedFit(WrappedPlan):
         )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact regularised minimiser plus calibrated noise.

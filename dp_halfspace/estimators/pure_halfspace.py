@@ -6,23 +6,21 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms import SMALLEST_MARGIN
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.search.directions import MOST_DIRECTIONS
-from dp_halfspace.algorithms.search.halfspace_search import plan_direction_training
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.estimators._options import warn_of_projection
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.papers import SMALLEST_MARGIN
+from dp_halfspace.papers.halfspace_search import plan_direction_training
+from dp_halfspace.papers.training import LinearPlan, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import PROJECTIONS
+from dp_halfspace.rows.directions import MOST_DIRECTIONS
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
     """Linear classifier by a private choice among hyperplanes fixed without the data: pure DP.

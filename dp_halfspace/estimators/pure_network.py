@@ -10,18 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._params import explains_foreign_parameters
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.published.network import (
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, relative_weights
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.papers.halfspace_search import MOST_CANDIDATES, SearchPlan, plan_search
+from dp_halfspace.papers.network import (
     NetworkPlan,
     NetworkShape,
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.algorithms.search.halfspace_search import MOST_CANDIDATES, SearchPlan, plan_search
-from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, relative_weights
-from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -77,7 +76,6 @@ class _NetworkFit(WrappedPlan):
         )
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PureNetworkClassifier(PrivateLinearClassifier):
     """Small neural network by a private choice among networks fixed without the data: pure DP.

@@ -19,19 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import (
-    explains_absence,
-    explains_foreign_parameters,
-    label_weights,
-    resolved_delta,
-)
+from dp_halfspace._params import explains_absence, label_weights, resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
-from dp_halfspace.algorithms.engine.kernel_features import PURE_MOST, n_terms
-from dp_halfspace.algorithms.engine.operating_point import TARGETS, ThresholdPlan, plan_threshold
-from dp_halfspace.algorithms.engine.outlook import Linear, Ranking, Table
-from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.kernel_training import KernelPlan, plan_kernel_training
 from dp_halfspace.data.chunked_data import (
     as_chunks,
     by_chunks,
@@ -70,7 +60,11 @@ from dp_halfspace.engine.probabilities import (
     surety,
 )
 from dp_halfspace.engine.scales import CLIP, ColumnScales, ColumnScalesPlan, affordable_scales
+from dp_halfspace.estimators._choose import plan_kernel_training
+from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
+from dp_halfspace.estimators._operating_point import TARGETS, ThresholdPlan, plan_threshold
 from dp_halfspace.estimators._options import read_directions
+from dp_halfspace.estimators._outlook import Linear, Ranking, Table
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     LIMIT,
@@ -84,6 +78,8 @@ from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Either, Event, Pure
@@ -240,7 +236,6 @@ class _TableFit(FitPlan):
         return replace(fitted, attributes=attributes)
 
 
-@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(PrivateClassifier):
     """Private classifier for data frames, with probabilities, within one budget.
@@ -743,14 +738,20 @@ class PrivateTableClassifier(PrivateClassifier):
         # As encoded, and in column scales.
         return 2 * NUMBER_BYTES * int(self.model_.n_features_in_)
 
-    def _scores(self, rows: CodedRows) -> NDArray[np.float64]:
+    def _in_scales(self, rows: CodedRows) -> NDArray[np.float64]:
+        """Return encoded rows in the column scales of the model inside."""
         none, indicated = np.arange(0), self.encoding_.indicated
         columns = Features(
             AdditiveMap(1, 1), 1.0, self.column_scales_, none, indicated, math.inf, 0
         )
         clip = math.inf if self._is_selected else CLIP
-        scaled = columns.columns(rows.dense(np.float64), clip)
-        return _odds(self.model_.decision_function(scaled), self.certainty_, self._is_selected)
+        return columns.columns(rows.dense(np.float64), clip)
+
+    def _scores(self, rows: CodedRows) -> NDArray[np.float64]:
+        return self._odds_of(self.model_.decision_function(self._in_scales(rows)))
+
+    def _odds_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _odds(scores, self.certainty_, self._is_selected)
 
     @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:

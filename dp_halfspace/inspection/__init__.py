@@ -12,11 +12,7 @@ from dp_halfspace._lazy import lazy_names
 if TYPE_CHECKING:
     from dp_halfspace._pipelines import PipelineFinding as PipelineFinding
     from dp_halfspace._pipelines import check_pipeline as check_pipeline
-    from dp_halfspace.algorithms.engine.outlook import Outlook as Outlook
-    from dp_halfspace.inspection.accuracy_display import AccuracyPanel as AccuracyPanel
-    from dp_halfspace.inspection.accuracy_display import (
-        EpsilonAccuracyDisplay as EpsilonAccuracyDisplay,
-    )
+    from dp_halfspace.estimators._outlook import Outlook as Outlook
     from dp_halfspace.inspection.accuracy_plan import AccuracyPlan as AccuracyPlan
     from dp_halfspace.inspection.accuracy_plan import outlook as outlook
     from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
@@ -26,12 +22,9 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.coefficients import UnitFinding as UnitFinding
     from dp_halfspace.inspection.coefficients import check_units as check_units
     from dp_halfspace.inspection.coefficients import natural_coefficients as natural_coefficients
-    from dp_halfspace.inspection.effect_displays import AdditiveDisplay as AdditiveDisplay
     from dp_halfspace.inspection.effect_displays import ColumnEffect as ColumnEffect
-    from dp_halfspace.inspection.effect_displays import TableEffectsDisplay as TableEffectsDisplay
+    from dp_halfspace.inspection.effect_displays import EffectsDisplay as EffectsDisplay
     from dp_halfspace.inspection.onnx_export import to_onnx as to_onnx
-    from dp_halfspace.inspection.removal import RemovalCurve as RemovalCurve
-    from dp_halfspace.inspection.removal import removal_curve as removal_curve
     from dp_halfspace.theory.bounds import RiskBound as RiskBound
     from dp_halfspace.theory.bounds import convex_excess_risk as convex_excess_risk
     from dp_halfspace.theory.bounds import optimal_regularization as optimal_regularization
@@ -50,8 +43,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dp_halfspace._pipelines": ("PipelineFinding", "check_pipeline"),
-    "dp_halfspace.algorithms.engine.outlook": ("Outlook",),
-    "dp_halfspace.inspection.accuracy_display": ("AccuracyPanel", "EpsilonAccuracyDisplay"),
+    "dp_halfspace.estimators._outlook": ("Outlook",),
     "dp_halfspace.inspection.accuracy_plan": ("AccuracyPlan", "outlook", "plan_accuracy"),
     "dp_halfspace.inspection.card": ("model_card", "privacy_report"),
     "dp_halfspace.inspection.coefficients": (
@@ -60,13 +52,8 @@ _HOMES = {
         "check_units",
         "natural_coefficients",
     ),
-    "dp_halfspace.inspection.effect_displays": (
-        "AdditiveDisplay",
-        "ColumnEffect",
-        "TableEffectsDisplay",
-    ),
+    "dp_halfspace.inspection.effect_displays": ("ColumnEffect", "EffectsDisplay"),
     "dp_halfspace.inspection.onnx_export": ("to_onnx",),
-    "dp_halfspace.inspection.removal": ("RemovalCurve", "removal_curve"),
     "dp_halfspace.theory.bounds": (
         "RiskBound",
         "convex_excess_risk",

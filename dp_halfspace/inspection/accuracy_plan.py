@@ -21,12 +21,12 @@ from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import checked_size, require, resolved_delta
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace.algorithms.engine.defaults import small_table_rule
-from dp_halfspace.algorithms.engine.outlook import LARGEST_EPSILON, Outlook, outlook_of
+from dp_halfspace.estimators._outlook import LARGEST_EPSILON, Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
-from dp_halfspace.inspection.accuracy_display import AccuracyPanel, EpsilonAccuracyDisplay
+from dp_halfspace.inspection._drawing import draw_accuracies, panel_axes
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.selection.rule import small_table_rule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,14 +104,13 @@ class AccuracyPlan:
         """Title of the plan: the size of the table."""
         return f"{self.n_samples} rows, {self.n_features} columns, {self.n_classes} classes"
 
-    def plot(
-        self, ax: Axes | None = None, *, figure: Figure | None = None
-    ) -> EpsilonAccuracyDisplay:
-        """Draw accuracy and spread against epsilon; `ax` and `figure` are those of the display."""
+    def plot(self, ax: Axes | None = None, *, figure: Figure | None = None) -> Axes:
+        """Draw accuracy and spread against epsilon, on `ax` or on new axes of `figure`."""
         curve = np.column_stack([self.epsilons, self.accuracy, self.spread])
         known = {} if self.reference is None else {"no privacy (assumed)": self.reference}
-        panel = AccuracyPanel(self.title, {"to expect": curve[np.argsort(curve[:, 0])]}, known)
-        return EpsilonAccuracyDisplay([panel]).plot(ax, figure=figure)
+        (axis,) = panel_axes(1, "plans", ax, figure)
+        draw_accuracies(axis, self.title, {"to expect": curve[np.argsort(curve[:, 0])]}, known)
+        return axis
 
 
 def outlook(

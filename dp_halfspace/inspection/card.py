@@ -25,18 +25,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
-from dp_halfspace.algorithms.engine.operating_point import OperatingPoint
-from dp_halfspace.algorithms.engine.outlook import BY_COUNTS, Outlook, outlook_of
+from dp_halfspace.estimators._operating_point import OperatingPoint
+from dp_halfspace.estimators._outlook import BY_COUNTS, Outlook, outlook_of
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
     MOST_CLASSES,
     MOST_SHOWN,
-    AdditiveDisplay,
     ColumnEffect,
-    TableEffectsDisplay,
-    around,
-    is_flag,
+    EffectsDisplay,
 )
 from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
@@ -49,8 +46,6 @@ _CURVES_IN_A_ROW = 3
 _LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
 _UNSURE = " (?)"
-# Fits to simulated tables that estimate the noise in an effect.
-NOISE_FITS = 8
 _PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
 # Function whose releases are scores, by its name in the entries of a ledger.
 _SCORES = "private_score"
@@ -68,7 +63,6 @@ def model_card(
     groups: str | None = None,
     ledger: PrivacyLedger | None = None,
     scores: Sequence[Any] = (),
-    n_noise_fits: int = NOISE_FITS,
 ) -> str:
     """Describe a fitted model on one HTML page for people who decide about its use.
 
@@ -90,9 +84,6 @@ def model_card(
         are this fit and private scores.
     scores : sequence of PrivateScore or PrivateGroupScore, default=()
         Scores of this model that :func:`~dp_halfspace.metrics.private_score` has released.
-    n_noise_fits : int, default=8
-        Number of fits to simulated tables that estimate the noise in the curves of a table; 0 for
-        none.
 
     Returns
     -------
@@ -140,7 +131,7 @@ def model_card(
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
         "How good it is": _measured(inner, scores, ledger),
-        "What the columns do": _effects(model, inner, n_noise_fits),
+        "What the columns do": _effects(model, inner),
         "For auditors": f"<pre>{escape(inner.privacy_.summary())}</pre>",
         "Made by": _made_by(),
     }
@@ -368,25 +359,21 @@ def _cost_of_scores(record: PrivacyRecord) -> str:
     )
 
 
-def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
+def _effects(model: Any, inner: Any) -> str:
     """Show the effect of every column: curves for a table, coefficients for a linear model."""
     if hasattr(inner, "learnt_part"):
         return "<p>Not shown: they are those of the model inside, which has a card of its own.</p>"
     if len(inner.classes_) > MOST_CLASSES:
         return f"<p>Not shown: the model has more than {MOST_CLASSES} classes.</p>"
     if hasattr(inner, "encoding_"):
-        return _curves(TableEffectsDisplay.from_estimator(inner, n_noise_fits=n_noise_fits), inner)
+        return _curves(EffectsDisplay.from_estimator(inner), inner)
     try:
         natural = natural_coefficients(model)
     except ValueError:
         scaler = getattr(inner, "scaler_", None)
         if model is not inner or not isinstance(scaler, ReleasedScaler):
             return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
-        ranges = [
-            (0.0, 1.0) if is_flag(*scales, (-math.inf, math.inf)) else around(*scales)
-            for scales in zip(np.asarray(scaler.center), np.asarray(scaler.scale), strict=True)
-        ]
-        return _curves(AdditiveDisplay.from_estimator(model, ranges), inner)
+        return _curves(EffectsDisplay.from_estimator(inner), inner)
     importances = natural.importances
     names = list(importances)[:_MOST_CURVES]
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
@@ -427,7 +414,7 @@ def _coefficient(value: float, error: float, has_sign: bool) -> str:
     return f"{value:.3g}{noise}{'' if has_sign else _UNSURE}"
 
 
-def _curves(display: AdditiveDisplay, model: Any) -> str:
+def _curves(display: EffectsDisplay, model: Any) -> str:
     """Draw the effects that explain something, if matplotlib is installed."""
     try:
         from matplotlib import rc_context  # noqa: PLC0415 (optional dependency)
@@ -466,8 +453,9 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     of = f" of {escape(printable(model.classes_[1]))}" if len(model.classes_) == 2 else ""
     odds = "log odds" if getattr(model, "probability", False) else "score"
     return (
-        f"<p>{left}What the value of one column adds to the {odds}{of}, compared with "
-        f"an empty row. {_noise_note(display.columns)}{escape(left_out)} "
+        f"<p>{left}What the value of one column adds to the {odds}{of} of a row with "
+        "numbers in the middle of their axes and other entries missing. "
+        f"{_noise_note(display.columns)}{escape(left_out)} "
         f"{_explained_note(display)} Drawn from released numbers, over stated ranges or around "
         "the released centres, so it shows no row. Columns of strings without a list of "
         f"categories, columns of more than {MOST_SHOWN} categories, and columns of numbers with "
@@ -479,10 +467,7 @@ def _noise_note(columns: Sequence[ColumnEffect]) -> str:
     """Describe the band, or state that there is none."""
     if columns[0].deviations is None:
         return "The amount of noise in it is not known."
-    return (
-        "Grey effects may be due to noise alone: the band has two standard deviations on both "
-        "sides."
-    )
+    return "Grey effects may be due to noise alone: the band has two standard errors on both sides."
 
 
 def _explains_nothing(column: ColumnEffect) -> bool:
@@ -490,7 +475,7 @@ def _explains_nothing(column: ColumnEffect) -> bool:
     return bool(column.is_noise.all()) or not column.effects.any()
 
 
-def _explained_note(display: AdditiveDisplay) -> str:
+def _explained_note(display: EffectsDisplay) -> str:
     """State how much of the variance of the scores the curves explain."""
     shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
     return (

@@ -97,7 +97,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
 
     See Also
     --------
-    AdditiveDisplay, TableEffectsDisplay : Effects of columns in models that are not linear.
+    EffectsDisplay : Effects of columns in models that are not linear.
 
     Notes
     -----
@@ -188,7 +188,7 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
 def _not_linear(model: Any) -> str:
     """Say that a model has no coefficients of its columns."""
     return (
-        f"this {type(model).__name__} has no linear score of the columns: use AdditiveDisplay, "
+        f"this {type(model).__name__} has no linear score of the columns: use EffectsDisplay, "
         "which shows effects of any model"
     )
 
@@ -199,7 +199,7 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
     if hasattr(model, "encoding_"):
         raise ValueError(
             f"{kind} encodes the table first, so its score is not linear in the "
-            "columns: use TableEffectsDisplay, which shows their effects"
+            "columns: use EffectsDisplay, which shows their effects"
         )
     if hasattr(model, "monotone_") or not hasattr(model, "coef_"):
         raise ValueError(_not_linear(model))
@@ -208,7 +208,7 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
     if feature_map is not None:
         if not getattr(feature_map, "is_linear", False):
             raise ValueError(
-                f"this {kind} is linear in features and not in columns: use AdditiveDisplay"
+                f"this {kind} is linear in features and not in columns: use EffectsDisplay"
             )
         coefficients = coefficients / model.data_norm_
     return np.asarray(coefficients, dtype=np.float64), np.atleast_1d(model.intercept_)

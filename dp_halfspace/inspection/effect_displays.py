@@ -6,25 +6,20 @@ A display holds numbers; matplotlib is imported only when it is asked to draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import plain_label
-from dp_halfspace._params import resolved_delta
-from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace._sklearn_compat import column_names, single_blas_thread
+from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.schema import Column
-from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.inspection.accuracy_display import COLORS, panel_axes
+from dp_halfspace.inspection._drawing import COLORS, panel_axes
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
-from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,108 +27,10 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-# The noise in an effect is estimated by fits to simulated tables that resemble the released model.
-# Rows follow the public schema and the released scales, labels the released probabilities, so these
-# fits read no private row and use no budget. They differ from each other by their noise only, and
-# so do the effects of a column.
-
-# Largest number of rows of a simulated table, and number of simulated rows on which the sum of all
-# effects is compared with the score. Instead of more rows, a larger epsilon gives a mean of these
-# rows the noise that it would have with more.
-_MOST_ROWS = 4000
-# Words of a simulated column of strings.
-_N_WORDS = 1000
-
-
-def noise_deviations(
-    model: Any, curves: Callable[[Any], list[FloatArray]], n_fits: int
-) -> list[FloatArray] | None:
-    """Return the standard deviation of the noise in every number of `curves` of a model.
-
-    None if it is not known: without noise, without probabilities, and for a model that was chosen
-    from a list, because repeated fits may choose different classifiers.
-    """
-    known = math.isfinite(model.epsilon) and hasattr(model, "predict_proba")
-    if n_fits == 0 or not known or not hasattr(model.model_, "feature_map_"):
-        return None
-    found = []
-    # Warnings of fits to simulated tables do not concern the model.
-    with fits_not_counted(), IGNORED_WARNINGS, single_blas_thread():
-        X, y, terms = _simulated_table(model)
-        # These fits release nothing private, so nothing is charged or announced.
-        own = {"ledger": None, "verbose": 0}
-        for seed in range(n_fits):
-            other = clone(model).set_params(**terms, **own, random_state=seed)
-            try:
-                other.fit(X, y)
-            except BudgetError:
-                return None
-            other.column_scales_, other.certainty_ = model.column_scales_, model.certainty_
-            found.append(curves(other))
-    size, sizes = _size(curves(model)), map(_size, found)
-    # The steepness of a model as a whole is not an effect of single columns.
-    scaled = [
-        [size / own * part for part in parts]
-        for parts, own in zip(found, sizes, strict=True)
-        if own > 0
-    ]
-    if len(scaled) < n_fits:
-        return None
-    return [np.std(parts, axis=0, ddof=1) for parts in zip(*scaled, strict=True)]
-
-
-def _size(curves: list[FloatArray]) -> float:
-    """Return the Euclidean norm of all numbers of all curves."""
-    return math.sqrt(sum(float(np.square(curve).sum()) for curve in curves))
-
-
-def _simulated_table(model: Any) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
-    """Return rows, labels, and the parameters of fits with the same noise as the model."""
-    n_samples = int(dict(model.privacy_.public)["n_samples"])
-    n_rows, rng = min(n_samples, _MOST_ROWS), np.random.default_rng(0)
-    columns = model.encoding_.columns
-    scales = iter(zip(model.column_scales_.center, model.column_scales_.scale, strict=True))
-    X = np.full((n_rows, len(columns)), None, dtype=object)
-    for place, column in enumerate(columns):
-        if column.kind != "drop":
-            X[:, place] = list(_cells(column, n_rows, rng, scales))
-    # Columns as simulated, with dates as numbers of days.
-    schema = {str(place): _rule(column) for place, column in enumerate(columns)}
-    probabilities = model.predict_proba(X).cumsum(axis=1)
-    codes = (probabilities < rng.random((n_rows, 1))).sum(axis=1)
-    labels = model.classes_[np.minimum(codes, len(model.classes_) - 1)]
-    terms = {**_budget(model, n_samples, n_rows), "schema": schema, "classes": model.classes_}
-    terms["threshold"] = None
-    return X, labels, terms
-
-
-def _budget(model: Any, n_samples: int, n_rows: int) -> dict[str, float]:
-    """Return the budget that gives a mean of `n_rows` rows the noise of a mean of all rows."""
-    epsilon, delta = float(model.privacy_.epsilon), resolved_delta(model.delta, n_samples)
-    if n_rows < n_samples:
-        more = n_samples / n_rows
-        epsilon = gdp_epsilon(more * gdp_mu(epsilon, delta), delta) if delta else more * epsilon
-    return {"epsilon": epsilon, "delta": delta}
-
-
-def _cells(
-    column: Column, n_rows: int, rng: np.random.Generator, scales: Iterator[tuple[float, float]]
-) -> Any:
-    """Return entries of a column: normally distributed numbers, or equally frequent categories."""
-    if column.is_number:
-        centre, scale = next(scales)
-        return np.clip(centre + scale * rng.standard_normal(n_rows), column.low, column.high)
-    words = column.categories or tuple(f"word {k}" for k in range(_N_WORDS))
-    return (words[k] for k in rng.integers(len(words), size=n_rows))
-
-
-def _rule(column: Column) -> Any:
-    """Return the rule of a schema for a simulated column."""
-    if column.is_number:
-        return [column.low, column.high] if column.has_range else "number"
-    return list(column.categories) or column.kind
-
-
+# Least step of the scores for the slopes of log odds.
+_SMALLEST_STEP = 1e-4
+# Number of simulated rows on which the sum of all effects is compared with the score.
+_SIMULATED = 4000
 # Points of a curve of one column.
 _POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
@@ -152,14 +49,14 @@ _MOST_TICKS = 4
 _LONGEST_LABEL = 18
 # Largest number of labels of one axis.
 _MOST_LABELS = 20
-# Standard deviations of the noise that a band covers on both sides.
+# Standard errors of the noise that a band covers on both sides.
 BAND = 2.0
 _SECONDS_OF_A_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEffect:
-    """Effect of one column on the scores, with the others in the middle of their ranges.
+    """Effect of one column on the scores of a row with numbers in the middle and no texts.
 
     Attributes
     ----------
@@ -168,16 +65,16 @@ class ColumnEffect:
     values : ndarray of shape (n_points,)
         Values of the column, in the units of the data, or positions of `labels`.
     effects : ndarray of shape (n_points, n_scores)
-        Scores minus the scores in the middle of all ranges: one column for two classes, otherwise
-        one for each class.
+        Scores minus those of the row in which numbers and dates are in the middle of what is shown
+        of them and other entries are missing: one column for two classes, otherwise one for each.
     labels : tuple of str
         Categories or texts of the column, empty for numbers.
     deviations : ndarray of shape (n_points, n_scores) or None
-        Standard deviations of the noise in `effects`, if known.
+        Standard errors of the noise in `effects` if there is no effect, where known.
     is_date : bool, default=False
         Whether `values` are days since 1970.
     explained : ndarray of shape (n_scores,) or None
-        Squared correlation of the effect with each score, as in `AdditiveDisplay`.
+        Squared correlation of the effect with each score, as in `EffectsDisplay`.
     """
 
     name: str
@@ -195,19 +92,19 @@ class ColumnEffect:
 
     @property
     def is_noise(self) -> NDArray[np.bool_]:
-        """Whether each effect is within two standard deviations of the noise, if that is known."""
+        """Whether each effect is within two standard errors of the noise, if that is known."""
         if self.deviations is None:
             return np.zeros(self.effects.shape, dtype=bool)
         return np.asarray(np.abs(self.effects) <= BAND * self.deviations)
 
 
-class AdditiveDisplay:
+class EffectsDisplay:
     """The effect of every column on the scores of a model, as curves.
 
     Parameters
     ----------
     columns : sequence of ColumnEffect
-        The numbers to draw.
+        The numbers to draw: curves of numbers, dots of categories and texts.
     classes : array-like of labels
         Labels of the scores: the second label only, for two classes.
     explained : ndarray of shape (n_scores,) or None, default=None
@@ -230,31 +127,33 @@ class AdditiveDisplay:
 
     See Also
     --------
-    AdditiveDisplay.from_estimator : Build one from a fitted model.
+    EffectsDisplay.from_estimator : Build one from a fitted model.
 
     Notes
     -----
-    Privacy: curves are functions of released coefficients and of public ranges, so they use no
-    budget and may be published. A model with ``kernel="additive"`` is the sum of its curves; for
-    other models they show single columns with the others in the middle of their ranges, and
-    `explained` says how much of the score the curves account for. That share refers to simulated
-    rows with independent columns. It may differ on the rows of the data, whose columns depend on
-    each other; a figure of private rows would be a release.
+    Privacy: curves are functions of released numbers and of public ranges, so they use no budget
+    and may be published. With ``kernel="additive"``, or ``features="additive"`` or ``"linear"`` of
+    a table, the score is the sum of its curves, for tables before it becomes log odds; for other
+    models `explained` says how much of the score the curves account for. That share refers to
+    simulated rows with independent columns. It may differ on the rows of the data, whose columns
+    depend on each other; a figure of private rows would be a release.
+
+    The band shows two standard errors of the privacy noise at single points, from released numbers
+    alone. It does not include the noise of the column scales or the variation from sampling the
+    records. It is there after the default steps on features.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace import PrivateKernelClassifier
-    >>> from dp_halfspace.inspection import AdditiveDisplay
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
-    >>> model = PrivateKernelClassifier(kernel="additive", data_norm=2**0.5, classes=[False, True])
-    >>> model = model.fit(X, np.abs(X[:, 0]) > 0.5)
-    >>> display = AdditiveDisplay.from_estimator(model, [[-1, 1], [-1, 1]])
-    >>> first, second = (column.effects for column in display.columns)
-    >>> bool(np.ptp(first) > 2 * np.ptp(second))
-    True
-    >>> display.explained.round(3).tolist()
-    [1.0]
+    >>> from dp_halfspace import PrivateTableClassifier
+    >>> from dp_halfspace.inspection import EffectsDisplay
+    >>> stage = np.random.default_rng(0).choice(["I", "II", "III"], size=(5000, 1))
+    >>> model = PrivateTableClassifier(schema={"0": ["I", "II", "III"]}, classes=[False, True])
+    >>> display = EffectsDisplay.from_estimator(model.fit(stage, stage[:, 0] == "III"))
+    >>> display.columns[0].labels[int(display.columns[0].effects.argmax())]
+    'III'
+    >>> list(display.importances)
+    ['0']
     """
 
     def __init__(
@@ -268,50 +167,52 @@ class AdditiveDisplay:
         self.explained = explained
 
     @classmethod
-    def from_estimator(cls, model: Any, ranges: ArrayLike) -> AdditiveDisplay:
-        """Read the curves of a fitted model.
+    def from_estimator(cls, model: Any, ranges: Any = None) -> EffectsDisplay:
+        """Read the effects of a fitted model.
 
         Parameters
         ----------
         model : classifier
             Fitted, with a ``decision_function``.
-        ranges : array-like of shape (n_features, 2)
-            PUBLIC lower and upper end of the range that is shown of each column, never the extremes
-            of the data. A column with the range [0, 1] is shown at both ends alone if its released
-            centre and scale are those of a column of zeros and ones.
+        ranges : dict, array-like of shape (n_features, 2) or None, default=None
+            PUBLIC ``[low, high]`` of columns of numbers, and lists of texts of columns of texts, by
+            name or, of a model of numbers, for each column; never the extremes of the data. Columns
+            of numbers that are not named are shown on their stated range or around their released
+            centre, or at 0 and 1 if their released centre and scale are those of a column of zeros
+            and ones. Columns of numbers with neither a stated range nor a released scale, of texts,
+            and of more than 1000 categories, that are not named are left out.
 
         Returns
         -------
-        AdditiveDisplay
+        EffectsDisplay
             A display with one curve, or one curve for each class, for every column.
 
         Raises
         ------
         ValueError
-            If there is not one range for each column.
+            If ranges are wrong, if a model of numbers has none and no released scales, or if the
+            model has more than 100 classes.
         """
         check_is_fitted(model)
-        ends = np.asarray(ranges, dtype=np.float64)
-        n_features = int(model.n_features_in_)
-        if ends.shape != (n_features, 2) or not np.isfinite(ends).all():
-            raise ValueError(f"ranges must be {n_features} pairs of finite numbers")
-        _refuse_many_classes(model)
-        grids = _Grids([], [], [], ends.mean(axis=1)[None, :])
-        centre = _scores(model, grids.empty)
-        scaler = getattr(model, "scaler_", None)
-        for j, name in enumerate(column_names(model)):
-            low, high = map(float, ends[j])
-            is_two = isinstance(scaler, ReleasedScaler) and is_flag(
-                float(np.asarray(scaler.center)[j]), float(np.asarray(scaler.scale)[j]), (low, high)
+        if len(model.classes_) > MOST_CLASSES:
+            raise ValueError(
+                f"effects are shown of at most {MOST_CLASSES} classes, and the model has "
+                f"{len(model.classes_)}: compare columns of its coef_"
             )
-            values = np.arange(2.0) if is_two else np.linspace(low, high, _POINTS)
-            effects = _scores(model, grids.rows_of(values, j)) - centre
-            labels = _FLAGS if is_two else ()
-            grids.add(ColumnEffect(str(name), values, effects, labels), values, j)
-        columns, explained = _explained(model, grids, grids.columns)
-        return cls(
-            columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_, explained
-        )
+        is_table = hasattr(model, "encoding_")
+        facts = _facts_of_table(model) if is_table else _facts_of_numbers(model, ranges)
+        shown = dict(ranges or {}) if is_table else {}
+        grids = list(_grids(facts, shown))
+        empty = np.full((1, len(facts)), None, dtype=object)
+        for place, cells, column in grids:
+            if facts[place][0].is_number:
+                empty[0, place] = 0.5 if column.labels else cells[_POINTS // 2]
+        if not is_table:
+            empty = empty.astype(np.float64)
+        columns = [_effect(model, empty, *grid) for grid in grids]
+        columns, explained = _explained(model, empty, grids, columns)
+        classes = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+        return cls(columns, classes, explained)
 
     @property
     def importances(self) -> dict[str, float]:
@@ -321,7 +222,7 @@ class AdditiveDisplay:
 
     def plot(
         self, ax: Axes | Sequence[Axes] | None = None, *, figure: Figure | None = None
-    ) -> AdditiveDisplay:
+    ) -> EffectsDisplay:
         """Draw every curve on one scale; effects within the noise band are grey.
 
         Parameters
@@ -333,7 +234,7 @@ class AdditiveDisplay:
 
         Returns
         -------
-        AdditiveDisplay
+        EffectsDisplay
             The display itself, with `ax_` and `figure_` set.
 
         Raises
@@ -361,136 +262,106 @@ class AdditiveDisplay:
         return self
 
 
-class TableEffectsDisplay(AdditiveDisplay):
-    """The effect of every column of a table on the scores of a `PrivateTableClassifier`.
-
-    Parameters
-    ----------
-    columns : sequence of ColumnEffect
-        The numbers to draw: curves of numbers, dots of categories and texts.
-    classes : array-like of labels
-        Labels of the scores: the second label only, for two classes.
-
-    See Also
-    --------
-    AdditiveDisplay : Curves of models of numbers; methods and attributes are the same.
-
-    Notes
-    -----
-    Privacy: effects are functions of released numbers and of the public schema, so they use no
-    budget. An effect is the log odds of a row with this entry alone minus the log odds of an empty
-    row. With ``features="additive"`` or ``"linear"`` the score before its calibration, an
-    increasing curve for two classes, is a sum of curves, one for each column.
-
-    The band shows two standard deviations of the privacy noise at single points. It does not
-    include the variation from sampling the records. It comes from fits to simulated tables with
-    independent columns. For 8 columns its width was .8 to 1 times that of repeated fits on average,
-    and .6 to 1.5 times for single columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace import PrivateTableClassifier
-    >>> from dp_halfspace.inspection import TableEffectsDisplay
-    >>> stage = np.random.default_rng(0).choice(["I", "II", "III"], size=(5000, 1))
-    >>> model = PrivateTableClassifier(schema={"0": ["I", "II", "III"]}, classes=[False, True])
-    >>> display = TableEffectsDisplay.from_estimator(model.fit(stage, stage[:, 0] == "III"))
-    >>> display.columns[0].labels[int(display.columns[0].effects.argmax())]
-    'III'
-    >>> list(display.importances)
-    ['0']
-    """
-
-    @classmethod
-    def from_estimator(
-        cls, model: Any, ranges: Any = None, *, n_noise_fits: int = 0
-    ) -> TableEffectsDisplay:
-        """Read the effects of a fitted model.
-
-        Parameters
-        ----------
-        model : PrivateTableClassifier
-            Fitted.
-        ranges : dict or None, default=None
-            PUBLIC ``[low, high]`` of columns of numbers, and lists of texts of columns of texts, by
-            name. Columns of numbers that are not named are shown on their stated range or around
-            their released centre, or at 0 and 1 if their released centre and scale are those of a
-            column of zeros and ones. Columns of numbers with neither a stated range nor a released
-            scale, of texts, and of more than 1000 categories, that are not named are left out.
-        n_noise_fits : int, default=0
-            Number of fits to simulated tables that estimate the noise in every effect, 8 or more
-            for bands; 0 for none. There are no bands for a model of a small table, without
-            probabilities, or without noise.
-
-        Returns
-        -------
-        TableEffectsDisplay
-            A display with one curve, or one curve for each class, for every column.
-
-        Raises
-        ------
-        AttributeError
-            If the model is not a classifier of tables.
-        ValueError
-            If the model has more than 100 classes.
-        """
-        check_is_fitted(model)
-        _refuse_many_classes(model)
-        if isinstance(n_noise_fits, bool) or n_noise_fits < 0 or n_noise_fits == 1:
-            raise ValueError(f"n_noise_fits must be 0 or at least 2, got {n_noise_fits!r}")
-        grids = _table_grids(model, dict(ranges or {}))
-
-        def curves(other: Any) -> list[NDArray[np.float64]]:
-            middle = _scores(other, grids.empty)
-            shown = zip(grids.cells, grids.places, strict=True)
-            return [_scores(other, grids.rows_of(*each)) - middle for each in shown]
-
-        found = noise_deviations(model, curves, n_noise_fits)
-        deviations: Sequence[Any] = [None] * len(grids.cells) if found is None else found
-        columns = [
-            replace(column, effects=scores, deviations=deviation)
-            for column, scores, deviation in zip(
-                grids.columns, curves(model), deviations, strict=True
-            )
-        ]
-        columns, explained = _explained(model, grids, columns)
-        is_binary = len(model.classes_) == 2
-        return cls(columns, model.classes_[1:] if is_binary else model.classes_, explained)
+# A column, its released centre and scale, and whether they are known.
+_Fact: TypeAlias = tuple[Column, float, float, bool]
+# Its place in a row, the cells that are shown, and the effect to be filled in.
+_Grid: TypeAlias = tuple[int, Any, ColumnEffect]
 
 
-@dataclass(frozen=True, slots=True)
-class _Grids:
-    """Columns, the cells that are shown of each, their places in a row, and an empty row."""
-
-    columns: list[ColumnEffect]
-    cells: list[Any]
-    places: list[int]
-    empty: NDArray[Any]
-
-    def add(self, column: ColumnEffect, cells: Any, place: int) -> None:
-        """Add a column, which has the position `place` in a row."""
-        self.columns.append(column)
-        self.cells.append(cells)
-        self.places.append(place)
-
-    def rows_of(self, cells: Any, place: int) -> NDArray[Any]:
-        """Return one row for each cell of a column; all other cells are those of the empty row."""
-        rows = np.repeat(self.empty, len(cells), axis=0)
-        rows[:, place] = cells
-        return rows
+def _facts_of_table(model: Any) -> list[_Fact]:
+    released, scales = model._columns_in_estimated_scales, model.column_scales_
+    pairs = iter(zip(scales.center, scales.scale, strict=True))
+    return [
+        (column, *(next(pairs) if column.is_number else (0.0, 0.0)), column.name in released)
+        for column in model.encoding_.columns
+    ]
 
 
-def _refuse_many_classes(model: Any) -> None:
-    """Refuse a model whose effects would be too many curves for one axis."""
-    if len(model.classes_) > MOST_CLASSES:
-        raise ValueError(
-            f"effects are shown of at most {MOST_CLASSES} classes, and the model has "
-            f"{len(model.classes_)}: compare columns of its coef_"
-        )
+def _facts_of_numbers(model: Any, ranges: Any) -> list[_Fact]:
+    """Describe the columns of a model of numbers, each with the ends of its axis as its range."""
+    n_features, scaler = int(model.n_features_in_), getattr(model, "scaler_", None)
+    is_released = isinstance(scaler, ReleasedScaler)
+    centres, scales = np.zeros(n_features), np.zeros(n_features)
+    if isinstance(scaler, ReleasedScaler):
+        centres, scales = np.asarray(scaler.center), np.asarray(scaler.scale)
+    if ranges is None and is_released:
+        flags = [is_flag(*pair, (0.0, 1.0)) for pair in zip(centres, scales, strict=True)]
+        around_all = np.column_stack(around(centres, scales))
+        ends = np.where(np.array(flags)[:, None], [0.0, 1.0], around_all)
+    else:
+        ends = np.asarray(ranges, dtype=np.float64)
+    if ends.shape != (n_features, 2) or not np.isfinite(ends).all():
+        raise ValueError(f"ranges must be {n_features} pairs of finite numbers")
+    columns = [
+        Column(str(name), "number", low=low, high=high)
+        for name, (low, high) in zip(column_names(model), ends.tolist(), strict=True)
+    ]
+    known = [is_released] * n_features
+    return list(zip(columns, centres.tolist(), scales.tolist(), known, strict=True))
+
+
+def _grids(facts: Sequence[_Fact], shown: dict[str, Any]) -> Iterator[_Grid]:
+    """Yield what is shown of each column; `shown` are public ranges and texts by name."""
+    for place, (column, centre, scale, is_released) in enumerate(facts):
+        ends, stated = shown.get(column.name), (column.low, column.high)
+        labels: tuple[Any, ...] = ()
+        if not column.is_number and column.kind != "drop":
+            known = column.categories if len(column.categories) <= MOST_SHOWN else ()
+            labels = tuple(known if ends is None else ends)
+        elif ends is None and column.kind == "number" and is_released:
+            labels = _FLAGS if is_flag(centre, scale, stated) else ()
+        if ends is None and column.is_number and not labels:
+            ends = stated if column.has_range else around(centre, scale) if is_released else None
+        values, is_date = np.arange(float(len(labels))), column.kind == "date"
+        if column.is_number and ends is not None:
+            values = np.linspace(float(ends[0]), float(ends[1]), _POINTS)
+        if not len(values):
+            continue
+        cells = values if column.is_number and not is_date else labels or _dates(values)
+        nothing = np.zeros((len(values), 1))
+        texts = tuple(map(str, labels))
+        yield place, cells, ColumnEffect(column.name, values, nothing, texts, is_date=is_date)
+
+
+def _effect(
+    model: Any, empty: NDArray[Any], place: int, cells: Any, column: ColumnEffect
+) -> ColumnEffect:
+    """Return the effects of a column, one row for each cell; others are as in the empty row."""
+    rows = np.repeat(empty, len(cells) + 1, axis=0)
+    rows[1:, place] = cells
+    scores = _scores(model, rows)
+    return replace(column, effects=scores[1:] - scores[:1], deviations=_deviations(model, rows))
+
+
+def _deviations(model: Any, rows: NDArray[Any]) -> FloatArray | None:
+    """Return standard errors of the scores of rows, compared with the first one, if known."""
+    is_table = hasattr(model, "encoding_")
+    inner = model.model_ if is_table else model
+    if not hasattr(inner, "coef_axes_"):
+        return None
+    with IGNORED_WARNINGS:
+        checked = model._checked_rows(rows)
+        scaled = inner._checked_rows(model._in_scales(checked)) if is_table else checked
+    features = inner._features(inner._scaled_rows(scaled))
+    along = (features[1:] - features[0]) @ inner.coef_axes_
+    errors = np.sqrt(np.square(along) @ np.square(inner.coef_axis_std_error_).T)
+    if not is_table:
+        return np.asarray(errors)
+    # The slopes of log odds at the first row, over the size of the noise in each score.
+    middle = inner.decision_function(scaled[:1]).reshape(1, -1)
+    sizes = np.diag(np.maximum(np.sqrt(np.square(errors).mean(axis=0)), _SMALLEST_STEP))
+    ends = [
+        model._odds_of(scores[:, 0] if len(sizes) == 1 else scores).reshape(len(sizes), -1)
+        for scores in (middle + sizes, middle - sizes)
+    ]
+    slopes = (ends[0] - ends[1]) / (2.0 * np.diag(sizes)[:, None])
+    # The mean of the noise over several classes is subtracted in scores, and cancels in log odds.
+    whole = 1.0 if len(sizes) == 1 else len(sizes) / (len(sizes) - 1.0)
+    return np.asarray(np.sqrt(whole * np.square(errors) @ np.square(slopes)))
 
 
 def _explained(
-    model: Any, grids: _Grids, columns: Sequence[ColumnEffect]
+    model: Any, empty: NDArray[Any], grids: Sequence[_Grid], columns: Sequence[ColumnEffect]
 ) -> tuple[list[ColumnEffect], FloatArray]:
     """Return how much of the scores is explained by each effect, and by all effects together.
 
@@ -498,9 +369,9 @@ def _explained(
     independently and equally often. No data row is read, and no effect has to be interpolated.
     """
     rng = np.random.default_rng(0)
-    rows, parts = np.repeat(grids.empty, _MOST_ROWS, axis=0), []
-    for column, shown, place in zip(columns, grids.cells, grids.places, strict=True):
-        picked = rng.integers(len(shown), size=_MOST_ROWS)
+    rows, parts = np.repeat(empty, _SIMULATED, axis=0), []
+    for column, (place, shown, _) in zip(columns, grids, strict=True):
+        picked = rng.integers(len(shown), size=_SIMULATED)
         rows[:, place] = [shown[k] for k in picked]
         parts.append(column.effects[picked])
     scores = _scores(model, rows)
@@ -518,43 +389,8 @@ def _squared_correlation(part: FloatArray, scores: FloatArray) -> FloatArray:
     return np.asarray(np.square((part * scores).sum(axis=0)) / np.maximum(squares, 1e-300))
 
 
-def _table_grids(model: Any, shown: dict[str, Any]) -> _Grids:
-    """Return the rows that a display of a table evaluates; `shown` are public ranges and texts."""
-    columns, scales = model.encoding_.columns, model.column_scales_
-    numbers = zip(model.encoding_.numbers, scales.center, scales.scale, strict=True)
-    released, flags = model._columns_in_estimated_scales, set()
-    for column, centre, scale in numbers:
-        is_released, ends = column.name in released, (column.low, column.high)
-        if column.name in shown:
-            continue
-        if is_released and column.kind == "number" and is_flag(centre, scale, ends):
-            flags.add(column.name)
-        elif column.has_range:
-            shown[column.name] = ends
-        elif is_released:
-            shown[column.name] = around(centre, scale)
-    grids = _Grids([], [], [], np.full((1, len(columns)), None, dtype=object))
-    for j, column in enumerate(columns):
-        known = column.categories if len(column.categories) <= MOST_SHOWN else ()
-        labels = () if column.is_number else tuple(shown.get(column.name, known))
-        labels = _FLAGS if column.name in flags else labels
-        values, is_date = np.arange(float(len(labels))), column.kind == "date"
-        if column.is_number and column.name in shown:
-            low, high = shown[column.name]
-            values = np.linspace(float(low), float(high), _POINTS)
-        if column.kind == "drop" or not len(values):
-            continue
-        cells = values if column.is_number and not is_date else labels or _dates(values)
-        nothing = np.zeros((len(values), 1))
-        effect = ColumnEffect(
-            column.name, values, nothing, tuple(map(str, labels)), is_date=is_date
-        )
-        grids.add(effect, cells, j)
-    return grids
-
-
-def around(centre: float, scale: float) -> tuple[float, float]:
-    """Return the range that is shown of a column of which centre and scale were released."""
+def around(centre: Any, scale: Any) -> tuple[Any, Any]:
+    """Return the ranges that are shown of columns of which centre and scale were released."""
     return centre - HALF_WIDTH * scale, centre + HALF_WIDTH * scale
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.algorithms.search.directions import LARGEST_CELL, PER_UNIT
 from dp_halfspace.inspection.coefficients import LinearParts, linear_parts
 from dp_halfspace.preprocessing.scalers import RowLengths
+from dp_halfspace.rows.directions import LARGEST_CELL, PER_UNIT
 
 # Version of the operators; it allows axes of sums as inputs.
 _OPSET = 17

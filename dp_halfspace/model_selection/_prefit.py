@@ -30,9 +30,9 @@ from dp_halfspace._budget import (
 )
 from dp_halfspace._params import fit_context
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
-from dp_halfspace.algorithms.crossing import rounded_up
 from dp_halfspace.data.validation import share_of_right
 from dp_halfspace.engine.plan import PublicPlan
+from dp_halfspace.estimators._crossing import rounded_up
 from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit, authorise

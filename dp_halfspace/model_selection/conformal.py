@@ -20,15 +20,14 @@ from dp_halfspace._memory import (
     refuse_beyond_memory,
     shortages_dropped,
 )
-from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval
-from dp_halfspace.algorithms.crossing import (
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.estimators._crossing import (
     COUNT_GRID,
     chosen_places,
     crossing_utilities,
     rounded_up,
 )
-from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import (
@@ -94,11 +93,6 @@ class _Plan:
         return {"coverage": self.coverage, "by_class": self.by_class, "thresholds": self.borders}
 
 
-@refuse_parameters(
-    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
-    cv="the model inside is fitted before, to other records",
-    alpha="coverage is one minus alpha",
-)
 @dataclass(eq=False, repr=False)
 class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     """A fitted model with prediction sets whose coverage holds for every distribution of records.

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import fit_context, refuse_parameters, require, resolved_delta
+from dp_halfspace._params import fit_context, require, resolved_delta
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
@@ -108,16 +108,6 @@ def confidence_repeats(beta: float) -> int:
     return math.ceil(math.log(2.0 / beta))
 
 
-@refuse_parameters(
-    cv=(
-        "candidates are compared on the training rows, not on folds: each fold would "
-        "need the budget of another fit, and a private score of a linear model on its "
-        "training rows differs little from that on other rows. For folds, use "
-        "GridSearchCV and an estimator with a ledger, which is charged for each fit"
-    ),
-    refit="the best run is released as it was trained, because another fit would need "
-    "another budget",
-)
 @dataclass(eq=False, repr=False)
 class PrivateSearchCV(WrappingClassifier):
     """Private search over the parameters of a classifier of this package.

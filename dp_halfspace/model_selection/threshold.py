@@ -15,9 +15,9 @@ from scipy.special import expit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET
-from dp_halfspace._params import refuse_parameters
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.algorithms.crossing import (
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.estimators._crossing import (
     COUNT_GRID,
     candidates,
     chosen_places,
@@ -27,7 +27,6 @@ from dp_halfspace.algorithms.crossing import (
     rounded_up,
     safe_target,
 )
-from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.metrics._tallies import Cells, checked_borders, count_scores, scores_of
@@ -109,11 +108,6 @@ class _Plan:
         return max(self.slack, rounded_up(self.deviations * usual))
 
 
-@refuse_parameters(
-    delta="the guarantee is pure DP, so no delta is spent: epsilon alone is charged",
-    cv="the model inside is fitted before, to other records",
-    scoring="target and value say what is wanted of the positive class",
-)
 @dataclass(eq=False, repr=False)
 class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     """A fitted binary model with a private threshold for a target on held-out records.

@@ -12,10 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._params import fit_context
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
-from dp_halfspace.algorithms.engine.defaults import FEW_TERMS, WIDE
 from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.preprocessing.scalers import DenseTransformer, check_dense, checked_ranges
 from dp_halfspace.projection.features import additive_norm, write_cosines
+
+# Number of features of a column.
+_TERMS = 4
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -99,7 +102,7 @@ class CosineFeatures(DenseTransformer):
         """
         X = check_dense(self, X, reset=True)
         self._ends(X.shape[1])
-        automatic = max(1, min(FEW_TERMS, (WIDE - 1) // X.shape[1]))
+        automatic = max(1, min(_TERMS, (WIDEST - 1) // X.shape[1]))
         self.n_terms_ = automatic if isinstance(self.n_terms, str) else int(self.n_terms)
         self.row_norm_ = additive_norm(X.shape[1], self.n_terms_)
         return self

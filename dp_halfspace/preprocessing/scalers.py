@@ -21,7 +21,6 @@ from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
 from dp_halfspace._params import fit_context, resolved_delta, storable
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import Interval
-from dp_halfspace.algorithms.search.directions import asinh_cells
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
@@ -42,6 +41,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.rows.directions import asinh_cells
 
 if TYPE_CHECKING:
     from typing_extensions import Self

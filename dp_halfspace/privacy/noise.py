@@ -335,7 +335,7 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
             if is_far:
                 np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
             # Adding zero turns -0.0 into 0.0: the sign of a zero would reveal the sign of the exact
-            # value (docs/proofs/noise.md, section 3.7).
+            # value (docs/proofs/noise.md, section 3.6).
             np.add(whole, 0.0, out=whole)
             np.multiply(whole, noise.grid, out=block)
     return released

@@ -196,7 +196,8 @@ def tilted_risk_bound(
     References
     ----------
     A. Lowy and M. Razaviyayn (2021), Lemmas 5.1 to 5.3, Theorems 5.1 and 5.2, with the sensitivity
-    of ``docs/proofs/robust.md``. In Theorem 5.2 the square of the factor for the tilt is missing.
+    of ``docs/proofs/robust.md``. Theorem 5.2 lacks the square of the factor for the tilt and is
+    false as printed; with a tilt `published` is the number for losses that need not be smooth.
 
     Examples
     --------
@@ -233,16 +234,20 @@ def _risk(problem: RobustProblem, tilt: float, attack: Adversary | None = None) 
 
 
 def _published_tilted(problem: RobustProblem, tilt: float, found: RiskBound) -> float:
-    """Return the least number of section 5.1 of the paper, for its sensitivity of a minimiser."""
+    """Return the least number of section 5.1 of the paper, for its sensitivity of a minimiser.
+
+    The smooth bounds there hold without a tilt only: they have lost the square of its factor.
+    """
     ridge = found.regularization
     spread = _risk(problem, tilt).spread(ridge)
     influence = math.exp(min(tilt * spread, math.log(problem.n_samples)))
     # The paper's loss includes the regulariser, whose slope at the minimisers is that of the loss.
     slope = 2.0 * problem.loss.lipschitz * problem.data_norm
-    curvature = problem.loss.smoothness * problem.data_norm**2 + ridge + tilt * slope**2
-    rough = (2.0 if problem.delta == 0 else math.sqrt(2.0)) * problem.rate
-    fine = product(4.0 * curvature / ridge, problem.rate**2)
-    return slope**2 * influence / ridge * min(rough, fine)
+    number = (2.0 if problem.delta == 0 else math.sqrt(2.0)) * problem.rate
+    if tilt == 0.0:
+        curvature = problem.loss.smoothness * problem.data_norm**2 + ridge
+        number = min(number, product(4.0 * curvature / ridge, problem.rate**2))
+    return slope**2 * influence / ridge * number
 
 
 def adversarial_risk_bound(

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.audit import replay
 from dp_halfspace.audit.white_box import HONEST, History, make_fit
 from dp_halfspace.engine import linear
+from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.noise import RandomizedResponse

@@ -35,12 +35,12 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.algorithms.ranking.auc_training import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._visible import fingerprint, watch_streams
 from dp_halfspace.audit.mechanism_checks import distance, epsilon_of, noise_level
+from dp_halfspace.estimators._ranking import plan_threshold
 from dp_halfspace.metrics import private_score
+from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import (
     Exponential,
@@ -356,7 +356,7 @@ def test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity(n
 
 def halve_threshold(patch):
     """The choice of the threshold, which comes last, is charged half its change."""
-    module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
+    module = importlib.import_module("dp_halfspace.estimators._ranking")
 
     def halved(n_samples, n_features, epsilon):
         choice = plan_threshold(n_samples, n_features, epsilon)
@@ -377,7 +377,7 @@ def halve(kind):
 
 def halve_term(patch):
     """The change of a gradient when a record is added, used for replacing one."""
-    module = importlib.import_module("dp_halfspace.algorithms.perturbation.objective")
+    module = importlib.import_module("dp_halfspace.papers.objective")
     honest = module._gaussian_term
 
     def half(*args):

@@ -14,27 +14,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms import label_training
-from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.label_training import plan_labels
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.algorithms.published.known_margin import plan_single_records
-from dp_halfspace.algorithms.published.margin_selection import plan_selection
-from dp_halfspace.algorithms.published.noisy_gd import Steps, plan_descent
-from dp_halfspace.algorithms.ranking import auc_training
-from dp_halfspace.algorithms.ranking.auc_training import (
-    RankingProblem,
-    plan_ranking,
-    plan_threshold,
-)
 from dp_halfspace.data.people import People
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.estimators._ranking import plan_ranking, plan_threshold
 from dp_halfspace.metrics._tallies import Cells
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, logistic_diameter
+from dp_halfspace.papers import labels as label_training
+from dp_halfspace.papers import pairs
+from dp_halfspace.papers.known_margin import plan_single_records
+from dp_halfspace.papers.labels import plan_labels
+from dp_halfspace.papers.margin_selection import plan_selection
+from dp_halfspace.papers.noisy_gd import Steps, plan_descent
+from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
 
 DELTAS = pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -64,7 +60,7 @@ def test_planted_bug_half_of_the_noise_of_a_statistic_is_seen(monkeypatch):
 def ranking(mechanism, delta):
     """Plan a ranking of rows in the unit ball."""
     facts = PublicFacts(4000, 5, 2, (1.0, 1.0))
-    problem = RankingProblem(facts, "logistic", 1.0, None, None, 0.0)
+    problem = pairs.RankingProblem(facts, "logistic", 1.0, None, None, 0.0)
     return plan_ranking(problem, mechanism, Budget.of(2.0, delta))
 
 
@@ -95,7 +91,7 @@ def test_a_threshold_pays_for_its_roundings(n):
 
 
 def test_planted_bug_shorter_rows_are_seen(monkeypatch):
-    monkeypatch.setattr(auc_training, "UP", 0.5)
+    monkeypatch.setattr(pairs, "UP", 0.5)
     with pytest.raises(AssertionError):
         test_pairs_are_of_rows_of_norm_one("output", 1e-6)
 

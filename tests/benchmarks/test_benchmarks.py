@@ -121,7 +121,7 @@ def test_speed_measures_time_and_memory():
     results = {"speed": {"tiny": found}, "import": {"quartiles": [1, 2, 3]}, "limits": speed.LIMITS}
     table = tables.speed_table(results)
     assert "output_perturbation" in table
-    assert "2 [1, 3] ms" in table
+    assert "Import: 2 [1, 3] ms." in table
 
 
 @pytest.mark.slow

@@ -28,7 +28,10 @@ def test_measured_means_are_below_our_bounds_and_those_below_the_theorems(rows):
     ours = [row for row in rows if "ours" in row]
     assert len(ours) == 14
     for row in ours:
-        assert row["ours"] < row["published"], row
+        if row["published"] is None:
+            assert row["reference"] == "Theorem 5.2"  # false as printed
+        else:
+            assert row["ours"] < row["published"], row
         # The bounds for smooth losses are almost attained.
         if "measured" in row:
             assert row["measured"] - 3 * row["standard_error"] < row["ours"], row

@@ -36,30 +36,24 @@ def test_settings_are_chosen_on_validation_rows_and_the_best_on_the_test_rows_is
     assert real_tables.figure(FOUND, "log_loss") is None
 
 
-def test_ranks_and_wins():
+def test_means_and_wins_of_tables_that_both_have():
+    def cells(**values):
+        return {m: {"1": {"settings": [setting(0.0, v)]}} for m, v in values.items()}
+
     results = {
         "cells": {
-            "pima": {
-                method: {"1": {"settings": [setting(0.0, value)]}}
-                for method, value in (("table", 0.7), ("margin", 0.6), ("opacus", 0.6))
-            }
+            "pima": cells(table=0.7, margin=0.6, opacus=0.75),
+            "wine": cells(table=0.7, margin=0.7),
         }
     }
-    rows = real_tables.ranking(results, "accuracy", "1", ["pima"], "validation")
-    assert [row[3].split()[0] for row in rows] == ["1.00", "2.50", "2.50"]
-    assert rows[1][4].startswith("1.00")
-    assert "pima *" in real_tables.markdown(results)  # no constant was chosen on it
-
-
-def test_a_library_that_ran_on_some_tables_is_not_ranked_and_ranks_keep_all_tables():
-    both = {m: {"1": {"settings": [setting(0.0, 0.5)]}} for m in ("table", "margin")}
-    partly = {**both, "opacus": {"1": {"settings": [setting(0.0, 0.9)]}}}
-    results = {"cells": {"pima": partly, "wine": both}}
-    rows = real_tables.ranking(results, "accuracy", "1", ["pima", "wine"], "validation")
-    assert [row[1:4] for row in rows][2] == ["1", "-", "-"]
-    assert rows[0][1] == "2"
-    assert rows[0][3].startswith("1.50")
-    assert rows[2][4].startswith("0.00")
+    rows = {row[0]: row[1:] for row in real_tables.means_and_wins(results, ["pima", "wine"])}
+    titles = real_tables.TITLES
+    assert rows[titles["table"]][0] == "-/.700/-"
+    assert rows[titles["margin"]][:1] + rows[titles["margin"]][3:4] == ["-/.650/-", "-/1.5/- of 2"]
+    assert rows[titles["opacus"]][0] == "-"  # a mean over other tables says nothing
+    assert rows[titles["opacus"]][3] == "-/0/- of 1"
+    assert "of these" not in real_tables.summary(results)
+    assert "`pima`\\* opacus .750, .700" in real_tables.losses(results)  # chose no constant
 
 
 def test_scores_that_are_no_probabilities_have_no_log_loss():
@@ -129,7 +123,7 @@ def test_one_command_writes_the_tables_of_the_page_and_runs_nothing(tmp_path):
     page = tmp_path / "page.md"
     marked = [
         f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n"
-        for name in ("real_tables_summary", "real_tables")
+        for name in ("real_tables", "real_tables_losses")
     ]
     page.write_text("a\n" + "".join(marked) + "b\n")
     real_tables.main(["--page", str(page)])
@@ -137,9 +131,9 @@ def test_one_command_writes_the_tables_of_the_page_and_runs_nothing(tmp_path):
     assert "old" not in written
     assert written.startswith("a\n")
     assert written.endswith("b\n")
-    # The pages show the results that are stored.
-    for part, shown in zip(written.split("begin -->")[1:], real_tables.PAGES, strict=True):
-        assert part.split("<!--")[0] in shown.read_text()
+    # The page shows the results that are stored.
+    for part in written.split("begin -->")[1:]:
+        assert part.split("<!--")[0] in real_tables.PAGE.read_text()
 
 
 def test_each_table_states_source_and_licence():

@@ -11,7 +11,6 @@ from sklearn.linear_model import RidgeClassifier
 import dp_halfspace
 from dp_halfspace._cli import demo
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.inspection.card import model_card
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,6 @@ class MetaEstimator(FakeClassifier):
     def __init__(self, estimator, *, epsilon=1.0):
         super().__init__(epsilon=epsilon)
         self.estimator = estimator
-
-
-@pytest.fixture(autouse=True)
-def few_noise_fits(monkeypatch):
-    """How many fits show the noise on a card is tested with the cards themselves."""
-    monkeypatch.setitem(model_card.__kwdefaults__, "n_noise_fits", 2)
 
 
 @pytest.fixture

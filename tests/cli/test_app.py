@@ -115,16 +115,16 @@ def test_the_demonstration_shows_three_classes_that_the_package_exports():
 
 def test_the_picture_has_at_most_four_lines(tmp_path, monkeypatch):
     drawn = []
-    honest = demo.EpsilonAccuracyDisplay.plot
+    honest = demo.draw_accuracies
 
-    def plot(self, **options):
-        drawn.append(honest(self, **options))
-        return self
+    def draw(axis, *arguments):
+        drawn.append(axis)
+        honest(axis, *arguments)
 
-    monkeypatch.setattr(demo.EpsilonAccuracyDisplay, "plot", plot)
+    monkeypatch.setattr(demo, "draw_accuracies", draw)
     names = [(name, epsilon) for name in demo.SHOWN for epsilon in (1.0, 3.0)]
     demo._draw(tmp_path / "a.png", rows_of({key: [0.7, 0.8] for key in names}))
-    (axis,) = drawn[0].ax_
+    (axis,) = drawn
     assert len(axis.get_lines()) == 4
     assert axis.get_ylim()[0] == 0.5
     assert "0.50" in axis.get_ylabel()

@@ -20,8 +20,8 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from tests.adversarial import neighbouring_pairs
-from tests.algorithms.support import assert_costs, permit_for
 from tests.engine.pairs import plan_of, ratios, training_data
+from tests.permits import assert_costs, permit_for
 
 
 def worst_ratio(trials, *, n_classes=2, copies=1, **how):

@@ -21,7 +21,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
-from tests.algorithms.support import permit_for
+from tests.permits import permit_for
 from tests.releases import record_releases
 
 HOSTILE = [

@@ -7,14 +7,15 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateAUCClassifier, privacy
-from dp_halfspace.algorithms.ranking import auc_training
-from dp_halfspace.algorithms.ranking.auc_training import threshold_grid, threshold_losses
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.estimators import _ranking
+from dp_halfspace.estimators._ranking import threshold_grid, threshold_losses
+from dp_halfspace.papers.pairs import RankingProblem
 from dp_halfspace.privacy import Exponential
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
-from tests.algorithms.support import permit_for
+from tests.permits import permit_for
 from tests.releases import record_releases
 
 MECHANISMS = ["noisy_gd", "objective", "output"]
@@ -122,8 +123,8 @@ def _centre(releases, X, y, fitted):
     facts = PublicFacts(len(X), X.shape[1], 2, (1.0, 1.0), is_scale_stated=False)
     facts = replace(facts, copies_are_single=True)
     choice = Exponential(releases[-1].mechanism.epsilon)
-    problem = auc_training.RankingProblem(facts, "logistic", 1.0, None, None, 0.02)
-    plan = auc_training.plan_ranking(problem, "auto", Budget.of(30.0, fitted.privacy_.delta))
+    problem = RankingProblem(facts, "logistic", 1.0, None, None, 0.02)
+    plan = _ranking.plan_ranking(problem, "auto", Budget.of(30.0, fitted.privacy_.delta))
     assert plan.events[-1] == choice
     answers = iter([release.released for release in releases])
     data = TrainingData(X, y, np.arange(2), None)
@@ -160,8 +161,8 @@ def test_parts_never_exceed_the_budget():
 
 def plan_of(mechanism, n, epsilon, delta):
     facts = PublicFacts(n, 5, 2, (1.0, 1.0))
-    problem = auc_training.RankingProblem(facts, "logistic", 1.0, None, None, 0.02)
-    return auc_training.plan_ranking(problem, mechanism, Budget.of(epsilon, delta))
+    problem = RankingProblem(facts, "logistic", 1.0, None, None, 0.02)
+    return _ranking.plan_ranking(problem, mechanism, Budget.of(epsilon, delta))
 
 
 COUNTS = [(1e17, 1), (1, 1e300), (5e-324, 1e308)]

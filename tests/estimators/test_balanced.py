@@ -13,16 +13,18 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateKernelClassifier,
 )
-from dp_halfspace.algorithms import wrapped_plans
-from dp_halfspace.algorithms.wrapped_plans import BalancedPlan, balanced_weights, plan_class_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.counts import balancing_weights, count_noise
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.estimators import _wrapped_plans as wrapped_plans
+from dp_halfspace.estimators._wrapped_plans import BalancedPlan
 from dp_halfspace.model_selection import PrivateSearchCV
 from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
-from dp_halfspace.privacy.mechanisms import noise_deviation
-from tests.algorithms.support import permit_for
+from tests.permits import permit_for
 from tests.releases import record_releases
 from tests.support import fitted
 
@@ -80,8 +82,10 @@ def test_a_fit_is_a_function_of_its_releases(estimator):
 
 def test_the_replay_sees_weights_above_one(monkeypatch):
     """Planted: the common class weighs one, and the rare one more."""
-    honest = wrapped_plans.balanced_weights
-    monkeypatch.setattr(wrapped_plans, "balanced_weights", lambda *a: honest(*a) / honest(*a).min())
+    honest = wrapped_plans.balancing_weights
+    monkeypatch.setattr(
+        wrapped_plans, "balancing_weights", lambda *a: np.array(honest(*a)) / min(honest(*a))
+    )
     assert worst(OutputPerturbationClassifier(data_norm=3.0)) > 1.0
 
 
@@ -131,8 +135,9 @@ def counted(released, *, people=None, weights=None):
     codes = np.array([0, 0, 0, 0, 1, 1])
     data = TrainingData(np.zeros((6, 1)), codes, np.array([0, 1]), None, people, weights)
     n_units = 6 if people is None else len(people)
-    counts, _ = plan_class_counts(n_units, 2, 50.0, are_weighed=weights is not None)
-    plan = BalancedPlan(counts, Inner(), (counts.noise.event,), {}, frozenset(), is_single=False)
+    facts = PublicFacts(n_privacy_units=n_units, n_features=1, n_classes=2, class_weights=(1.0, 1.0))
+    noise = count_noise(2, Budget.gaussian(50.0), has_weights=weights is not None)
+    plan = BalancedPlan(facts, noise, Inner(), (noise.event,))
     seen = []
     with intercept_releases(lambda value, *_: seen.append(value) or np.array(released)):
         inner = plan.run(data, permit_for(*plan.events))
@@ -143,8 +148,8 @@ def test_classes_weigh_by_released_counts_alone():
     """Planted in the list of mutants: the counts of the records."""
     (value,), weights = counted([1.0])
     np.testing.assert_array_equal(value, [2.0])
-    noise = plan_class_counts(6, 2, 50.0)[0].noise
-    expected = balanced_weights(np.array([5.0, 1.0]), noise_deviation(noise), 6)
+    noise = count_noise(2, Budget.gaussian(50.0), has_weights=False)
+    expected = balancing_weights(np.array([1.0]), 6, noise)
     np.testing.assert_array_equal(weights, expected)
     assert not np.array_equal(weights, counted([4.0])[1])
 

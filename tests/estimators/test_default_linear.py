@@ -18,7 +18,7 @@ from dp_halfspace.datasets import in_chunks
 from dp_halfspace.engine import linear, release
 from dp_halfspace.engine.linear import COLUMN_CLIP
 from dp_halfspace.inspection import natural_coefficients
-from tests.algorithms.support import permit_for
+from tests.permits import permit_for
 from tests.support import fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")

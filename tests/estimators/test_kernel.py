@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
-from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import kernel as module
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import (
     AdditiveMap,

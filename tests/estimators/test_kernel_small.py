@@ -5,7 +5,7 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, audit
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.inspection import AdditiveDisplay, model_card, natural_coefficients, to_onnx
+from dp_halfspace.inspection import EffectsDisplay, model_card, natural_coefficients, to_onnx
 from tests.support import fitted
 
 
@@ -79,7 +79,7 @@ def test_it_is_explained_and_exported_like_the_linear_default():
     with pytest.raises(ValueError, match="has no linear score of the columns"):
         natural_coefficients(found)
     assert "Not shown" in str(model_card(found))
-    assert len(AdditiveDisplay.from_estimator(found, [(-3.0, 4.0)] * 4).columns) == 4
+    assert len(EffectsDisplay.from_estimator(found, [(-3.0, 4.0)] * 4).columns) == 4
     session = reference.ReferenceEvaluator(to_onnx(found))
     labels, _ = session.run(None, {"X": X.astype(np.float32)})
     assert (labels == found.predict(X.astype(np.float32))).mean() > 0.99

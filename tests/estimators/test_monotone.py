@@ -9,7 +9,7 @@ from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.engine.probabilities import log_odds_of
 from dp_halfspace.estimators import _options as options_module
 from dp_halfspace.estimators._options import split_rows
-from dp_halfspace.inspection import TableEffectsDisplay, natural_coefficients
+from dp_halfspace.inspection import EffectsDisplay, natural_coefficients
 from tests.support import Book
 
 RNG = np.random.default_rng(8)
@@ -75,7 +75,7 @@ def test_other_columns_keep_their_effects_and_displays_show_the_copy():
     # Scores before they become log odds are sums.
     model.certainty_ = 1.0
     changed = model.with_monotone({"0": "increasing"})
-    old, new = (TableEffectsDisplay.from_estimator(m).columns for m in (model, changed))
+    old, new = (EffectsDisplay.from_estimator(m).columns for m in (model, changed))
     assert np.diff(new[0].effects[:, 0]).min() >= -1e-12  # a difference of two scores
     for before, after in zip(old[1:], new[1:], strict=True):
         np.testing.assert_allclose(after.effects, before.effects, atol=1e-4)
@@ -121,7 +121,7 @@ def test_what_cannot_be_monotone_is_refused():
     lines = PrivateKernelClassifier(kernel="additive", n_components=2, classes=[0, 1], epsilon=3)
     lines.fit(X, X[:, 0] > 0)
     natural_coefficients(lines)
-    with pytest.raises(ValueError, match="use AdditiveDisplay"):
+    with pytest.raises(ValueError, match="use EffectsDisplay"):
         natural_coefficients(lines.with_monotone({"x0": "increasing"}))
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import BudgetError, ObjectivePerturbationClassifier
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
+from dp_halfspace.papers.objective import GaussianLinearTerm
 from tests.conftest import separated
 from tests.releases import record_releases
 from tests.support import exact, public, releases_of

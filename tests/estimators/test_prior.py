@@ -21,9 +21,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
-from dp_halfspace.algorithms.search import small_tables, small_trees
-from dp_halfspace.algorithms.search.small_tables import plan_small_table
-from dp_halfspace.algorithms.search.small_trees import plan_small_tree
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
@@ -35,6 +32,9 @@ from dp_halfspace.estimators._small_tables import PriorPlan
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.selection import small_tables, small_trees
+from dp_halfspace.selection.small_tables import plan_small_table
+from dp_halfspace.selection.small_trees import plan_small_tree
 from tests.adversarial import neighbouring_pairs
 from tests.releases import record_releases
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dp_halfspace import PureHalfspaceClassifier, PureNetworkClassifier
-from dp_halfspace.algorithms.published.network import NetworkShape, network_sensitivity
-from dp_halfspace.algorithms.search import directions
-from dp_halfspace.algorithms.search import halfspace_search as direction_search
 from dp_halfspace.estimators import pure_network
 from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.papers import halfspace_search as direction_search
+from dp_halfspace.papers.network import NetworkShape, network_sensitivity
+from dp_halfspace.rows import directions
 from tests.conftest import separated
 from tests.releases import record_releases
 from tests.support import fitted, public

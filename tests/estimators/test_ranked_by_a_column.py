@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace.algorithms.search.small_tables import SmallModel, share_of
 from dp_halfspace.audit import replay
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
@@ -27,6 +26,7 @@ from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.selection.small_tables import SmallModel, share_of
 from tests.releases import record_releases
 from tests.support import public
 

@@ -8,7 +8,6 @@ import re
 import traceback
 from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -33,13 +32,12 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.engine.operating_point import score_counts
-from dp_halfspace.algorithms.wrapped_plans import class_counts, plan_class_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.data import record_weights
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import base
+from dp_halfspace.estimators._operating_point import score_counts
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from tests.adversarial import unit
 from tests.conftest import separated
@@ -189,23 +187,6 @@ def records(trials=200, n=6, n_classes=3):
         other, moved = codes.copy(), weights.copy()
         other[2], moved[2] = rng.integers(n_classes), rng.choice([0.0, 0.25, 1.0])
         yield (codes, weights), (other, moved)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_record_moves_weighted_counts_of_classes_by_the_root_of_two(n_classes):
-    found = [
-        np.linalg.norm(class_counts(*a[:1], n_classes, None, a[1]) - class_counts(
-            *b[:1], n_classes, None, b[1]
-        ))
-        for a, b in records(n_classes=n_classes)
-    ]  # fmt: skip
-    assert max(found) == math.sqrt(2.0)
-    plan, left = plan_class_counts(1000, n_classes, 0.5, are_weighed=True)
-    assert math.sqrt(2.0) <= plan.noise.sensitivity <= math.sqrt(2.0) * (1 + 1e-9)
-    assert math.hypot(plan.noise.mu, left) == pytest.approx(0.5)
-    for released, total in (([3.5, 10.0], 13.5), ([-7.0, -7.0], 1.0), ([1e9, 1e9], 1000.0)):
-        permit = SimpleNamespace(release=lambda *_, found=released: np.array(found))
-        assert plan.run(np.zeros(1000, dtype=np.intp), permit)[1] == total
 
 
 def score_changes(counted):

@@ -14,10 +14,10 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PureHalfspaceClassifier,
 )
-from dp_halfspace.algorithms.search.directions import asinh_cells
-from dp_halfspace.algorithms.search.small_tables import counted_share
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
+from dp_halfspace.rows.directions import asinh_cells
+from dp_halfspace.selection.small_tables import counted_share
 from tests.releases import record_releases
 from tests.support import public
 

@@ -21,10 +21,10 @@ from dp_halfspace import (
     PrivacyWarning,
     PrivateTableClassifier,
 )
-from dp_halfspace.algorithms.engine import operating_point
 from dp_halfspace.audit import replay
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.engine import linear, steps
+from dp_halfspace.estimators import _operating_point as operating_point
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Exponential, Gaussian, Pure, single_runs, total_mu
 from dp_halfspace.privacy.mechanisms import GaussianNoise

@@ -21,10 +21,10 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PrivateThresholdClassifier,
 )
-from dp_halfspace.algorithms.engine.outlook import Table, outlook_of
+from dp_halfspace.estimators._outlook import Table, outlook_of
 from dp_halfspace.inspection import (
     ColumnEffect,
-    TableEffectsDisplay,
+    EffectsDisplay,
     model_card,
     natural_coefficients,
     privacy_report,
@@ -161,7 +161,7 @@ def test_a_display_that_explains_nothing_is_not_shown():
             ColumnEffect(name, levels, np.array(each)[:, None], deviations=np.full((3, 1), 0.5))
             for name, each in effects.items()
         ]
-        display = TableEffectsDisplay(columns, [1], np.array([explained]))
+        display = EffectsDisplay(columns, [1], np.array([explained]))
         return card_module._curves(display, SimpleNamespace(classes_=[0, 1]))
 
     flat, steep, nothing = [0.1, -0.9, 0.9], [0.0, 1.1, 0.2], [0.0, 0.0, 0.0]
@@ -183,13 +183,11 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     model = PrivateTableClassifier(
         epsilon=2.0, classes=[0, 1], schema=schema, features="additive"
     ).fit(rows, Y)
-    source, text = text_of(model_card(model, n_noise_fits=4), tmp_path)
+    source, text = text_of(model_card(model), tmp_path)
     assert "Columns not used 2" in text
     assert "Number of columns 2" in text
     assert "Grey effects may be due to noise alone" in text
     assert "#999999" in source
-    _, text = text_of(model_card(model, n_noise_fits=0), tmp_path)
-    assert "The amount of noise in it is not known." in text
 
 
 @pytest.mark.sampled(3)
@@ -218,8 +216,8 @@ def test_a_threshold_stands_with_its_interval():
     y = (rng.random(3000) < 0.1).astype(int)
     X = rng.normal(size=(3000, 3)) + y[:, None]
     model = PrivateTableClassifier(epsilon=3.0, classes=[0, 1], features="linear")
-    assert "The target was" not in model_card(model.fit(X, y), n_noise_fits=0)
-    page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y), n_noise_fits=0)
+    assert "The target was" not in model_card(model.fit(X, y))
+    page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y))
     point = model.threshold_
     ends = "from {:.2f} to {:.2f}".format(*point.interval)
     for words in (
@@ -319,7 +317,7 @@ def scored():
 
 
 def quality(model, **given):
-    page = model_card(model, n_noise_fits=0, **given)
+    page = model_card(model, **given)
     part = page[page.index("How good it is") : page.index("What the columns do")]
     return " ".join(re.sub(r"<[^>]*>", " ", part).split())
 
@@ -355,7 +353,7 @@ def test_a_card_shows_the_scores_that_it_is_given(scored):
         assert words in text
     assert "other release" not in text
     other = PrivacyLedger(epsilon=1.0, delta=1e-5)
-    page = model_card(model, scores=[accuracy], ledger=other, n_noise_fits=0)
+    page = model_card(model, scores=[accuracy], ledger=other)
     assert "The ledger has no entry with their record" in page
     assert "The ledger has no entry with the record of this fit" in page
     assert "has no entry" not in model_card(model, scores=[accuracy], ledger=ledger)

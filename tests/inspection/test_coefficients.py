@@ -73,7 +73,7 @@ def test_every_class_has_them_or_says_why_not(estimator):
     feature_map = getattr(model, "feature_map_", None)
     mapped = feature_map is not None and not getattr(feature_map, "is_linear", False)
     if mapped or any(hasattr(model, name) for name in ("row_lengths_", "hidden_coef_")):
-        with pytest.raises(ValueError, match="use AdditiveDisplay"):
+        with pytest.raises(ValueError, match="use EffectsDisplay"):
             natural_coefficients(model)
         return
     natural, scores = natural_coefficients(model), model.decision_function(rows)
@@ -96,7 +96,7 @@ def test_those_of_cells_are_none_of_columns(n_classes):
     model = AdaptiveMarginClassifier(epsilon=0.5, classes=range(n_classes))
     model.fit(X, np.arange(120) % n_classes)
     assert isinstance(model.scaler_, CellScaler) or hasattr(model, "row_lengths_")
-    with pytest.raises(ValueError, match="no linear score of the columns: use AdditiveDisplay"):
+    with pytest.raises(ValueError, match="no linear score of the columns: use EffectsDisplay"):
         natural_coefficients(model)
 
 
@@ -104,13 +104,13 @@ def test_those_of_cells_are_none_of_columns(n_classes):
 def test_where_there_are_none_it_is_said():
     y = (X[:, 0] > 55).astype(int)
     small = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X[:200], y[:200])
-    with pytest.raises(ValueError, match="use AdditiveDisplay"):
+    with pytest.raises(ValueError, match="use EffectsDisplay"):
         natural_coefficients(small)
     curved = PrivateKernelClassifier(kernel="additive", classes=[0, 1]).fit(X, y)
     with pytest.raises(ValueError, match="linear in features"):
         natural_coefficients(curved)
     table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)
-    with pytest.raises(ValueError, match="use TableEffectsDisplay"):
+    with pytest.raises(ValueError, match="use EffectsDisplay"):
         natural_coefficients(table)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
     with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):

@@ -22,10 +22,10 @@ from dp_halfspace import (
     PrivacyWarning,
     PrivateConformalClassifier,
 )
-from dp_halfspace.algorithms.crossing import COUNT_GRID
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
+from dp_halfspace.estimators._crossing import COUNT_GRID
 from dp_halfspace.model_selection import _prefit, conformal
 from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.exponential import ParallelChoice

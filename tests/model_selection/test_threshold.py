@@ -27,11 +27,11 @@ from dp_halfspace import (
     PrivacyWarning,
     PrivateThresholdClassifier,
 )
-from dp_halfspace.algorithms import crossing
-from dp_halfspace.algorithms.crossing import crossing_utilities, excess_of
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
+from dp_halfspace.estimators import _crossing as crossing
+from dp_halfspace.estimators._crossing import crossing_utilities, excess_of
 from dp_halfspace.model_selection import _prefit, threshold
 from dp_halfspace.model_selection._prefit import Slack
 from dp_halfspace.privacy.interception import intercept_releases

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dp_halfspace
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import noise, randomness
 from dp_halfspace.privacy.exponential import (
     CountedChoice,

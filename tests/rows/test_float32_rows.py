@@ -10,15 +10,15 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.perturbation.centred import RowsRead
-from dp_halfspace.algorithms.ranking.auc_training import clipped_scored_rows, threshold_losses
 from dp_halfspace.audit import replay
 from dp_halfspace.engine.linear import Shape, clipped_rows_over
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.engine.steps import N_STEPS
+from dp_halfspace.estimators._centred import RowsRead
+from dp_halfspace.estimators._ranking import clipped_scored_rows, threshold_losses
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.rows import float32_rows as module
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.float32_rows import (

@@ -235,8 +235,11 @@ def test_the_papers_numbers(delta):
     tilted = tilted_risk_bound(*args, tilt=0.0, regularization=ridge)
     fine = 4 * (0.25 + ridge) / ridge * rate**2
     assert tilted.published == pytest.approx(4.0 / ridge * min(rough, fine), rel=1e-6)
-    # Theorem 5.2 as printed fails for a tilt, so no number of it is given.
-    assert tilted_risk_bound(10**6, *args[1:], tilt=1.0, regularization=1e-3).published is None
+    # Theorem 5.2 is false as printed, so with a tilt the number is that of Proposition 2.3.
+    found = tilted_risk_bound(*args, tilt=0.7, regularization=ridge)
+    risk = MarginRisk(LOGISTIC, n, d, 2, row_norm=1.0, block_rows=n, tilt=0.7, min_weight=1.0)
+    factor = math.exp(0.7 * risk.spread(ridge))
+    assert found.published == pytest.approx(4.0 / ridge * factor * rough, rel=1e-6)
     attack = {"attack_radius": 0.2, "attack_norm": "inf", "n_attacked": 3}
     slope = 2 * (1 + 0.2 * math.sqrt(3))
     for population, number in ((False, rough), (True, 2 * (1 / n + rate))):

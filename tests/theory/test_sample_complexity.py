@@ -96,6 +96,45 @@ def test_so_many_records_are_enough(runs):
     assert fresh.mean() <= error
 
 
+@pytest.mark.parametrize("runs", MANY)
+def test_a_quarter_of_these_records_is_not_enough(runs):
+    """Noise across the margin: rows at one distance of it, in as many directions as there are.
+
+    With so little budget the sample is as good as its distribution, which the steps are taken on.
+    """
+    epsilon, delta, d, margin, error, n_steps = 1e-3, 1e-8, 20, 0.07, 0.25, 400
+    n = margin_sample_complexity(d, epsilon, delta, margin, error=error)
+    rng, side = np.random.default_rng(0), math.sqrt(1 - margin**2)
+
+    def fresh(n):
+        deviation = 2 * math.sqrt(n_steps) / (n * gdp_mu(epsilon, delta))
+        step = 1 / margin / math.sqrt(n_steps * (1 + d * deviation**2))
+        W, total = np.zeros((runs, d)), np.zeros((runs, d))
+        for _ in range(n_steps):
+            total += W
+            along, across = margin * W[:, :1], side * W[:, 1:]
+            up, down = along + across < 1, along - across < 1
+            pull = np.empty_like(W)
+            pull[:, 0] = margin * (up + down * 1.0).mean(axis=1) / 2
+            pull[:, 1:] = side * (up * 1.0 - down) / (2 * (d - 1))
+            W = W + step * (pull + deviation * rng.standard_normal(W.shape))
+        along, across = margin * total[:, :1], side * total[:, 1:]
+        return np.mean([along + across <= 0, along - across <= 0])
+
+    assert fresh(n) <= error < fresh(n / 4)
+
+
+def test_a_quarter_of_the_records_for_pure_dp_is_not_enough():
+    """Two halfspaces in one column, and a failure that must be rare."""
+    epsilon, error, beta = 0.05, 0.9, 1e-6
+    n = margin_sample_complexity(1, epsilon, 0.0, 1.0, error=error, beta=beta)
+
+    def failure(n):  # all records have one sign, and the other halfspace is chosen
+        return softmax([0.0, -epsilon * n / 2])[1]
+
+    assert failure(n) <= beta < failure(n / 2)
+
+
 def angles_wrong(chosen, truth):
     """Errors of halfspaces through the origin of the plane on a uniform distribution."""
     return np.abs((chosen - truth + math.pi) % (2 * math.pi) - math.pi) / math.pi

@@ -1,1 +1,0 @@
-"""What several algorithms share: plans, thresholds, feature maps, outlooks and public rules."""

@@ -1,1 +1,0 @@
-"""Minimisers made private, by noise on the objective or on the minimiser."""

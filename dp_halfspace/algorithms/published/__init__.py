@@ -1,1 +1,0 @@
-"""Algorithms of the papers, as options of the estimators."""

@@ -1,1 +1,0 @@
-"""Ranking by the area under the ROC curve, and its threshold."""

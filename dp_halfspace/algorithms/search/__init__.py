@@ -1,1 +1,0 @@
-"""The exponential mechanism over data-independent candidates."""

@@ -1,0 +1,360 @@
+"""Output and objective perturbation of rows that are centred and whitened by a released moment.
+
+1. The length of the rows and their second moment with a constant, from which the map of the rows
+   follows, as in the default steps of the engine.
+2. One regularised minimiser for the centred, whitened and clipped rows, with noise or with a random
+   linear term.
+
+Where the moment is not worth its cost, the minimiser is that for clipped rows. Derivations:
+``docs/proofs/engine.md``, sections 2 and 3; ``stability.md``, section 8;
+``objective_perturbation.md``, section 8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dp_halfspace._rounding import UP
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.record_weights import weights_of
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.linear import (
+    COLUMN_CLIP,
+    LENGTH_SHARE,
+    MOMENT_SHARE,
+    WIDEST,
+    clipped_rows_over,
+    length_noise,
+    length_of,
+    sum_of_squares,
+)
+from dp_halfspace.engine.moment import CONSTANT, Centring, centring_of, moment_noise, packed
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
+from dp_halfspace.optim.solvers import Optimizer
+from dp_halfspace.papers.objective import (
+    ObjectivePlan,
+    feasible_ridge,
+    plan_objective,
+)
+from dp_halfspace.papers.output import (
+    OutputPlan,
+    mapped_row_ridge,
+    perturbed_row_ridge,
+    plan_output,
+)
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event, Gaussian
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+    Permit,
+    noise_deviation,
+)
+from dp_halfspace.projection import LinearMap
+from dp_halfspace.rows.blocks import FloatArray, block_size
+from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
+from dp_halfspace.rows.rows import Rows
+
+# Noise of a release before the minimiser.
+Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
+# Dimension to which more than 512 columns are projected by random signs for pure DP.
+COMPONENTS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """The public numbers of the rows of a minimisation.
+
+    `unit` is the norm to which a row is clipped, and which counts as one. `constant` is the factor
+    of the constant column, 0 without an intercept. A public `linear_map` is applied first.
+    """
+
+    facts: PublicFacts
+    constant: float
+    linear_map: LinearMap | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns without the constant."""
+        return self.facts.n_features if self.linear_map is None else self.linear_map.n_components
+
+    @property
+    def n_final(self) -> int:
+        """Number of columns that a minimiser has coefficients for."""
+        return self.n_columns + (self.constant > 0.0)
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows are summed at a time."""
+        is_sparse = self.facts.is_sparse and self.linear_map is None
+        return block_size(self.facts.n_privacy_units, self.n_columns, is_sparse=is_sparse)
+
+    def first_constant(self, *, has_moment: bool) -> float:
+        """Return the constant of rows of norm at most one, before all are divided by its norm."""
+        return CONSTANT if has_moment and self.constant else CONSTANT * self.constant
+
+
+@dataclass(frozen=True, slots=True)
+class CentredFit(FitPlan):
+    """A released moment, and one released minimiser for the rows that it maps.
+
+    `length` and `moment` are the noises of the length and the moment of the rows, None where the
+    moment is not worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``.
+    `attributes` are the names of the further fitted attributes that are wanted.
+    """
+
+    read: RowsRead
+    length: Noise | None
+    moment: Noise | None
+    minimiser: ObjectivePlan | OutputPlan
+    public: Mapping[str, Any]
+    attributes: tuple[str, ...] = ()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        first = (noise.event for noise in (self.length, self.moment) if noise is not None)
+        return (*first, *self.minimiser.events)
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Weights of records, which do not change the cost."""
+        return frozenset({"sample_weight"})
+
+    @property
+    def column_clip(self) -> float:
+        """Largest absolute value of a column in its released scale."""
+        return COLUMN_CLIP
+
+    @property
+    def margin(self) -> None:
+        """The margin that is known: none."""
+
+    @property
+    def linear_map(self) -> LinearMap | None:
+        """The public projection, if there is one."""
+        return self.read.linear_map
+
+    def with_class_weights(self, weights: FloatArray) -> CentredFit:
+        """Weigh the classes by released numbers in [0, 1], for the same events."""
+        read = replace(self.read, facts=self.read.facts.with_class_weights(weights))
+        return replace(self, read=read)
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release the map and the minimiser, and map its coefficients back."""
+        read, linear_map = self.read, self.read.linear_map
+        weights = weights_of(np.array(read.facts.class_weights), data)
+        how = data.class_indices, weights, permit
+        with single_blas_thread():
+            if linear_map is not None:
+                data = replace(data, X=linear_map.apply(data.X))
+            unit = self._release_unit(data, permit)
+            rows = self.first_rows(data.X, unit)
+            kept = None
+            if self.moment is None:
+                found = self.minimiser.run(rows, *how)
+                coefficients, intercepts = self._in_columns(found, unit)
+            else:
+                centring = self._release_centring(rows, data.weights, permit)
+                formed, surrogate = centred_rows(rows, centring)
+                found = self.minimiser.run(formed, *how, surrogate=surrogate)
+                coefficients, intercepts = self._uncentred(found, centring, unit)
+                kept = np.column_stack(self._in_columns(centring.to_final, unit))
+        if linear_map is not None:
+            coefficients = linear_map.pull_back(coefficients)
+        more = {
+            "alpha_": self.minimiser.ridge,
+            "preconditioner_": kept if read.constant or kept is None else kept[:, :-1],
+            "one_vs_rest_": self.minimiser.risk.n_stacked > 1,
+            "projection_": linear_map,
+            "margin_": 1.0 / max(float(np.linalg.norm(found)), 1.0),
+        }
+        wanted = {name: more[name] for name in self.attributes}
+        return Fitted(coefficients, intercepts, math.inf, attributes=wanted)
+
+    def first_rows(self, X: Any, unit: float) -> Rows:
+        """Return the rows over `unit`, clipped to norm one, with the constant, over its norm."""
+        constant, length = self._constant_and_length
+        constants = (constant / length,) if constant else ()
+        return clipped_rows_over(X, unit * length, 1.0 / length, constants, None)
+
+    def _release_unit(self, data: TrainingData, permit: Permit) -> float:
+        """Release the length of the rows, and return the norm that counts as one.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy sum of squared lengths, each relative to the public norm and at most
+          one.
+        - Sensitivity: 1; the sum is exact.
+        - Proof: ``docs/proofs/engine.md``, section 2.
+        """
+        norm, noise = self.read.facts.data_norm, self.length
+        if noise is None:
+            return norm
+        square = permit.release(np.array([sum_of_squares(data, norm)]), noise)
+        return norm * length_of(float(square[0]), self.read.facts.n_privacy_units, noise)
+
+    @property
+    def _constant_and_length(self) -> tuple[float, float]:
+        constant = self.read.first_constant(has_moment=self.moment is not None)
+        return constant, math.hypot(1.0, constant)
+
+    def _release_centring(self, rows: Rows, weights: FloatArray | None, permit: Permit) -> Centring:
+        """Release the second moment, from which the map of the rows follows.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy second moment of rows of norm at most one. Given it, a final row
+          depends on its own record alone and has norm at most ``1 + 2^-40``.
+        - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
+        - Proof: ``docs/proofs/engine.md``, sections 2 and 3.
+        """
+        assert self.moment is not None
+        moment = rows.gram() if weights is None else rows.gram(weights)
+        released = permit.release(packed(moment), self.moment)
+        total = self.read.facts.n_privacy_units if weights is None else math.nan
+        return centring_of(released, total, self.moment, constant=self.read.constant)[0]
+
+    def _uncentred(
+        self, found: FloatArray, centring: Centring, unit: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients for clipped rows as they were handed in: post-processing."""
+        size = self.read.n_columns
+        coefficients, intercepts = self._in_columns(found[:, :size] @ centring.to_final, unit)
+        if centring.constants:
+            intercepts = intercepts + found[:, size] * centring.constants[0]
+        return coefficients, intercepts
+
+    def _in_columns(self, found: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients and intercepts for rows before the first clip: post-processing."""
+        size, (constant, length) = self.read.n_columns, self._constant_and_length
+        intercepts = found[:, size] * (constant / length) if constant else np.zeros(len(found))
+        return found[:, :size] / (length * unit), intercepts
+
+
+def centred_fit(
+    read: RowsRead,
+    length: Noise | None,
+    moment: Noise | None,
+    plan: ObjectivePlan | OutputPlan,
+) -> CentredFit:
+    """Return a fit with the public facts for its record."""
+    projection = None if read.linear_map is None else type(read.linear_map).__name__
+    facts = {"private_second_moment": moment is not None, "projection": projection}
+    return CentredFit(read, length, moment, plan, {**facts, **plan.public})
+
+
+def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows]:
+    """Return the final rows, formed at every pass, or never formed.
+
+    The certificate needs rows that are formed, because the map would amplify the rounding errors
+    of products with rows that it was not applied to. The solver may use the faster rows that are
+    never formed.
+    """
+    how = centring.to_final, centring.longest, centring.constants
+    n_constants = len(centring.constants)
+    whole = np.zeros(np.add(centring.to_final.shape, n_constants))
+    whole[: len(centring.to_final), : centring.to_final.shape[1]] = centring.to_final
+    whole[len(centring.to_final) :, centring.to_final.shape[1] :] = np.eye(n_constants)
+    return FormedRows(rows, *how), MappedRows(rows.clip_images(*how), whole)
+
+
+def plan_moment(read: RowsRead, budget: Budget) -> tuple[Noise | None, Noise | None, Budget]:
+    """Plan length and moment, or None if they are not worth their cost; return the rest, too.
+
+    They are not for more than 512 columns, or if the edge of the spectrum of its noise would exceed
+    the number of records.
+    """
+    if read.n_columns > WIDEST:
+        return None, None, budget
+    first, rest = budget.split(LENGTH_SHARE)
+    part, rest = rest.split(MOMENT_SHARE)
+    size, n_samples = read.n_final, read.facts.n_privacy_units
+    noise = moment_noise(n_samples, size, read.block_rows, part, is_single=False)
+    edge = noise_deviation(noise, size * (size + 1) // 2) * math.sqrt(2.0 * size)
+    return (length_noise(first), noise, rest) if edge <= n_samples else (None, None, budget)
+
+
+def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | SoftmaxRisk:
+    """Return the risk of rows of norm at most one."""
+    facts, columns = read.facts, read.n_final
+    formed = formed_block_rows(facts.n_privacy_units, columns)
+    return empirical_risk(
+        loss,
+        facts.n_privacy_units,
+        columns,
+        facts.n_classes,
+        row_norm=UP,
+        block_rows=formed if is_formed else read.block_rows,
+        max_weight=max(facts.class_weights),
+    )
+
+
+def plan_centred_output(
+    read: RowsRead,
+    loss: Loss,
+    budget: Budget,
+    *,
+    ridge: float | None = None,
+    optimizer: Optimizer = "auto",
+    projects: bool = False,
+) -> CentredFit | None:
+    """Divide a budget between the moment and one noisy minimiser, for ``delta > 0``.
+
+    `ridge` is per mean loss and raised to a public floor; None chooses it from public sizes. Return
+    None if the moment is not worth its cost. Raise errors as :func:`plan_output` does.
+    """
+    length, moment, rest = plan_moment(read, budget)
+    if moment is None:
+        return None
+    risk = risk_of(read, loss, is_formed=True)
+    ridge = mapped_row_ridge(risk, rest.mu) if ridge is None else ridge
+    plan = plan_output(risk, ridge, rest.noise, optimizer=optimizer, projects=projects)
+    return centred_fit(read, length, moment, plan)
+
+
+def plan_centred_objective(
+    read: RowsRead,
+    loss: Loss,
+    budget: Budget,
+    *,
+    ridge: float | None = None,
+    has_moment: bool = True,
+    optimizer: Optimizer = "auto",
+) -> CentredFit:
+    """Divide a budget between the moment, if it is worth its cost, and a perturbed minimisation.
+
+    `ridge` is per mean loss and raised to a public floor; None chooses it from public sizes. Raise
+    errors as :func:`plan_objective` does.
+    """
+    epsilon, delta = budget.epsilon, budget.delta
+    length, moment, rest = plan_moment(read, budget) if has_moment else (None, None, budget)
+    risk = risk_of(read, loss, is_formed=moment is not None)
+    # A Gaussian release and a perturbed objective are accounted for together.
+    events = (noise.event for noise in (length, moment) if noise is not None)
+    earlier = tuple(event for event in events if isinstance(event, Gaussian))
+    left = rest.epsilon if budget.is_pure else epsilon
+    wanted = ridge
+    if wanted is None:
+        share = 1.0 if moment is None else (1.0 - LENGTH_SHARE) * (1.0 - MOMENT_SHARE)
+        wanted = perturbed_row_ridge(risk, left, delta, mu_share=share)
+    room = feasible_ridge(risk, wanted, left, delta, earlier)
+    if room is None:
+        how: dict[str, Any] = {"ridge": ridge, "has_moment": False, "optimizer": optimizer}
+        return plan_centred_objective(read, loss, budget, **how)
+    plan = plan_objective(risk, room, left, delta, earlier=earlier, optimizer=optimizer)
+    return centred_fit(read, length, moment, plan)

@@ -1,0 +1,150 @@
+"""The choice among the published algorithms and those of pure DP, by public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dp_halfspace.engine.linear import WIDEST
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.risks import empirical_risk
+from dp_halfspace.papers.training import (
+    LinearPlan,
+    Problem,
+    linear_plan,
+)
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.selection.rule import DIRECTIONS_PAY
+
+if TYPE_CHECKING:
+    from dp_halfspace.estimators._centred import CentredFit
+
+# Value of the constant column for a perturbed objective of rows of norm one, before the rows have
+# that norm.
+_CONSTANT = 0.25
+# Value of the constant column for columns with features, relative to that for columns alone.
+_FEATURE_CONSTANT = 2.5
+
+
+def plan_training(
+    problem: Problem, solver: str, margin: float | None, budget: Budget
+) -> LinearPlan | CentredFit:
+    """Plan one fit within a budget; a `margin` of None means that no margin is known.
+
+    For pure DP, the default is a search among directions where it is more accurate, and otherwise
+    a perturbed objective. Each branch imports the algorithm that it plans, so that a fit loads no
+    other.
+    """
+    if budget.is_pure and solver in {"phased_prox", "noisy_sgd"}:
+        raise ValueError(
+            f"solver={solver!r} needs delta > 0: use 'objective_perturbation' or 'noisy_gd'"
+        )
+    takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2
+    strength = problem.n_samples * budget.epsilon
+    if budget.is_pure and takes_directions and strength < DIRECTIONS_PAY:
+        from dp_halfspace.papers.halfspace_search import (  # noqa: PLC0415
+            plan_direction_training,
+        )
+
+        return plan_direction_training(problem, budget)
+    if budget.is_pure or solver == "objective_perturbation":
+        if margin is None:
+            return _centred_objective(problem, budget)
+        return plan_objective_of_rows(problem, margin, budget)
+    from dp_halfspace.papers.known_margin import (  # noqa: PLC0415
+        plan_known_margin,
+        plan_single_record_steps,
+    )
+
+    if solver == "noisy_sgd":
+        return plan_single_record_steps(problem, margin, budget)
+    return plan_known_margin(problem, solver, margin, budget.mu)
+
+
+def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
+    """Plan a perturbed objective of centred rows, which needs no margin."""
+    from dp_halfspace.estimators._centred import (  # noqa: PLC0415
+        COMPONENTS,
+        RowsRead,
+        plan_centred_objective,
+    )
+
+    is_wide = budget.is_pure and problem.n_features > WIDEST
+    linear_map = problem.draw_map(COMPONENTS if is_wide else None)
+    facts = PublicFacts(
+        n_privacy_units=problem.n_samples,
+        n_features=problem.n_features,
+        n_classes=problem.n_classes,
+        class_weights=problem.class_weights,
+        data_norm=problem.data_norm,
+        is_sparse=problem.is_sparse,
+        has_weights=problem.has_weights,
+    )
+    read = RowsRead(facts, problem.intercept or 0.0, linear_map)
+    plan = plan_centred_objective(read, LOGISTIC, budget)
+    n_components = None if linear_map is None else linear_map.n_components
+    parameters = {
+        "solver": "objective_perturbation",
+        "margins": [None],
+        "n_components": [n_components],
+    }
+    names = ("margin_", "projection_")
+    return replace(plan, attributes=names, public={**plan.public, **parameters})
+
+
+def plan_objective_of_rows(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+    """Plan a perturbed objective of rows of norm one, without a moment.
+
+    A known margin determines the regulariser.
+    """
+    from dp_halfspace.papers.objective import plan_objective  # noqa: PLC0415
+    from dp_halfspace.papers.output import perturbed_row_ridge  # noqa: PLC0415
+
+    epsilon, delta = budget.epsilon, budget.delta
+    linear_map = problem.draw_map(None)
+    sizes = problem.sizes(linear_map)
+    n_classes, size = problem.n_classes, sizes["n_columns"]
+    # Weights of classes are relative to the largest one.
+    risk = empirical_risk(LOGISTIC, n_classes=n_classes, row_norm=1.0, **sizes)
+    if margin is None:
+        ridge = perturbed_row_ridge(risk, epsilon, delta)
+    else:
+        # This balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm 1 / margin.
+        mu = epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
+        ridge = 2.0 * math.sqrt(size) / mu * margin / problem.n_samples
+    plan = plan_objective(risk, ridge, epsilon, delta)
+    return linear_plan(
+        problem,
+        "objective_perturbation",
+        plan,
+        margin=margin,
+        margin_offset=1.0,
+        constant_column=problem.constant(_CONSTANT),
+        linear_map=linear_map,
+    )
+
+
+def plan_kernel_training(
+    problem: Problem,
+    solver: str,
+    margin: float | None,
+    budget: Budget,
+    *,
+    feature_map: FeatureMap,
+) -> LinearPlan:
+    """Plan one fit on dense features by a published algorithm, within a budget.
+
+    `problem` describes the features. Pure DP perturbs the objective.
+    """
+    is_curved = isinstance(feature_map, AdditiveMap) and not feature_map.is_linear
+    if is_curved and problem.intercept is not None:
+        problem = replace(problem, intercept=_FEATURE_CONSTANT * problem.intercept)
+    # The search among directions favours those of few columns, which does not suit features.
+    if (budget.is_pure and solver == "noisy_gd") or solver == "objective_perturbation":
+        return plan_objective_of_rows(problem, margin, budget)
+    plan = plan_training(problem, solver, margin, budget)
+    assert isinstance(plan, LinearPlan)  # because the objective is not perturbed
+    return plan

@@ -1,0 +1,149 @@
+"""Feature maps of kernels from public randomness, sized for a budget.
+
+Evidence for the constants: ``docs/defaults.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dp_halfspace.papers.training import Problem
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.projection import (
+    FeatureMap,
+    ProjectedFeatures,
+    Spectrum,
+    draw_fourier,
+    draw_projection,
+    draw_tensor_sketch,
+    jl_dimension,
+)
+from dp_halfspace.rows.blocks import FloatArray
+
+# Fewest and most features of a kernel.
+_FEWEST = 64
+_MOST = 600
+# Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
+_COARSE = 0.7
+_FINE = (0.04, 0.35)
+# For two classes the share of fine length scales is this number over the number of records.
+_FINE_RECORDS = 2000.0
+# Largest share of fine length scales.
+_LARGEST_FINE_SHARE = 0.5
+# Pure DP, whose noise grows with the dimension: fewest and most features, and n epsilon for each
+# feature.
+_PURE_FEWEST = 32
+PURE_MOST = 150
+_PURE_RECORDS = 20.0
+
+# Kernels whose first features are the columns themselves.
+ADDITIVE = ("auto", "additive")
+
+# Range of length scales relative to data_norm: float32 cannot distinguish features outside it.
+_RELATIVE_SCALES = (1e-6, 1e6)
+
+# Dimension of a projection if no margin is known.
+_PROJECTED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The public parameters of a kernel.
+
+    `length_scale` is relative to the public scale of a row, None for the automatic mixture. `nu` is
+    a parameter of the Matern kernel, `degree` and `coef0` are those of the polynomial kernel.
+    """
+
+    name: str
+    length_scale: float | None
+    nu: float
+    degree: int
+    coef0: float
+
+
+def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
+    """Return a length scale in units of `data_norm`, None for the automatic mixture."""
+    if isinstance(length_scale, str):
+        return None
+    scale = float(length_scale) / data_norm
+    if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
+        raise ValueError("length_scale must be within a factor 1e6 of data_norm")
+    return scale
+
+
+def n_kernel_components(n_samples: int, mu: float) -> int:
+    """Return the number of features that the noise leaves room for, an even number.
+
+    That is ``n_samples mu``, within [64, 600]; `mu` may be infinite.
+    """
+    return 2 * round(min(max(n_samples * mu, _FEWEST), _MOST) / 2.0)
+
+
+def length_scales(
+    kernel: str, n_samples: int, n_features: int, n_classes: int, size: int
+) -> FloatArray:
+    """Return `size` length scales of the automatic kernel, relative to the scale of a row.
+
+    Coarse scales come first. The fewer records there are, the larger is the share of fine scales,
+    because no public number says how far apart the rows are. The share falls with the number of
+    classes.
+    """
+    share = min(_FINE_RECORDS / n_samples, _LARGEST_FINE_SHARE) * 2.0 / n_classes
+    n_fine = round(size * share)
+    # Midpoints of equal parts of the logarithmic range.
+    low, high = (math.log(scale) for scale in _FINE)
+    middles = (np.arange(n_fine) + 0.5) / max(n_fine, 1)
+    scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
+    # The Laplacian kernel adds the differences of all columns, which is up to sqrt(d) times as much
+    # as their Euclidean norm.
+    return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
+
+
+def choose_n_features(n_samples: int, budget: Budget) -> int:
+    """Return the automatic number of features, a function of public numbers."""
+    if not budget.is_pure:
+        return n_kernel_components(n_samples, budget.mu)
+    wanted = min(max(n_samples * budget.epsilon / _PURE_RECORDS, _PURE_FEWEST), PURE_MOST)
+    return 2 * round(wanted / 2.0)
+
+
+def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int) -> FeatureMap:
+    """Draw the public map of a kernel; a shift-invariant one has an even `n_components`."""
+    n_features, rng = problem.n_features, np.random.default_rng(seed)
+    if kernel.name == "polynomial":
+        scale = kernel.length_scale or 1.0
+        return draw_tensor_sketch(
+            n_features,
+            n_components,
+            rng,
+            degree=kernel.degree,
+            coef0=kernel.coef0,
+            length_scale=scale,
+        )
+    half = n_components // 2
+    if kernel.length_scale is None:
+        sizes = (problem.n_samples, n_features, problem.n_classes)
+        scales = length_scales(kernel.name, *sizes, half)
+    else:
+        scales = np.full(half, kernel.length_scale)
+    return draw_fourier(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
+
+
+def n_terms(n_features: int, limit: int, most: int) -> int:
+    """Return the number of features of each column: at most `limit` of all, `most` of one."""
+    return min(max(limit // n_features, 1), most)
+
+
+def project_features(
+    features: FeatureMap, kind: str | None, margin: float | None, n_samples: int, seed: int
+) -> FeatureMap:
+    """Apply a random projection to the features, if this lowers their number."""
+    if kind is None:
+        return features
+    size = _PROJECTED if margin is None else jl_dimension(margin, n_samples)
+    rng = np.random.default_rng(seed)
+    linear_map = draw_projection(kind, features.n_components, size, rng)
+    return features if linear_map is None else ProjectedFeatures(features, linear_map)

@@ -1,0 +1,202 @@
+"""Plans around other plans: estimated column scales, and classes balanced by noisy counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
+from dp_halfspace.engine.linear import COUNTS_SHARE
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.scales import (
+    ColumnScalesPlan,
+    affordable_scales,
+    in_column_scales,
+)
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.rows.blocks import FloatArray
+
+# The first attempts to divide a budget between column scales and a fit aim at this fraction of it.
+_AIM = 1.0 - 3e-5
+# An attempt is accepted if it uses at least this fraction of the budget.
+_LEAST_USED = 1.0 - 1e-4
+# Number of attempts that aim at that fraction.
+_AIMS = 12
+# Later attempts lower the budget of the fit by this factor until the events fit into the budget.
+_LOWER = 0.99
+# Largest number of attempts.
+_TRIES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledPlan(FitPlan):
+    """Release the scales of the columns, then run the inner plan on rows in these scales.
+
+    If `scales` is None, columns keep their units, and a missing entry becomes zero. The plan takes
+    the inputs that the inner plan takes, since scales are sums over rows and read no weights of
+    records.
+    """
+
+    scales: ColumnScalesPlan | None
+    inner: FitPlan
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
+    takes: frozenset[str]
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Estimate the scales, and fit a copy of the rows in the precision that was planned."""
+        if self.scales is None:
+            return self.inner.run(replace(data, X=_without_missing(data.X)), permit)
+        scales = self.scales.run(data.X, permit, data.people)
+        kind = np.float32 if self.inner.is_single else np.float64
+        clip = self.inner.column_clip
+        rows = replace(data, X=in_column_scales(data.X, scales, clip, kind))
+        return replace(self.inner.run(rows, permit), scales=scales, clip=clip)
+
+
+def _without_missing(X: Any) -> Any:
+    """Return rows with zeros instead of missing entries; sparse rows have none."""
+    if isinstance(X, Chunks):
+        return X.each(np.nan_to_num)
+    return np.nan_to_num(X) if isinstance(X, np.ndarray) else X
+
+
+def plan_scaled(
+    plan: Callable[[PublicFacts, Budget], FitPlan], facts: PublicFacts, budget: Budget
+) -> ScaledPlan:
+    """Divide a budget between the scales of the columns and a fit in these scales.
+
+    `plan` plans the fit, a function of public facts and of its part of the budget.
+    """
+    n_features, epsilon, delta = facts.n_features, budget.epsilon, budget.delta
+    paid = None
+    if not facts.is_sparse:
+        paid = affordable_scales(facts.n_privacy_units, n_features, budget)
+    if paid is None:
+        inner = plan(facts, budget)
+        public = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
+        return ScaledPlan(None, inner, inner.events, public, inner.takes)
+    scales, rest = paid
+    left = rest.epsilon
+    scaled = replace(
+        facts,
+        data_norm=math.sqrt(n_features),
+        is_scale_stated=False,
+        in_column_scales=True,
+        is_single=facts.copies_are_single,
+    )
+    for trial in range(_TRIES):
+        inner = plan(scaled, Budget.of(left, delta))
+        events = (*scales.events, *inner.events)
+        fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
+        # The first attempts aim at nearly all of the budget; later ones only have to fit into it.
+        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
+        if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
+            public = {**inner.public, "data_norm": None, "private_column_scales": True}
+            return ScaledPlan(scales, inner, events, public, inner.takes)
+        # Only Gaussian events add up exactly by their mu; others cost more or less together.
+        used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
+        left *= _AIM * epsilon / used if aims else _LOWER
+    raise BudgetError(
+        f"epsilon={epsilon:g} is too small for both column scales and a model: give "
+        "data_norm, the PUBLIC scale of a row, or a larger epsilon"
+    )
+
+
+class WeighedPlan(FitPlan, Protocol):
+    """A plan whose classes can have weights of at most one for the same events."""
+
+    def with_class_weights(self, weights: FloatArray) -> WeighedPlan:
+        """Weigh the classes by numbers in (0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedPlan(FitPlan):
+    """Release counts of the classes, then run the inner plan with weights that balance them.
+
+    The plan takes the inputs that the inner plan takes: counts are sums of weights over rows.
+    """
+
+    facts: PublicFacts
+    noise: GaussianNoise | L2LaplaceNoise | NoNoise
+    inner: WeighedPlan
+    events: tuple[Event, ...]
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return {**self.inner.public, "private_class_counts": True}
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Those of the inner plan."""
+        return self.inner.takes
+
+    @property
+    def is_single(self) -> bool:
+        """That of the inner plan."""
+        return self.inner.is_single
+
+    @property
+    def column_clip(self) -> float:
+        """That of the inner plan."""
+        return self.inner.column_clip
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Count the classes, weigh them and run the inner plan.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: noisy counts of the classes, and what the inner plan releases.
+        - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
+        - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
+        """
+        counts = permit.release(counts_asked(data, self.facts.n_classes), self.noise)
+        weights = balancing_weights(counts, self.facts.n_privacy_units, self.noise)
+        return self.inner.with_class_weights(np.array(weights)).run(data, permit)
+
+
+def plan_balanced(
+    plan: Callable[[PublicFacts, Budget], Any], facts: PublicFacts, budget: Budget
+) -> FitPlan:
+    """Divide a budget between counts of the classes and a fit with weights that follow from them.
+
+    `plan` plans the fit, a function of public facts and of its part of the budget.
+    """
+    if budget.is_pure:
+        raise ValueError(
+            "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
+        )
+    found: FitPlan = plan(facts, budget)
+    if not hasattr(found, "with_class_weights"):
+        raise ValueError(
+            "class_weight='balanced' is not supported together with a selection among "
+            "margins: give PUBLIC weights, or the default margin and selection"
+        )
+    part, rest = budget.split(COUNTS_SHARE)
+    noise = count_noise(facts.n_classes, part, has_weights=facts.has_weights)
+    for _ in range(_TRIES):
+        inner, epsilon = plan(facts, rest), budget.epsilon
+        events = (noise.event, *inner.events)
+        if math.isinf(epsilon) or accounting.delta(events, epsilon) <= budget.delta:
+            return BalancedPlan(facts, noise, inner, events)
+        # Only Gaussian events add up exactly by their mu; others cost more together.
+        rest = Budget.of(_LOWER * rest.epsilon, budget.delta)
+    raise BudgetError(
+        f"epsilon={budget.epsilon:g} is too small for both class counts and a model: "
+        "give PUBLIC weights of the classes, or a larger epsilon"
+    )

@@ -1,0 +1,384 @@
+"""Choose a model by the exponential mechanism over seeded candidates, in stages.
+
+Candidates depend on the data only through released values, so every stage is one exponential
+mechanism, for any number of candidates. There are two searches. One is over directions of
+halfspaces, with the mechanism of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2, and stores
+only the costs (``docs/proofs/pure_halfspace.md``). The other is over Gaussian parameter vectors of
+any model; each stage is centred at the candidate that the previous stage released
+(``docs/proofs/pure_network.md``, section 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.papers.training import WIDE, LinearPlan, Problem, linear_plan
+from dp_halfspace.privacy.accounting import calibrate
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event, Exponential, Pure
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.directions import (
+    MOST_COLUMNS,
+    MOST_DIRECTIONS,
+    DirectionStream,
+    IntegerRows,
+    integer_rows,
+    lattice_entry,
+    margin_costs,
+    open_records,
+    unit_length,
+)
+from dp_halfspace.rows.rows import Rows
+
+# Number of directions of a stage.
+_WANTED = 50_000
+# Smallest number of directions, for many rows.
+_FEWEST = 2_000
+# Product of the numbers of directions and rows, so that a stage takes seconds.
+_WORK = 1e9
+# Value of n epsilon from which one more stage is worth its fraction of the budget:
+# ``docs/defaults.md``.
+_PER_STAGE = 350.0
+_MOST_STAGES = 8
+# Radius of the cone of the second stage.
+_RADIUS = 1.0
+# Largest number of features that are not projected.
+_NARROW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionPlan:
+    """The public numbers of a search.
+
+    Each stage has `n_directions` and is charged `choice`. `largest_entry` is that of the lattice of
+    the first stage, and 0 for random directions; `radii` are those of the cones of later stages. A
+    record counts as an error if its margin is less than a tenth of `margin` or, with None, if it is
+    misclassified.
+    """
+
+    n_columns: int
+    n_directions: int
+    constant: float | None
+    spherical: bool
+    largest_entry: int
+    radii: tuple[float, ...]
+    choice: TalliedChoice | NoNoise
+    seed: tuple[int, ...] = ()
+    margin: float | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events of the search."""
+        if isinstance(self.choice, NoNoise):
+            return (Pure(math.inf),)
+        return (self.choice.event,) * (1 + len(self.radii))
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release a direction of norm one with few errors on normalised rows; see `Plan`."""
+        # 1. Round the rows to integers, so that every score is exact.
+        # 2. Choose among directions of the whole sphere by their weighted errors.
+        # 3. In every later stage, choose among directions of a cone around the released one.
+        members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
+        problem = _Problem(integer_rows(rows), members, weights, self.margin)
+        stream = DirectionStream(
+            self.n_columns, self.n_directions, (*self.seed, 0),
+            constant=self.constant, spherical=self.spherical, largest_entry=self.largest_entry,
+        )  # fmt: skip
+        cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
+        with single_blas_thread():
+            found = _choose_direction(problem, stream, self.choice, permit)
+            for stage, radius in enumerate(self.radii, start=1):
+                seed = (*self.seed, stage)
+                stream = replace(cone, seed=seed, centre=found, radius=radius)
+                found = _choose_direction(problem, stream, self.choice, permit)
+        return unit_length(found[:, None]).T
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionDefaults:
+    """Defaults of a search for one shape of the data and one budget.
+
+    `constant_column` is the value of the constant column next to rows divided by their public
+    scale. `n_components` is the dimension of the projection by random signs, None for no
+    projection.
+    """
+
+    constant_column: float
+    n_directions: int
+    n_stages: int
+    n_components: int | None
+
+
+def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> DirectionDefaults:
+    """Return the defaults for the shape of the features and a pure budget."""
+    strength = min(n_samples * epsilon, 1e9)
+    n_directions = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
+    n_components, constant_column = None, 0.5
+    if n_features > _NARROW:
+        # The shorter the projected rows are, the more the constant column contributes to a score.
+        constant_column = 2.0 if n_features > WIDE else 1.0
+        power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
+        n_components = min(max(power, _NARROW // 2), n_features)
+    return DirectionDefaults(constant_column, n_directions, n_stages, n_components)
+
+
+def plan_directions(
+    n_columns: int,
+    *,
+    epsilon: float,
+    n_directions: int,
+    n_stages: int,
+    constant: float | None = None,
+    spherical: bool = False,
+    lattice: bool = False,
+    seed: tuple[int, ...] = (),
+    margin: float | None = None,
+) -> DirectionPlan:
+    """Divide a pure DP budget among stages; an infinite one takes the best direction of each.
+
+    `constant` is the value of the constant column before rows were normalised; directions are
+    `spherical` if columns have no meaning of their own, as after a random projection. With a
+    `lattice`, the first stage takes directions from the points of an integer lattice. `seed` is
+    public randomness, and `margin` is as in `DirectionPlan`. Sizes that are too large raise a
+    ValueError, so that no direction is left out silently.
+    """
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
+    largest_entry = lattice_entry(n_columns, n_directions) if lattice else 0
+    if lattice and largest_entry == 0:
+        raise ValueError(
+            f"directions='lattice' has at least 3**{n_columns} points in {n_columns} dimensions, "
+            f"more than n_directions={n_directions}: allow more, up to {MOST_DIRECTIONS}, project "
+            "to fewer dimensions, or take random directions"
+        )
+    each = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
+    # A record moves the number of errors of each direction by at most one:
+    # `docs/proofs/pure_halfspace.md`, Lemma 3.
+    choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
+    radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
+    return DirectionPlan(
+        n_columns, n_directions, constant, spherical, largest_entry, radii, choice, seed, margin
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """The private data of a search."""
+
+    rows: IntegerRows
+    members: tuple[NDArray[np.intp], ...]
+    weights: FloatArray
+    margin: float | None = None
+
+
+def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.int64]]:
+    """Yield the costs of the candidates of every block of a stream."""
+    rows, members, weights = problem.rows, problem.members, problem.weights
+    margin = problem.margin
+    settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
+    if margin is None:
+        # All directions agree on records far from the hyperplane of the centre, so these are
+        # counted once.
+        left = [open_records(stream, rows, index) for index in members]
+        settled = tuple(
+            (negative, len(index) - len(kept) - negative)
+            for index, (kept, negative) in zip(members, left, strict=True)
+        )
+        members = tuple(kept for kept, _ in left)
+    for block in map(stream.block, range(stream.n_blocks)):
+        yield margin_costs(
+            block, rows, members, weights, margin or 0.0, paired=stream.paired, settled=settled
+        )
+
+
+def _choose_direction(
+    problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
+) -> FloatArray:
+    """Run one exponential mechanism over a stream of directions.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: the number of one direction of a public list.
+    - Sensitivity: 1 for the cost of each direction, which is an integer.
+    - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
+    """
+    # Four bytes are kept for each candidate; the chosen direction is generated again.
+    costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
+    found = permit.choose(np.concatenate(costs), choice, is_cost=True)
+    ends = np.cumsum([len(part) for part in costs])
+    number = int(np.searchsorted(ends, found, side="right"))
+    block = stream.block(number)
+    # The directions of a block are followed by their negatives.
+    opposite, place = divmod(found - int(ends[number]) + len(costs[number]), block.shape[1])
+    return (-1.0 if opposite else 1.0) * block[:, place].astype(np.float64)
+
+
+def plan_direction_training(
+    problem: Problem,
+    budget: Budget,
+    *,
+    n_directions: int | None = None,
+    n_stages: int | None = None,
+    lattice: bool = False,
+    margin: float | None = None,
+) -> LinearPlan:
+    """Plan a search among data-independent directions, pure DP, for two classes.
+
+    A record counts if its margin is below a tenth of `margin`; with None only errors count.
+    """
+    epsilon = budget.epsilon
+    defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
+    linear_map, constant_column = (
+        problem.draw_map(defaults.n_components),
+        problem.constant(defaults.constant_column),
+    )
+    # Without noise the result is a function of the data, so the directions are fixed.
+    seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed
+    words = public_generator(seed, "directions").integers(2**32, size=4).tolist()
+    plan = plan_directions(
+        problem.n_columns(linear_map),
+        epsilon=epsilon,
+        n_directions=n_directions or defaults.n_directions,
+        n_stages=n_stages or defaults.n_stages,
+        constant=constant_column,
+        spherical=linear_map is not None,
+        lattice=lattice,
+        seed=tuple(words),
+        margin=margin,
+    )
+    return linear_plan(
+        problem,
+        "exponential_mechanism",
+        plan,
+        margin=None,
+        margin_offset=0.0,
+        constant_column=constant_column,
+        linear_map=linear_map,
+    )
+
+
+MOST_CANDIDATES = 10**6
+_BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """The public numbers of a search.
+
+    Each stage has `n_candidates` and is charged `mechanism`. With an infinite radius, candidates
+    are drawn around zero; otherwise a candidate is ``(centre + radius * g) / sqrt(1 + radius^2)``
+    with Gaussian ``g``.
+    """
+
+    n_candidates: int
+    radii: tuple[float, ...]
+    mechanism: ExponentialChoice | NoNoise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events of the search."""
+        if isinstance(self.mechanism, NoNoise):
+            return (Pure(math.inf),)
+        return (self.mechanism.event,) * len(self.radii)
+
+
+def plan_search(
+    budget: Budget,
+    *,
+    n_candidates: int,
+    n_stages: int,
+    sensitivity: float,
+    radius: float = 1.0,
+    shrink: float = 0.7,
+) -> SearchPlan:
+    """Split a budget into equal stages, for losses of bounded sensitivity.
+
+    `radius` is that of the second stage, and `shrink` the ratio of the radii of consecutive stages.
+    """
+    if not 1 <= n_candidates <= MOST_CANDIDATES:
+        raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
+    radii = (math.inf, *(radius * shrink**stage for stage in range(n_stages - 1)))
+    if budget.is_infinite:
+        return SearchPlan(n_candidates, radii, NoNoise())
+    epsilon, delta = budget.epsilon, budget.delta
+    share = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
+    if delta > 0:
+
+        def events(each: float) -> tuple[Event, ...]:
+            return (Exponential(each),) * n_stages
+
+        share = calibrate(events, epsilon, delta, lower=share, upper=8.0 * share)
+    return SearchPlan(n_candidates, radii, ExponentialChoice(sensitivity, share))
+
+
+def run_search(
+    plan: SearchPlan,
+    size: int,
+    losses: Callable[[FloatArray], FloatArray],
+    permit: Permit,
+    *,
+    seed: int,
+) -> FloatArray:
+    """Choose a candidate with `size` parameters and a small loss, privately.
+
+    `losses` maps candidates, the rows of a matrix, to their private losses, which one record
+    changes by at most the sensitivity of the plan. `permit` is charged with the events of the plan,
+    and `seed` is public.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any relation under which no loss changes by more than the sensitivity of the plan.
+    - Released: one candidate of each stage.
+    - Sensitivity: that of the plan.
+    - Proof: ``docs/proofs/pure_network.md``, section 2.
+    """
+    # 1. Draw the candidates of a stage around the released candidate of the previous stage.
+    # 2. Choose one by the exponential mechanism; only the utilities are kept.
+    # 3. Draw its block again, and search around the chosen candidate in the next stage.
+    centre = np.zeros(size)
+    n = plan.n_candidates
+    widths = [min(_BLOCK, n - lo) for lo in range(0, n, _BLOCK)]
+    for stage, radius in enumerate(plan.radii):
+        blocks = [((seed, stage, k), width, centre, radius) for k, width in enumerate(widths)]
+        utilities = np.concatenate([-losses(candidate_block(*block)) for block in blocks])
+        number, place = divmod(permit.choose(utilities, plan.mechanism), _BLOCK)
+        centre = candidate_block(*blocks[number])[place]
+    return centre
+
+
+def candidate_block(
+    seed: tuple[int, ...], width: int, centre: FloatArray, radius: float
+) -> FloatArray:
+    """Return candidates; repeated calls return the same ones.
+
+    The last entry of the public `seed` is the number of the block. The first candidate of block 0
+    is the centre itself, so that a stage can keep the result of the previous one. With an infinite
+    `radius`, candidates do not depend on the centre.
+    """
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+    drawn = rng.standard_normal((width, len(centre)))
+    if math.isinf(radius):
+        return drawn
+    drawn *= radius
+    drawn += centre
+    drawn /= math.hypot(1.0, radius)
+    if seed[-1] == 0:
+        drawn[0] = centre
+    return drawn

@@ -1,0 +1,99 @@
+"""Plans of PrivateKernelClassifier: features of each row, and a linear fit of these features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.people import People
+from dp_halfspace.data.record_weights import weights_of
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    for_rows_as_given,
+    relative_weights,
+)
+from dp_halfspace.papers.margin_selection import MarginPlan
+from dp_halfspace.papers.training import (
+    LinearPlan,
+    asked_margin,
+)
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.rows.blocks import LONGEST, FloatArray
+from dp_halfspace.rows.chunked_rows import chunked_features, rows_over
+from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlan(FitPlan):
+    """A linear fit of public features of each row, of which up to `memory` bytes are kept.
+
+    The record shows `parameters`, too.
+    """
+
+    training: LinearPlan | MarginPlan
+    feature_map: FeatureMap
+    data_norm: float
+    intercept: float | None
+    memory: int
+    parameters: Mapping[str, Any]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return self.training.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return {**self.training.public, **self.parameters}
+
+    def with_class_weights(self, weights: FloatArray) -> KernelPlan:
+        """Weigh the classes by public or released numbers in [0, 1], for the same events."""
+        assert isinstance(self.training, LinearPlan)
+        return replace(self, training=self.training.with_class_weights(weights))
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The inputs of the linear fit; features of a row are computed from this row alone."""
+        return self.training.takes if isinstance(self.training, LinearPlan) else frozenset()
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Make the features, train on their rows and map the coefficients back."""
+        rows, used = self._rows(data), self.training
+        if isinstance(used, MarginPlan):
+            used = used.choose(rows, data, permit)
+        weights: Any = weights_of(relative_weights(used.problem.class_weights), data)
+        released = used.algorithm.run(rows, data.class_indices, weights, permit)
+        return Fitted(
+            *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
+            data_norm=self.data_norm,
+            attributes={
+                "margin_": asked_margin(used, released),
+                "feature_map_": self.feature_map,
+                "n_components_": self.feature_map.n_components,
+            },
+        )
+
+    def _rows(self, data: TrainingData) -> Any:
+        """Return the features as rows of norm one, constant column included."""
+        given = self.data_norm, self.feature_map, self.memory
+        features = features_of(data.X, *given, data.people)
+        constant = self.training.constant_column
+        return rows_over(normalised_feature_rows, features, constant, people=data.people)
+
+
+def features_of(
+    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, people: People | None = None
+) -> Any:
+    """Return the features of rows, which are scaled down first as the feature map requires."""
+    longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
+    how: dict[str, Any] = {"longest": longest, "people": people}
+    if isinstance(X, Chunks):
+        return chunked_features(X, data_norm, feature_map, memory=memory, **how)
+    return clipped_features(X, data_norm, feature_map, memory=memory, **how)

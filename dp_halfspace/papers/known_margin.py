@@ -1,0 +1,557 @@
+"""The published algorithms for a known margin, corrected: descent, proximal pass, single records.
+
+Descent: with normalised rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of
+step size and path length for the loss ``h(margin)``; nothing else depends on it. Derivation:
+``docs/proofs/noisy_gradient.md``, "Known margin".
+
+Proximal pass: one pass of exact proximal steps on the hinge loss, in phases of halving length.
+Proximal maps do not expand distances, so a replaced record moves every later iterate by no more
+than its own step. So one release of each phase is enough, and phases use disjoint records.
+Derivation: ``docs/proofs/phased_prox.md``.
+
+Single records: each of ``n^2 - 1`` steps follows the hinge of one record, which is drawn in secret
+with replacement, with Gaussian noise; the draw and the noise both hide the record. Derivation:
+``docs/proofs/noisy_gradient.md``, "Steps on single records"; the cost of all steps:
+``docs/proofs/accounting.md``, section 11.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import FAR_UP
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.papers.noisy_gd import (
+    DescentPlan,
+    GradientPlan,
+    Slopes,
+    Steps,
+    plan_descent,
+    softmax_slopes,
+)
+from dp_halfspace.papers.training import WIDE, LinearPlan, Problem, linear_plan
+from dp_halfspace.privacy.accounting import calibrate
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
+from dp_halfspace.rows.blocks import FloatArray, block_size
+from dp_halfspace.rows.rows import Rows
+
+# Share of the margin below which a record has a nonzero gradient, as published.
+_ASKED = 0.96
+# Most records: the number of steps is their square.
+MOST_RECORDS = 3000
+# Largest signal to noise ratio of a step: a larger one would not change the result.
+_LARGEST_MU = 4.0
+# Relative accuracy of the search for this ratio.
+_TOLERANCE = 1e-2
+# Upper bound on the norm of a computed row.
+_LENGTH = 1.0 + 2.0**-30
+
+
+def _row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> float:
+    """Return the value of the constant column of the published algorithms, for rows of norm one."""
+    if n_columns <= WIDE:
+        return 0.2
+    if n_classes > 2:
+        return 0.1
+    # The ratio of curvature to noise in each direction, for at most 1000 directions.
+    strength = max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
+    return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class SingleRecordPlan:
+    """The public numbers of a run on normalised rows of two classes.
+
+    A record has a nonzero gradient if its signed score is below `threshold`. The iterates of the
+    last `tail_fraction` of the steps are averaged; 0 returns the last iterate. `mechanism` is that
+    of one step.
+    """
+
+    threshold: float
+    n_columns: int
+    n_steps: int
+    tail_fraction: float
+    mechanism: SampledGaussianNoise | NoNoise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        event = self.mechanism.event
+        return (event if isinstance(event, Pure) else Repeated(event, self.n_steps),)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return {"private_preconditioner": False}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Take the steps; see `Plan`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: at every step, the noisy row of one secret record.
+        - Sensitivity: 2, the largest distance between the gradients of two records.
+        - Proof: ``docs/proofs/noisy_gradient.md``, "Steps on single records";
+          ``docs/proofs/accounting.md``, section 11.
+        """
+        # 1. Compute the negative gradient of each record at the released iterate.
+        # 2. Release that of one secret record with noise; without noise, the mean of all.
+        # 3. Step, project to the unit ball, average: post-processing.
+        signs = np.where(classes == 1, 1.0, -1.0)
+        signed = rows.dense(np.arange(len(classes))) * signs[:, None]
+        record_weights = weights[classes]
+        is_noisy = isinstance(self.mechanism, SampledGaussianNoise)
+        sigma = self.mechanism.sigma if isinstance(self.mechanism, SampledGaussianNoise) else 0.0
+        scale = 2.0 / math.sqrt(1.0 + self.n_columns * sigma * sigma)
+        first = self.n_steps - max(math.ceil(self.tail_fraction * self.n_steps), 1)
+        point, total = np.zeros(self.n_columns), np.zeros(self.n_columns)
+        with single_blas_thread():
+            for step in range(self.n_steps):
+                factors = np.where(signed @ point < self.threshold, record_weights, 0.0)
+                gradients = factors[:, None] * signed
+                value = gradients if is_noisy else gradients.mean(axis=0)
+                point += scale / math.sqrt(step + 1.0) * permit.release(value, self.mechanism)
+                point /= max(1.0, math.sqrt(float(point @ point)))
+                if step >= first:
+                    total += point
+        return (total / (self.n_steps - first))[None, :]
+
+
+def plan_single_records(
+    n_samples: int, n_columns: int, *, margin: float, budget: Budget, tail_fraction: float
+) -> SingleRecordPlan:
+    """Fix the public numbers of a run for a known margin in (0, 1].
+
+    The gradient of a record is zero or a row of norm at most one, so two of them are at most two
+    apart, attained by ``x' = -x``.
+
+    References
+    ----------
+    H. L. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 3, lines 11 to 16, with the least
+    noise for which all steps stay within the budget. ``docs/proofs/noisy_gradient.md``, "Steps on
+    single records".
+    """
+    if n_samples > MOST_RECORDS:
+        raise ValueError(
+            f"solver='noisy_sgd' takes n^2 - 1 steps, which is too many for more than "
+            f"{MOST_RECORDS} records: use solver='noisy_gd'"
+        )
+    n_steps = max(n_samples * n_samples - 1, 1)
+    mechanism: SampledGaussianNoise | NoNoise = NoNoise()
+    if not budget.is_infinite:
+        mu = _step_mu(n_samples, n_steps, budget.epsilon, budget.delta)
+        mechanism = SampledGaussianNoise(n_samples, 2.0 * _LENGTH, mu)
+    return SingleRecordPlan(_ASKED * margin, n_columns, n_steps, tail_fraction, mechanism)
+
+
+@lru_cache(maxsize=64)
+def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> float:
+    """Return the signal to noise ratio of a step with which all steps stay within a budget."""
+
+    def events(mu: float) -> list[Event]:
+        return [Repeated(SampledGaussian(n_records, mu), n_steps)]
+
+    # Many steps together are nearly Gaussian, which gives a guess to start the search from.
+    whole = Budget.of(epsilon, delta).mu
+    guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), _LARGEST_MU)
+    high = min(1.1 * guess, _LARGEST_MU)
+    rough = calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=0.3)
+    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=_TOLERANCE)
+
+
+# Half width of the parabola that replaces the corner of the hinge.
+_WIDTH = 0.5
+_FEWEST_STEPS = 100
+_MOST_STEPS = 400
+# Most steps whose iterates are all averaged. They are more, because the influence of the start on
+# this mean falls only like one over the square root of the number of steps.
+_MOST_MEAN_STEPS = 2000
+# Upper limit on the step size times the number of records: beyond it the iteration would oscillate
+# even without noise.
+_MAX_STRIDE = 8.0
+# Margin offset of the softmax, whose slope, unlike that of the hinge, is nowhere zero.
+_SHIFT = 3.0
+# Smallest automatic margin.
+_SMALLEST_DEFAULT = 0.01
+# Share of the last steps whose iterates are averaged.
+_TAIL_FRACTION = 0.5
+
+
+def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
+    """Return the margin below which noise alone accounts for half of the training error.
+
+    It is ``4 sqrt(min(n_samples, n_columns)) / (n_samples mu)``, within [.01, 1]. In
+    ``docs/proofs/margin_risk.md`` the bound with twice this margin is a quarter.
+    """
+    noise = 4.0 * math.sqrt(min(n_samples, n_columns)) / (n_samples * mu)
+    return min(max(noise, _SMALLEST_DEFAULT), 1.0)
+
+
+def plan_margin_descent(
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_outputs: int,
+    block_rows: int,
+    mu: float,
+    margin: float,
+    tail_fraction: float = 0.5,
+    n_steps: int | None = None,
+) -> DescentPlan:
+    """Fix the public numbers of a run for a known margin in (0, 1].
+
+    The iterates of the last `tail_fraction` of the steps are averaged; 0 returns the last iterate.
+    `n_steps` follows from the margin by default. The other arguments and the sensitivity are as in
+    :func:`plan_descent`.
+
+    References
+    ----------
+    E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithm 5, with the noise of the number of steps
+    that is run; H. L. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 1.
+    ``docs/proofs/noisy_gradient.md``, section "Known margin".
+    """
+    spread = math.sqrt(2.0 * n_columns * n_outputs)
+    target = 1.0 if n_outputs == 1 else _SHIFT
+    path_length = target / (margin * spread)
+    wanted = min(n_samples * mu * path_length / 30.0, _MOST_STEPS)
+    steps = Steps(
+        margin_offset=target,
+        clip=1.0,
+        n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
+        path_length=path_length,
+        tail_fraction=tail_fraction,
+        smoothness=1.0,
+        max_stride=_MAX_STRIDE,
+    )
+    return plan_descent(
+        steps,
+        n_samples=n_samples,
+        n_columns=n_columns,
+        n_outputs=n_outputs,
+        block_rows=block_rows,
+        mu=mu,
+    )
+
+
+def plan_mean_descent(
+    *, n_samples: int, n_columns: int, block_rows: int, mu: float, margin: float
+) -> DescentPlan:
+    """Fix the public numbers of a run of two classes whose mean iterate a theorem bounds.
+
+    The step size is the one of the proof: `dp_halfspace.theory.margin_risk_bound` with
+    ``half_width=0.5`` and this number of steps covers the mean of all iterates.
+
+    References
+    ----------
+    E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithm 5 and Lemma D.1. Proof:
+    ``docs/proofs/margin_risk.md``, Theorem 1 and section 7.
+    """
+    rank = min(n_columns, n_samples)
+    # Norm of the coefficients that have no loss if rows are separable with this margin.
+    length = (1.0 + _WIDTH) / margin
+    # With more steps the noise dominates, and the bound does not improve.
+    wanted = min((n_samples * mu) ** 2 / (4.0 * rank), _MOST_MEAN_STEPS)
+    n_steps = max(math.ceil(wanted), _FEWEST_STEPS)
+    step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
+    steps = Steps(
+        margin_offset=1.0,
+        clip=1.0,
+        n_steps=n_steps,
+        # Large enough that `max_stride` alone determines the step size.
+        path_length=length / math.sqrt(rank),
+        tail_fraction=1.0,
+        smoothness=1.0,
+        max_stride=step,
+    )
+    return plan_descent(
+        steps, n_samples=n_samples, n_columns=n_columns, n_outputs=1, block_rows=block_rows, mu=mu
+    )
+
+
+def margin_slopes(
+    plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
+) -> Slopes:
+    """Return the negative slopes of the rounded hinge, of norm at most one.
+
+    The arguments are those of :func:`softmax_slopes`. For more than two classes the slopes are its
+    slopes of the shifted softmax, which is a rounded hinge, too.
+    """
+    if plan.n_outputs > 1:
+        return softmax_slopes(plan, class_indices, weights)
+    signs = np.where(class_indices == 1, 1.0, -1.0)
+
+    def hinge(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+        missing = 1.0 + _WIDTH - signs[lo:hi] * margins
+        return np.asarray(signs[lo:hi] * weights[lo:hi] * np.clip(missing, 0.0, 1.0))
+
+    return hinge
+
+
+# Iterates stay in a ball of this radius, in which a separator of the known margin lies.
+_RADIUS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase: the records ``lo`` to ``hi - 1`` of the public order, and its step size.
+
+    `mechanism` adds noise to the mean of the iterates of the phase.
+    """
+
+    lo: int
+    hi: int
+    step_size: float
+    mechanism: GaussianNoise | NoNoise
+
+
+@dataclass(frozen=True, slots=True)
+class PhasedPlan:
+    """The public numbers of a proximal pass on the hinge ``max(0, 1 - m / margin)``."""
+
+    margin: float
+    n_columns: int
+    phases: tuple[Phase, ...]
+    order: NDArray[np.intp]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The event of one phase, which covers all phases, because they share no record."""
+        return (self.phases[0].mechanism.event,)
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Take the pass over normalised rows of two classes; see `Plan`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy mean of the iterates of each phase; phases share no record.
+        - Sensitivity: ``2 step_size / margin`` for one phase, and an allowance for rounding.
+        - Proof: ``docs/proofs/phased_prox.md``, Theorems 3 and 4.
+        """
+        # 1. For each phase, start from the release of the one before.
+        # 2. Take the proximal steps on its records, block by block.
+        # 3. Release the mean of its iterates; no other phase sees these records.
+        releases = permit.parallel(self.events[0])
+        point = np.zeros(self.n_columns)
+        for phase in self.phases:
+            total = np.zeros(self.n_columns)
+            # Noise may have moved the earlier release out of the ball. Projecting it back is
+            # post-processing.
+            current = point / max(1.0, float(np.linalg.norm(point)) / _RADIUS)
+            step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
+            for lo in range(phase.lo, phase.hi, step):
+                index = self.order[lo : min(lo + step, phase.hi)]
+                signs = np.where(classes[index] == 1, 1.0, -1.0)
+                caps = phase.step_size / self.margin * weights[classes[index]]
+                signed = rows.dense(index) * signs[:, None]
+                current, part = proximal_pass(current, signed, caps, self.margin)
+                total += part
+            mean = total / (phase.hi - phase.lo)
+            point = releases.release(mean, phase.mechanism, range(phase.lo, phase.hi))
+        return point[None, :]
+
+
+def plan_phased_prox(
+    n_samples: int, n_columns: int, *, mu: float, margin: float, order: NDArray[np.intp]
+) -> PhasedPlan:
+    """Fix the public numbers of a pass that is mu-Gaussian private.
+
+    `order` is a public permutation of the records, drawn without reading them. Each phase has half
+    of the remaining records and a quarter of the step size of the phase before; the first step size
+    balances the three terms of the excess risk of the first phase.
+
+    References
+    ----------
+    R. Bassily, M. Mohri and A. T. Suresh (2022), Algorithm 5 (without boosting, sampling without
+    replacement); V. Feldman, T. Koren and K. Talwar (2020), Algorithm 1.
+    """
+    spread = 0.5 + 2.0 * math.sqrt(n_columns) / mu
+    step_size = margin / math.sqrt(n_samples * spread)
+    phases = []
+    lo = 0
+    while lo < n_samples:
+        hi = lo + max(1, (n_samples - lo) // 2)
+        noise = _noise(hi - lo, n_columns, step_size, margin, mu)
+        phases.append(Phase(lo, hi, step_size, noise))
+        lo, step_size = hi, step_size / 4.0
+    return PhasedPlan(margin, n_columns, tuple(phases), order)
+
+
+def _noise(
+    n_records: int, n_columns: int, step_size: float, margin: float, mu: float
+) -> GaussianNoise | NoNoise:
+    """Return the noise of the mean of the iterates of one phase.
+
+    Its sensitivity is ``2 step_size / margin`` (``docs/proofs/phased_prox.md``, Theorem 3), and an
+    allowance for rounding errors is added (section 3 there).
+    """
+    if math.isinf(mu):
+        return NoNoise()
+    longest_step = step_size / margin
+    # Bound on the rounding error of one step; later steps do not amplify it.
+    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _RADIUS + margin + longest_step)
+    rounding = (n_records + 1) * per_step
+    return GaussianNoise(2.0 * (longest_step * FAR_UP + rounding), mu)
+
+
+def proximal_pass(
+    start: FloatArray, rows: FloatArray, caps: FloatArray, margin: float
+) -> tuple[FloatArray, FloatArray]:
+    """Take one proximal step on the hinge of each row, in order.
+
+    `rows` have norm one or zero and are multiplied by their labels. `caps` limit the length of the
+    step of each row; a row whose score is at least `margin` causes no step. Return the last iterate
+    and the sum of all iterates.
+    """
+    point, total = start.copy(), np.zeros_like(start)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    inverse = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0.0)
+    for row, factor, cap in zip(rows, inverse.tolist(), caps.tolist(), strict=True):
+        step = min(max((margin - float(row @ point)) * factor, 0.0), cap)
+        if step > 0.0:
+            point += step * row
+            norm = math.sqrt(float(point @ point))
+            if norm > _RADIUS:
+                point *= _RADIUS / norm
+        total += point
+    return point, total
+
+
+def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: float) -> LinearPlan:
+    """Plan one fit that is mu-Gaussian private, for a margin of rows of norm one.
+
+    `solver` is ``"noisy_gd"`` or ``"phased_prox"``. Without a `margin` it is `default_margin`.
+    """
+    plan = _plan_pass_for_margin if solver == "phased_prox" else _plan_steps_for_margin
+    return plan(problem, _margin(problem, margin, mu), mu)
+
+
+def _refuse_several_classes(problem: Problem, solver: str) -> None:
+    """Refuse more than two classes for solvers that use the hinge of two classes."""
+    if problem.n_classes > 2:
+        raise ValueError(
+            f"Only binary classification is supported by solver={solver!r}: use "
+            "'objective_perturbation' or 'noisy_gd'"
+        )
+
+
+def plan_single_record_steps(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+    """Plan one fit by steps on single records; their privacy profile is not Gaussian."""
+    _refuse_several_classes(problem, "noisy_sgd")
+    mu = budget.mu
+    margin = _margin(problem, margin, mu)
+    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
+    plan = plan_single_records(
+        problem.n_samples,
+        problem.n_columns(linear_map),
+        margin=kept,
+        budget=budget,
+        tail_fraction=_tail(problem),
+    )
+    return linear_plan(
+        problem,
+        "noisy_sgd",
+        plan,
+        margin=margin,
+        margin_offset=plan.threshold,
+        constant_column=constant_column,
+        linear_map=linear_map,
+    )
+
+
+def _tail(problem: Problem) -> float:
+    """Return the share of the last steps whose iterates are averaged."""
+    return _TAIL_FRACTION if problem.tail_fraction is None else problem.tail_fraction
+
+
+def _margin(problem: Problem, margin: float | None, mu: float) -> float:
+    """Return the known margin, or else `default_margin`."""
+    if margin is not None:
+        return margin
+    return default_margin(problem.n_samples, problem.n_columns(), mu)
+
+
+def _plan_known_margin(
+    problem: Problem, margin: float, mu: float
+) -> tuple[LinearMap | None, float | None, float]:
+    """Return the projection, the constant column and the margin that remains after projection."""
+    is_named = problem.projection in PROJECTIONS
+    linear_map = problem.draw_map(jl_dimension(margin, problem.n_samples) if is_named else None)
+    if linear_map is not None:
+        distortion = jl_distortion(linear_map.n_components, problem.n_samples)
+        # The published algorithms assume a third of the margin; with many components more is
+        # proved: docs/proofs/projection.md, section 4.
+        margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
+    n_columns = problem.n_columns(linear_map)
+    constant_column = _row_constant(problem.n_samples, n_columns, problem.n_classes, mu)
+    return linear_map, problem.constant(constant_column), margin
+
+
+def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
+    """Plan noisy gradient steps for one margin."""
+    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
+    n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
+    sizes = problem.sizes(linear_map)
+    if problem.tail_fraction == 1.0 and n_outputs == 1:
+        plan = plan_mean_descent(**sizes, mu=mu, margin=kept)
+    else:
+        plan = plan_margin_descent(
+            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=_tail(problem)
+        )
+    return plan_hinge_steps(problem, plan, margin, constant_column, linear_map)
+
+
+def plan_hinge_steps(
+    problem: Problem,
+    plan: DescentPlan,
+    margin: float,
+    constant_column: float | None,
+    linear_map: LinearMap | None = None,
+) -> LinearPlan:
+    """Plan a fit by noisy steps on the hinge of one margin."""
+    return linear_plan(
+        problem,
+        "noisy_gd",
+        GradientPlan(plan, (plan.event,), slopes=margin_slopes),
+        margin=margin,
+        margin_offset=plan.steps.margin_offset,
+        constant_column=constant_column,
+        linear_map=linear_map,
+    )
+
+
+def _plan_pass_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
+    """Plan one pass of proximal steps for one margin."""
+    _refuse_several_classes(problem, "phased_prox")
+    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
+    n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
+    order = public_generator(problem.seed, "permutation").permutation(n_samples)
+    plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)
+    return linear_plan(
+        problem,
+        "phased_prox",
+        plan,
+        margin=margin,
+        margin_offset=margin,
+        constant_column=constant_column,
+        linear_map=linear_map,
+    )

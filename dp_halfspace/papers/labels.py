@@ -1,0 +1,305 @@
+"""The ways in which LabelPrivateClassifier can fit, as plans of numbers that no label enters.
+
+The logistic loss is ``ln(2 cosh(z / 2)) - y z / 2`` with ``z = <w, x>``: a function of the
+features, which are public here, minus a linear function of ``s = 1/2 sum_i y_i x_i``. For
+``K > 2`` classes the same holds with ``S = sum_i (e_{y_i} - 1/K) x_i``. The sum is released
+once; every model that is then fitted to it is free. The other way is a search among random linear
+classifiers by their errors. Proofs: ``docs/proofs/label_privacy.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.solvers import certified_minimum
+from dp_halfspace.papers.halfspace_search import SearchPlan, plan_search, run_search
+from dp_halfspace.privacy.accounting import calibrate
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.noise import RandomizedResponse
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.rows import Rows
+
+# Chosen on satimage and ijcnn1, see docs/evidence/label_private.md: prior variance of a coefficient
+# of a normalised row where noise rules.
+_PRIOR = 0.3
+# Ratio of noise to curvature at which it is doubled.
+_BALANCE = 3.0
+# Largest prior variance.
+_LARGEST_PRIOR = 10.0
+# Mean curvature of the loss, relative to that at zero.
+_CURVATURE = 0.6
+_TOLERANCE = 1e-7
+_ENTRIES = 2**20  # scores that are in memory at a time
+# Labels times epsilon for one stage of the search.
+_PER_STAGE = 200.0
+_MOST_STAGES = 10
+
+
+def label_statistic(rows: Rows, class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
+    """Return the sum through which the private labels `class_indices` enter a logistic model.
+
+    For public rows of norm at most one it is ``1/2 sum y_i x_i``, of shape (1, D), with y = -1
+    for class 0; with more classes ``sum (e_{y_i} - 1/K) x_i``, of shape (n_classes, D).
+    """
+    if n_classes == 2:
+        return rows.adjoint(np.where(class_indices == 1, 0.5, -0.5))[None, :]
+    indicators = np.full((len(class_indices), n_classes), -1.0 / n_classes)
+    indicators[np.arange(len(class_indices)), class_indices] += 1.0
+    return np.ascontiguousarray(rows.adjoint(indicators).T)
+
+
+def statistic_sensitivity(n_samples: int, n_classes: int, block_rows: int) -> float:
+    """Bound the Euclidean change of `label_statistic` when one label is replaced.
+
+    It is 1 for two classes, ``sqrt(2)`` for more, plus what rounding can add in sums of
+    `block_rows` at a time: ``docs/proofs/label_privacy.md``, section 1.
+    """
+    exact = 1.0 if n_classes == 2 else math.sqrt(2.0)
+    terms = block_rows + math.ceil(n_samples / block_rows) + 8
+    return exact * UP + 2.02 * terms * 2.0**-53 * n_samples
+
+
+def statistic_ridge(n_samples: int, n_columns: int, n_classes: int, noise_variance: float) -> float:
+    """Return the ridge that balances shrinkage against the noise of a coordinate."""
+    share = 1.0 / n_classes
+    curvature = _CURVATURE * share * (1.0 - share) * n_samples / n_columns
+    ratio = noise_variance / curvature
+    prior = min(_PRIOR * (1.0 + (_BALANCE / max(ratio, 1e-9)) ** 1.5), _LARGEST_PRIOR)
+    return float((ratio + 1.0) / prior)
+
+
+def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> FloatArray:
+    """Fit the logistic model that belongs to a released statistic: post-processing.
+
+    Returns the minimiser of ``sum ln(2 cosh(<w, x_i> / 2)) - <s, w> + ridge / 2 ||w||^2``, or of
+    its counterpart with ``ln sum_k exp <w_k, x_i>``. It exists for every statistic.
+    """
+    objective = _objective(rows, statistic, ridge)
+    # Strong convexity: the minimiser is no farther from zero than this.
+    steepest = float(np.linalg.norm(objective.gradient(np.zeros(objective.size))))
+    radius = 1.0 + steepest / ridge
+    found = certified_minimum(objective, _TOLERANCE * max(1.0, steepest), radius=radius)
+    return found.reshape(statistic.shape)
+
+
+def _objective(
+    rows: Rows, statistic: FloatArray, ridge: float
+) -> MarginObjective | SoftmaxObjective:
+    """Give every record the same label, and take back what that adds, by a linear term."""
+    n_samples, n_classes = rows.shape[0], len(statistic)
+    ones = np.ones(n_samples)
+    total = rows.adjoint(ones)
+    if n_classes == 1:
+        return MarginObjective(rows, ones, ones, LOGISTIC, ridge, 0.5 * total - statistic[0])
+    linear = -statistic - total / n_classes
+    linear[0] += total
+    class_indices = np.zeros(n_samples, dtype=np.intp)
+    return SoftmaxObjective(rows, class_indices, n_classes, ones, ridge, linear.ravel())
+
+
+def log_odds_shift(weights: FloatArray) -> FloatArray:
+    """Turn public class weights into a shift of scores: weighting a class multiplies its odds.
+
+    For two classes it is the shift of the score of the second one, of shape (1,).
+
+    >>> log_odds_shift(np.array([1.0, 2.0])).round(3), log_odds_shift(np.ones(3))
+    (array([0.693]), array([0., 0., 0.]))
+    """
+    logs = np.log(weights)
+    return np.array([logs[1] - logs[0]]) if len(logs) == 2 else np.asarray(logs - logs.mean())
+
+
+def linear_losses(
+    points: FloatArray,
+    class_indices: NDArray[np.intp],
+    weights: FloatArray,
+    margin: float | None = None,
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a function from candidates, (m, D) or (m, K D) for ``K > 2``, to weighted errors.
+
+    With a public `margin`, for two classes, it counts the scores of unit candidates below half of
+    it, as Algorithm 4 of Bassily, Mohri and Suresh (2022) does.
+
+    `points` are public, the class `weights` in (0, 1]. Scores are shifted by `log_odds_shift`,
+    too: many candidates make no error on a heavy class. A label changes a loss by at most one: a
+    prediction depends on public numbers only, so it is the same on both of two neighbouring data
+    sets, rounding included. Two sums of ``n`` weights may differ by ``n^2 2^-52`` more.
+    """
+    n_samples, n_columns = points.shape
+    n_classes = len(weights)
+    record_weights, shift = weights[class_indices], log_odds_shift(weights)
+    if margin is not None and n_classes > 2:
+        raise ValueError("a margin is for two classes")
+    step = max(1, _ENTRIES // (256 * n_classes))
+
+    def losses(candidates: FloatArray) -> FloatArray:
+        total = np.zeros(len(candidates))
+        for lo in range(0, n_samples, step):
+            block, labels = points[lo : lo + step], class_indices[lo : lo + step]
+            if margin is not None:
+                scores = block @ candidates.T + shift[0]
+                least = margin / 2.0 * np.linalg.norm(candidates, axis=1)
+                below = np.where(labels[:, None] == 1, scores < least, -scores < least)
+                total += record_weights[lo : lo + step] @ below
+                continue
+            if n_classes == 2:
+                predicted = (block @ candidates.T > -shift[0]).astype(np.intp)
+            else:
+                scores = block @ candidates.reshape(-1, n_columns).T
+                predicted = (scores.reshape(len(block), -1, n_classes) + shift).argmax(axis=2)
+            total += record_weights[lo : lo + step] @ (predicted != labels[:, None])
+        return total
+
+    return losses
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticPlan:
+    """A noisy sum of labelled rows, or one of randomized responses, and a minimiser made of it.
+
+    `sensitivity` is that of the sum; responses have none.
+    """
+
+    n_classes: int
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
+    sensitivity: float | None
+    ridge: float
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return (self.mechanism.event,)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return {"sensitivity": self.sensitivity, "alpha": self.ridge}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release the sum and minimise on public normalised rows; class weights are not used.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one-label; rows and weights of classes are public.
+        - Released: the noisy sum of labelled rows, or a randomized response for each label.
+        - Sensitivity: of the sum 1 for two classes, ``sqrt(2)`` for more; responses need none.
+        - Proof: ``docs/proofs/label_privacy.md``, sections 1 to 3.
+        """
+        del weights
+        if isinstance(self.mechanism, RandomizedResponse):
+            responses = permit.release(classes.astype(np.float64), self.mechanism).astype(np.intp)
+            statistic = label_statistic(rows, responses, self.n_classes) / self.mechanism.contrast
+        else:
+            exact = label_statistic(rows, classes, self.n_classes)
+            statistic = permit.release(exact, self.mechanism)
+        return statistic_minimiser(rows, statistic, self.ridge)
+
+
+@dataclass(frozen=True, slots=True)
+class CoverPlan:
+    """A search among random linear classifiers, drawn from a public seed."""
+
+    n_classes: int
+    search: SearchPlan
+    sensitivity: float
+    seed: int
+    margin: float | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return self.search.events
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        asked = {} if self.margin is None else {"margin": self.margin}
+        return {"sensitivity": self.sensitivity, "alpha": None, **asked}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Choose a classifier of public normalised rows by its weighted errors; see `Plan`."""
+        n_outputs = self.n_classes if self.n_classes > 2 else 1
+        points = rows.dense(np.arange(rows.shape[0]))
+        losses = linear_losses(points, classes, weights / weights.max(), self.margin)
+        size = n_outputs * rows.shape[1]
+        found = run_search(self.search, size, losses, permit, seed=self.seed)
+        return found.reshape(n_outputs, -1)
+
+
+def plan_labels(
+    kind: str,
+    rows: Rows,
+    n_classes: int,
+    budget: Budget,
+    *,
+    ridge: float | None,
+    n_candidates: int,
+    seed: int,
+    n_stages: int | None = None,
+    margin: float | None = None,
+) -> StatisticPlan | CoverPlan:
+    """Plan one fit on public rows within a budget; no argument depends on a label.
+
+    A `margin` is for ``"net"`` and two classes.
+    """
+    n_samples, n_columns = rows.shape
+    epsilon, delta = budget.epsilon, budget.delta
+    if kind == "net":
+        # A label moves the number of errors by at most one, and two rounded sums of n weights
+        # differ by at most n^2 2^-52 more: `docs/proofs/label_privacy.md`, section 4.
+        sensitivity = FAR_UP + 2.0**-50 * n_samples**2
+        wanted = _MOST_STAGES if math.isinf(epsilon) else n_samples * epsilon / _PER_STAGE
+        search = plan_search(
+            budget,
+            n_candidates=n_candidates,
+            n_stages=n_stages or round(min(max(wanted, 1), _MOST_STAGES)),
+            sensitivity=sensitivity,
+        )
+        return CoverPlan(n_classes, search, sensitivity, seed, margin)
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
+    if kind == "randomized_response" and math.isfinite(epsilon):
+        mechanism = _responses(n_classes, epsilon, delta)
+        bound, variance = None, mechanism.variance * n_samples / n_columns
+    else:
+        bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
+        mechanism = budget.noise(bound)
+        size = n_columns * (n_classes if n_classes > 2 else 1)
+        variance = _noise_variance(mechanism, size)
+    if ridge is None:
+        ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
+    return StatisticPlan(n_classes, mechanism, bound, ridge)
+
+
+def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedResponse:
+    """Spend a budget on randomized response; `delta` allows a slightly larger epsilon."""
+    if delta > 0:
+        epsilon = calibrate(
+            lambda pure: (Pure(pure),), epsilon, delta, lower=epsilon, upper=epsilon + 2.0
+        )
+    return RandomizedResponse(n_classes, epsilon)
+
+
+def _noise_variance(mechanism: GaussianNoise | L2LaplaceNoise | NoNoise, size: int) -> float:
+    """Return the variance of each coordinate of the noise."""
+    if isinstance(mechanism, GaussianNoise):
+        return mechanism.sigma**2
+    if isinstance(mechanism, L2LaplaceNoise):
+        return mechanism.scale**2 * (size + 1)
+    return 0.0

@@ -1,0 +1,225 @@
+"""Networks of tanh units, evaluated many at a time, and the number of records they misclassify.
+
+A candidate is a vector of standard Gaussian numbers: weights into the units of each hidden layer,
+weights out of the last layer, biases. The loss of a record rises from 0 to 1 along a short ramp
+instead of a jump, so that a record cannot change the loss of another one by the rounding of a
+matrix product. Proofs: ``docs/proofs/pure_network.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import FAR_UP
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.papers.halfspace_search import SearchPlan, run_search
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.rows import Rows
+
+# Standard deviation of the weights into a unit of the first layer. Inputs have norm at most one, so
+# that smaller weights would make units nearly linear.
+_GAIN = 5.5
+# Standard deviation of the bias of such a unit.
+_BIAS_GAIN = 4.0
+# The same for units of a later layer, whose inputs are in [-1, 1]; the standard deviation of their
+# weights is the gain over the root of the number of inputs.
+_LATER_GAIN = 2.0
+_LATER_BIAS_GAIN = 1.0
+# Largest norm of the weights into a unit of the first layer, which bounds rounding errors. Gaussian
+# weights hardly ever reach it.
+_LONGEST = 2.0**7
+# Largest sum of the absolute weights into a unit of a later layer, for the same reason.
+_LARGEST_SUM = 2.0**4
+# Width of the ramp of the loss, relative to the largest score of a network.
+_STEP = 2.0**-16
+# Lower limit on that width, against a division by zero.
+_SMALLEST = 1e-300
+# Number of activations that are in memory at a time.
+_ENTRIES = 2**19
+# Fewest networks that a selection is meant for.
+_FEWEST_CANDIDATES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One hidden layer of m networks: weights of shape (m, n_inputs, n_neurons) into its units."""
+
+    weights: FloatArray
+    biases: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The parameters of m networks: hidden layers, weights of the outputs, bias of the score."""
+
+    hidden: tuple[Layer, ...]
+    outputs: FloatArray
+    bias: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkShape:
+    """Public sizes of a network: inputs, units of each hidden layer, relative scale of the biases.
+
+    >>> NetworkShape(2, (6,), 1.0).size, NetworkShape(2, (6,), None).size
+    (25, 18)
+    """
+
+    n_inputs: int
+    widths: tuple[int, ...]
+    bias: float | None
+
+    @property
+    def _fan_in(self) -> tuple[int, ...]:
+        """Number of inputs of each hidden layer."""
+        return (self.n_inputs, *self.widths[:-1])
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        n_weights = sum(n * width for n, width in zip(self._fan_in, self.widths, strict=True))
+        n_biases = 0 if self.bias is None else sum(self.widths) + 1
+        return n_weights + self.widths[-1] + n_biases
+
+    def layers(self, candidates: FloatArray) -> Network:
+        """Split parameters of shape (m, size) into layers."""
+        m, last = len(candidates), self.widths[-1]
+        sizes = [n * width for n, width in zip(self._fan_in, self.widths, strict=True)]
+        sizes += [last, *([] if self.bias is None else self.widths)]
+        parts = np.split(candidates, np.cumsum(sizes), axis=1)
+        hidden = []
+        for number, (n_inputs, width) in enumerate(zip(self._fan_in, self.widths, strict=True)):
+            drawn = parts[number].reshape(m, n_inputs, width)
+            weights = _first_weights(drawn) if number == 0 else _later_weights(drawn)
+            biases = np.zeros((m, width))
+            if self.bias is not None:
+                gain = _BIAS_GAIN if number == 0 else _LATER_BIAS_GAIN
+                biases = parts[len(self.widths) + 1 + number] * (gain * self.bias)
+                biases = np.clip(biases, -_LONGEST, _LONGEST)
+            hidden.append(Layer(weights, biases))
+        outputs = parts[len(self.widths)]
+        if self.bias is None:
+            return Network(tuple(hidden), outputs, np.zeros(m))
+        bias = candidates[:, -1] * (math.sqrt(last) * self.bias)
+        return Network(tuple(hidden), outputs, bias)
+
+
+def _first_weights(drawn: FloatArray) -> FloatArray:
+    """Scale the weights of the inputs; a vector longer than `_LONGEST` is shortened."""
+    weights = drawn * _GAIN
+    lengths = np.sqrt(np.einsum("mih,mih->mh", weights, weights))
+    weights *= (_LONGEST / np.maximum(lengths, _LONGEST))[:, None, :]
+    return weights
+
+
+def _later_weights(drawn: FloatArray) -> FloatArray:
+    """Scale the weights between hidden layers; absolute values sum to at most `_LARGEST_SUM`."""
+    weights = drawn * (_LATER_GAIN / math.sqrt(drawn.shape[1]))
+    sums = np.abs(weights).sum(axis=1)
+    weights *= (_LARGEST_SUM / np.maximum(sums, _LARGEST_SUM))[:, None, :]
+    return weights
+
+
+def network_losses(
+    shape: NetworkShape, points: FloatArray, positive: NDArray[np.bool_], weights: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a function from candidates of shape (m, size) to weighted numbers of errors.
+
+    The rows of `points` have norm at most one, and the class `weights` are in [0, 1]. A record
+    counts in part if its score is within 2^-17 of zero, relative to the largest score that the
+    network can have.
+    """
+    n_samples = len(points)
+    signed = np.where(positive, -weights[1], weights[0])
+    # The loss of a positive record is one minus the loss of a negative record at the same score.
+    base = float(weights[1]) * np.count_nonzero(positive)
+
+    def losses(candidates: FloatArray) -> FloatArray:
+        network = shape.layers(candidates)
+        m = len(candidates)
+        first, *later = network.hidden
+        flat = first.weights.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
+        largest = np.abs(network.outputs).sum(axis=1) + np.abs(network.bias)
+        steepness = 1.0 / np.maximum(largest * _STEP, _SMALLEST)
+        total = np.full(m, base)
+        rows = max(1, _ENTRIES // (m * max(shape.widths)))
+        for lo in range(0, n_samples, rows):
+            active = (points[lo : lo + rows] @ flat).reshape(-1, m, shape.widths[0])
+            active += first.biases
+            np.tanh(active, out=active)
+            for layer in later:
+                # This is one matrix product for each network.
+                active = np.matmul(active.transpose(1, 0, 2), layer.weights).transpose(1, 0, 2)
+                active += layer.biases
+                np.tanh(active, out=active)
+            scores = np.einsum("imh,mh->im", active, network.outputs) + network.bias
+            scores *= steepness
+            total += signed[lo : lo + rows] @ np.clip(scores + 0.5, 0.0, 1.0)
+        return total
+
+    return losses
+
+
+def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
+    """Bound the change of a loss when one record is replaced: 1, and an allowance for rounding.
+
+    Proof: ``docs/proofs/pure_network.md``, section 1.
+    """
+    per_unit = (shape.n_inputs + 4) * _LONGEST * 2.0
+    for width in shape.widths[:-1]:
+        per_unit = _LARGEST_SUM * per_unit + (width + 4) * (_LARGEST_SUM + _LONGEST)
+    per_score = per_unit + shape.widths[-1] + 32
+    rounding = 2.0 * n_samples * per_score * 2.0**-53 / _STEP
+    return FAR_UP + rounding + 2.0**-50 * n_samples * n_samples
+
+
+def smallest_budget() -> float:
+    """Return the product of records and epsilon below which no selection is useful.
+
+    Below it, the loss that the exponential mechanism may add with a hundred networks, ``(2 /
+    epsilon) ln 100`` records, is as large as that of guessing: ``docs/proofs/pure_network.md``,
+    section 3.
+    """
+    return 4.0 * math.log(_FEWEST_CANDIDATES)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    """A search among networks of one shape, drawn from a public seed."""
+
+    shape: NetworkShape
+    search: SearchPlan
+    seed: int
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return self.search.events
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return {
+            "n_parameters": self.shape.size,
+            "n_candidates": self.search.n_candidates,
+            "n_stages": len(self.search.radii),
+            "network_seed": self.seed,
+        }
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release the parameters of one network, of shape (1, size); see `Plan`."""
+        points = rows.dense(np.arange(rows.shape[0]))
+        losses = network_losses(self.shape, points, classes == 1, weights)
+        with single_blas_thread():
+            found = run_search(self.search, self.shape.size, losses, permit, seed=self.seed)
+        return found[None, :]

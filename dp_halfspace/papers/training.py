@@ -1,0 +1,234 @@
+"""Training of one linear model: the public problem, its plan, and the rows that a run reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
+from dp_halfspace.data.people import People
+from dp_halfspace.data.record_weights import weights_of
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    for_rows_as_given,
+    refuse_projected_rows,
+    relative_weights,
+)
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.blocks import FloatArray, block_size
+from dp_halfspace.rows.chunked_rows import rows_over
+from dp_halfspace.rows.rows import Rows, normalised_rows
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection import LinearMap
+
+# Rows of more columns are wide, and have another constant column.
+WIDE = 512
+# Default dimension of a projection.
+_COMPONENTS = 500
+
+
+class Plan(Protocol):
+    """A private training algorithm whose public numbers are fixed before the data are read.
+
+    A fit makes a plan, charges its events, and only then runs it.
+    """
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Train within the budget.
+
+        `rows` have the public norm that was planned, constant column included; `classes` are
+        the class indices of the records, `weights` the public weights of the classes; `permit`
+        is charged with `events`. Returns released coefficients of shape (1, n_columns) or
+        (n_classes, n_columns); using them further is post-processing.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Public facts about a fit, before an algorithm is chosen.
+
+    `intercept` is the factor of the constant column, None without an intercept. `projection` is a
+    key of `PROJECTIONS`, ``"auto"`` or None. `tail_fraction` is the share of the last steps whose
+    iterates are averaged, None for that of the algorithm. `seed` is that of public random objects.
+    Rows are divided by `data_norm`; with `clips`, longer ones are scaled down to it first.
+    """
+
+    n_samples: int
+    n_features: int
+    n_classes: int
+    is_sparse: bool
+    intercept: float | None
+    projection: str | None = None
+    n_components: int | None = None
+    tail_fraction: float | None = None
+    seed: int | None = None
+    class_weights: tuple[float, ...] = (1.0, 1.0)
+    data_norm: float = 1.0
+    clips: bool = True
+    balances_classes: bool = False
+    has_weights: bool = False
+
+    def draw_map(self, wanted: int | None) -> LinearMap | None:
+        """Draw the projection; an automatic one has `wanted` components, or is none at all."""
+        kind = self.projection
+        if kind == "auto" and (wanted or self.n_components):
+            kind = "rademacher"
+        if kind is None or kind == "auto":
+            return None
+        from dp_halfspace.projection import draw_projection  # noqa: PLC0415
+
+        size = self.n_components or wanted or _COMPONENTS
+        rng = public_generator(self.seed, "projection")
+        return draw_projection(kind, self.n_features, size, rng)
+
+    def n_columns(self, linear_map: LinearMap | None = None) -> int:
+        """Return the number of columns of the rows that a solver reads."""
+        return int(self.sizes(linear_map)["n_columns"])
+
+    def sizes(self, linear_map: LinearMap | None = None) -> dict[str, Any]:
+        """Return the shape of the rows that a solver reads, and how many it sums at a time."""
+        kept = self.n_features if linear_map is None else linear_map.n_components
+        is_sparse = self.is_sparse and linear_map is None
+        block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
+        return {
+            "n_samples": self.n_samples,
+            "n_columns": kept + (self.intercept is not None),
+            "block_rows": block_rows,
+        }
+
+    def constant(self, default: float) -> float | None:
+        """Return the value of the constant column, for rows divided by their public scale."""
+        return None if self.intercept is None else default * self.intercept
+
+
+@dataclass(frozen=True, slots=True)
+class LinearPlan(FitPlan):
+    """One way to fit a linear model: an algorithm, and how the rows that it reads are made.
+
+    `margin` is the margin that the algorithm is built for, None if it needs none. `margin_offset`
+    is the score that the loss asks of a record. `constant_column` is the value of the constant
+    column, for rows divided by their public scale. Plans are made by `linear_plan`.
+    """
+
+    problem: Problem
+    solver: str
+    margin: float | None
+    margin_offset: float
+    constant_column: float | None
+    linear_map: LinearMap | None
+    algorithm: Plan
+    events: tuple[Event, ...]
+    public: Mapping[str, Any]
+    takes: frozenset[str]
+
+    def with_class_weights(self, weights: FloatArray) -> LinearPlan:
+        """Weigh the classes by public or released numbers in [0, 1], for the same events."""
+        return replace(self, problem=replace(self.problem, class_weights=tuple(weights.tolist())))
+
+    def rows(self, X: Any, people: People | None) -> Any:
+        """Return the rows that the algorithm reads."""
+        norm, constant_column = self.problem.data_norm, self.constant_column
+        how = {"clips": self.problem.clips, "people": people}
+        return rows_over(normalised_rows, X, norm, constant_column, self.linear_map, **how)
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Make the rows, train on them and map the coefficients back."""
+        rows = self.rows(data.X, data.people)
+        weights: Any = weights_of(relative_weights(self.problem.class_weights), data)
+        return self.to_fitted(self.algorithm.run(rows, data.class_indices, weights, permit))
+
+    def to_fitted(self, released: FloatArray) -> Fitted:
+        """Map released coefficients back to rows as they were handed in: post-processing."""
+        norm = self.problem.data_norm
+        back = (self.constant_column, self.problem.intercept, norm, self.linear_map)
+        return Fitted(
+            *for_rows_as_given(released, *back),
+            data_norm=norm if self.problem.clips else math.inf,
+            attributes={"margin_": asked_margin(self, released), "projection_": self.linear_map},
+        )
+
+
+def linear_plan(
+    problem: Problem,
+    solver: str,
+    algorithm: Plan,
+    *,
+    margin: float | None,
+    margin_offset: float,
+    constant_column: float | None,
+    linear_map: LinearMap | None = None,
+) -> LinearPlan:
+    """Plan a fit of a linear model: the events, the public facts and the inputs of an algorithm.
+
+    Noisy steps and a perturbed objective can weigh the slopes of records. Noisy steps read nothing
+    but sums over rows, so that rows may come in chunks. It is not proved that a person counts like
+    a record after a projection, so groups are not accepted there.
+    """
+    if linear_map is not None:
+        refuse_projected_rows(problem.n_samples, linear_map.n_components)
+    takes = {"sample_weight"} if solver == "objective_perturbation" else set()
+    if solver == "noisy_gd":
+        is_plain = linear_map is None
+        takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
+    return LinearPlan(
+        problem,
+        solver,
+        margin,
+        margin_offset,
+        constant_column,
+        linear_map,
+        algorithm,
+        events=algorithm.events,
+        public={
+            "relative_constant_column": constant_column,
+            "solver": solver,
+            "margins": [margin],
+            "private_preconditioner": False,
+            "n_components": [None if linear_map is None else linear_map.n_components],
+        },
+        takes=frozenset(takes),
+    )
+
+
+def asked_margin(training: LinearPlan, released: FloatArray) -> float:
+    """Return the margin of normalised rows below which the loss of a record has a large slope.
+
+    This is the known margin, or else the margin offset of the loss divided by the norm of the
+    released coefficients (of the largest difference of two classes), at most one: post-processing.
+    """
+    if training.margin is not None:
+        return training.margin
+    squares = np.einsum("ij,ij->i", released, released)
+    largest = float(squares.max())
+    if len(released) > 1:
+        largest = _largest_square_of_difference(released, squares)
+    norm = math.sqrt(max(largest, 0.0))
+    if norm == 0.0:
+        return 1.0
+    return min(1.0, training.margin_offset / norm)
+
+
+def _largest_square_of_difference(released: FloatArray, squares: FloatArray) -> float:
+    """Return the largest squared norm of a difference of two rows, some of them at a time."""
+    largest, step = 0.0, rows_of_block(NUMBER_BYTES * len(released))
+    for lo in range(0, len(released), step):
+        some = slice(lo, lo + step)
+        found = squares[some, None] + squares - 2.0 * (released[some] @ released.T)
+        largest = max(largest, float(found.max()))
+    return largest

@@ -1,0 +1,1 @@
+"""The default training with few records: one private selection from a public list."""

@@ -1,0 +1,368 @@
+"""One exponential mechanism for tables of few rows, which spends the whole budget on one choice.
+
+A public list contains directions for rows of norm one, linear classifiers of columns on a
+logarithmic scale, and the two constant classifiers. The mechanism chooses one with few errors. No
+column scales are estimated and no gradient steps are taken, and the guarantee is pure DP. If
+probabilities are requested, a noisy count estimates the error rate of the chosen classifier. Proof:
+``docs/proofs/small_tables.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import DOWN, FAR_DOWN
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.engine.plan import LinearPrior, linear_classes
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.directions import (
+    CellStream,
+    DirectionStream,
+    IntArray,
+    counts_below,
+    integer_rows,
+    margin_costs,
+    scores,
+    unit_length,
+)
+from dp_halfspace.rows.rows import normalised_rows
+
+# Value of n epsilon at which a count is precise enough.
+_ENOUGH = 20.0
+# Smallest and largest fraction of a budget for a count, for two classes.
+_LEAST = 0.05
+_MOST = 0.25
+# The largest fraction for more classes.
+_MOST_OF_SEVERAL = 0.15
+# Error rates that are considered possible, relative to the error rate of a random guess.
+_PARTS = (np.arange(100) + 0.5) / 100.0
+# Additional error rate on new records, as a multiple of e (1 - e) and the epsilon of the choice: a
+# choice with a larger epsilon fits the training records more by chance.
+_OPTIMISM = 0.125
+# Assumed error rate without a count.
+USUAL_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """The public numbers of one noisy count of errors among `n_samples` records."""
+
+    n_samples: int
+    noise: DiscreteLaplaceNoise
+    n_classes: int = 2
+
+    def run(self, n_errors: int, permit: Permit) -> float:
+        """Release an error rate: the posterior mean given the noisy count.
+
+        Replacing a record changes the count by at most one: ``docs/proofs/small_tables.md``,
+        section 6. `permit` is charged with the event of the noise.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the noisy number of errors of a released classifier.
+        - Sensitivity: 1.
+        - Proof: ``docs/proofs/small_tables.md``, sections 4 and 6.
+        """
+        noisy = float(permit.release(np.array([float(n_errors)]), self.noise)[0])
+        rate = self.noise.epsilon
+        return share_of(noisy, self.n_samples, (rate, rate), self.n_classes)
+
+
+def counted_share(
+    noisy: float, n_samples: int, choice: CountedChoice, n_classes: int, *, is_constant: bool
+) -> float:
+    """Return the error rate of a chosen classifier by its noisy count, as post-processing.
+
+    A constant classifier does not overfit.
+    """
+    below, above = map(float, choice.rates)
+    share = share_of(noisy, n_samples, (below, above), n_classes)
+    if is_constant:
+        return share
+    more = _OPTIMISM * choice.choice_epsilon * share * (1.0 - share)
+    return float(min(share + more, _PARTS[-1] * (1.0 - 1.0 / n_classes)))
+
+
+def share_of(noisy: float, n_samples: int, rates: tuple[float, float], n_classes: int = 2) -> float:
+    """Return the posterior mean of the error rate given a noisy count, as post-processing.
+
+    `rates` are the decay rates of the noise below and above the count. A random guess among
+    `n_classes` is wrong in ``1 - 1 / n_classes`` of the cases, and error rates are below that. The
+    prior is uniform for two classes; for more classes it is proportional to the error rate.
+    """
+    shares = _PARTS * (1.0 - 1.0 / n_classes)
+    noise = noisy - shares * n_samples
+    distance: FloatArray = np.where(noise < 0.0, -rates[0] * noise, rates[1] * noise)
+    likely = np.exp(distance.min() - distance)
+    if n_classes > 2:
+        likely *= shares
+    return float(likely @ shares / likely.sum())
+
+
+def _part_of(n_samples: int, epsilon: float, n_classes: int) -> float:
+    """Return the fraction of a pure DP budget that is spent on a count."""
+    most = _MOST if n_classes == 2 else _MOST_OF_SEVERAL
+    return min(max(_ENOUGH / (n_samples * epsilon), _LEAST), most)
+
+
+def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> CountedChoice:
+    """Plan a choice and the count of its errors for a pure DP budget."""
+    whole = epsilon * DOWN
+    return CountedChoice(whole, whole * (1.0 - _part_of(n_samples, epsilon, n_classes)))
+
+
+def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
+    """Plan a count with a part of a pure DP budget; return the remaining epsilon."""
+    part = epsilon * _part_of(n_samples, epsilon, n_classes)
+    # A record moves the number of errors by at most one: `docs/proofs/small_tables.md`, Lemma 4.
+    noise = DiscreteLaplaceNoise(1, part)
+    return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
+
+
+# Number of candidates in the list.
+_WANTED = 50_000
+# Value of n epsilon from which on more candidates improve accuracy, and their number then.
+_TELLING = 180.0
+_MORE_WANTED = 200_000
+# Smallest number of candidates, for many rows.
+_FEWEST = 2_000
+# Product of the numbers of candidates and rows, so that a fit takes seconds, below and above that
+# value of n epsilon.
+_WORK = 1e9
+_MORE_WORK = 3e8
+# Fraction of the list for the two constant classifiers.
+_CONSTANTS = 0.05
+# Largest fraction for the constant classifiers if errors are counted. The probabilities of a
+# classifier that is barely better than a constant one are worse than those of the constant one, and
+# a small budget often chooses such classifiers.
+_MOST_CONSTANTS = 0.5
+# Value of n epsilon from which on this fraction decreases with the square of n epsilon.
+_FALLS = 60.0
+# Fraction of directions among the other candidates.
+_DIRECTIONS = 0.28
+# The same fraction while n epsilon is too small to choose thresholds of cells.
+_MORE_DIRECTIONS = 0.45
+# Value of n epsilon below which it is too small for that.
+_LITTLE = 30.0
+# Constant column for rows of norm one.
+BIAS = 0.5
+# Factor of scores of cells. It is a power of two, so that scores stay exact, and makes them about
+# as large as a mean asinh.
+SCORE_STEP = 2.0**-18
+
+
+@dataclass(frozen=True, slots=True)
+class SmallModel:
+    """A chosen classifier: `coefficients` of columns and an `intercept`.
+
+    For two classes these are a vector and a number; for more classes there is one row and one entry
+    for each class. They apply to unchanged rows if `exponent` is None, and otherwise to
+    ``asinh_cells(rows, exponent)``, whose scores are exact. `error_share` was released, or is a
+    public guess. `is_prior` marks the public model.
+    """
+
+    coefficients: FloatArray
+    intercept: float | FloatArray
+    exponent: int | None
+    error_share: float = USUAL_SHARE
+    is_prior: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTablePlan:
+    """The public numbers of one selection among listed classifiers.
+
+    The list is drawn from the public `seed`. It contains `n_candidates` classifiers that depend on
+    the row, a fraction of them directions, and `n_constants` copies of each constant classifier. A
+    public `prior` is listed as many times as all others together.
+    """
+
+    n_columns: int
+    n_candidates: int
+    n_constants: int
+    choice: TalliedChoice | CountedChoice
+    seed: tuple[int, ...]
+    prior: LinearPrior | None = None
+    part_of_directions: float = _DIRECTIONS
+
+    @property
+    def n_listed(self) -> int:
+        """Number of candidates without the prior."""
+        return self.n_candidates + 2 * self.n_constants
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events of the selection, with or without a count of its errors; no delta is spent."""
+        return (self.choice.event,)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return {
+            "solver": "exponential_mechanism",
+            "n_candidates": self.n_listed * (1 if self.prior is None else 2),
+            "candidate_seed": self.seed,
+            "private_preconditioner": False,
+        }
+
+    @property
+    def directions(self) -> DirectionStream:
+        """Directions for rows of norm one, constant column included."""
+        return DirectionStream(
+            self.n_columns + 1,
+            round(self.part_of_directions * self.n_candidates),
+            (*self.seed, 0),
+            constant=BIAS,
+        )
+
+    @property
+    def cells(self) -> CellStream:
+        """Classifiers of columns on a logarithmic scale."""
+        rest = round((1.0 - self.part_of_directions) * self.n_candidates)
+        return CellStream(self.n_columns, rest, (*self.seed, 1))
+
+    def run(
+        self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> SmallModel:
+        """Choose a classifier with few errors on rows of numbers, or NaN.
+
+        `weights` are the public weights of the two classes, the larger one being 1; `permit` is
+        charged with `events`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of one classifier of a public list, and a noisy count of its errors
+          if planned.
+        - Sensitivity: 1 for the cost of each classifier, which is an integer.
+        - Proof: ``docs/proofs/small_tables.md``, sections 1, 4 and 6.
+        """
+        # 1. Count the errors of every candidate, in integers.
+        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
+        #    planned.
+        # 3. Draw its block of the public list again.
+        with single_blas_thread():
+            costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
+        released = permit.release(np.concatenate(costs), self.choice)
+        model = self._candidate(int(released[0]), [len(part) for part in costs])
+        if not isinstance(self.choice, CountedChoice):
+            return model
+        noisy, is_constant = float(released[1]), not model.coefficients.any()
+        share = counted_share(noisy, len(X), self.choice, 2, is_constant=is_constant)
+        return replace(model, error_share=share)
+
+    def _costs(
+        self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of the candidates of every block of the list."""
+        members = np.flatnonzero(class_indices == 0), np.flatnonzero(class_indices == 1)
+        sizes = len(members[0]), len(members[1])
+        rows = integer_rows(normalised_rows(np.nan_to_num(X), 1.0, BIAS, None, clips=False))
+        directions = self.directions
+        for number in range(directions.n_blocks):
+            block = directions.block(number)
+            yield margin_costs(block, rows, members, weights, 0.0, paired=True)
+        for table, coefficients, thresholds in self.cells.read(X):
+            limits = thresholds[None, :] + np.float32(1.0)
+            below = [counts_below(coefficients, table, index, limits)[0] for index in members]
+            yield scores((sizes[0] - below[0], below[1]), sizes, weights, paired=True)
+        ones = np.array([[1, 0], [0, 1]]) * np.array(sizes)
+        constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
+        yield np.repeat(constant, self.n_constants)
+        if self.prior is not None:
+            prior = self.prior
+            said = linear_classes(X, prior.coefficients, prior.intercepts, prior.fill)
+            errors = [
+                np.array([np.count_nonzero(said[index] != c)]) for c, index in enumerate(members)
+            ]
+            yield np.repeat(
+                scores((errors[0], errors[1]), sizes, weights, paired=False), self.n_listed
+            )
+
+    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
+        """Return a candidate of the list by its number."""
+        ends = np.cumsum(lengths)
+        block = int(np.searchsorted(ends, number, side="right"))
+        place = number - int(ends[block]) + lengths[block]
+        if self.prior is not None:
+            if block == len(lengths) - 1:
+                return prior_model(self.prior)
+            lengths = lengths[:-1]
+        if block == len(lengths) - 1:
+            # The first constant classifier predicts the second class, so it errs on all records of
+            # the first.
+            sign = 1.0 if place < self.n_constants else -1.0
+            return SmallModel(np.zeros(self.n_columns), sign, None)
+        opposite, column = divmod(place, lengths[block] // 2)
+        sign = -1.0 if opposite else 1.0
+        directions = self.directions
+        if block < directions.n_blocks:
+            found = unit_length(directions.block(block)[:, column, None])[:, 0] * sign
+            return SmallModel(found[:-1], float(found[-1]) * BIAS, None)
+        exponent, part, width = self.cells.blocks[block - directions.n_blocks]
+        coefficients, thresholds = self.cells.block(exponent, part, width)
+        found = coefficients[:, column].astype(np.float64)
+        limit = float(thresholds[column]) + 0.5
+        return SmallModel(sign * SCORE_STEP * found, -sign * SCORE_STEP * limit, exponent)
+
+
+def prior_model(prior: LinearPrior) -> SmallModel:
+    """Return the public model as a chosen classifier."""
+    if len(prior.coefficients) == 1:
+        return SmallModel(prior.coefficients[0], float(prior.intercepts[0]), None, is_prior=True)
+    return SmallModel(prior.coefficients, prior.intercepts, None, is_prior=True)
+
+
+def _part_of_constants(n_epsilon: float, *, counts: bool) -> float:
+    """Return the fraction of the list that consists of constant classifiers."""
+    if not counts:
+        return _CONSTANTS
+    return max(_MOST_CONSTANTS * min(_FALLS / n_epsilon, 1.0) ** 2, _CONSTANTS)
+
+
+def plan_small_table(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    *,
+    seed: int | None,
+    counts: bool = False,
+    prior: LinearPrior | None = None,
+) -> SmallTablePlan:
+    """Fix the public numbers of a selection; `seed` is that of public random objects.
+
+    If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
+    public `prior` is listed, too.
+    """
+    # A record moves the cost of each candidate by at most one: `docs/proofs/small_tables.md`,
+    # Lemma 4.
+    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
+    part = _part_of_constants(n_samples * epsilon, counts=counts)
+    if counts:
+        choice = plan_counted_choice(n_samples, epsilon)
+        epsilon = choice.choice_epsilon
+    wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    if n_samples * epsilon >= _TELLING:
+        wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
+    directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
+    fewest = max(1, round(_CONSTANTS * wanted / 2.0))
+    # Additional constant classifiers make the list longer; the number of other candidates stays.
+    more = part / (1.0 - part) / (_CONSTANTS / (1.0 - _CONSTANTS))
+    words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
+    sizes = n_features, wanted - 2 * fewest, round(fewest * more)
+    return SmallTablePlan(*sizes, choice, tuple(words), prior, directions)

@@ -1,0 +1,577 @@
+"""Exponential mechanisms for tables of few rows and several classes: one tree, or two stages.
+
+*One tree*: a public list contains one or two cuts (tests of a linear score of cells against a
+threshold), with every assignment of different labels to the two or three leaves, and the constant
+classifiers. The mechanism chooses one with few errors (``docs/proofs/small_tables.md``, section 7).
+
+*Two stages*: the first mechanism chooses a cut that divides the labels into two halves. The
+second one chooses, for both sides at once, a tree for the labels and the records of that side. A
+single tree can predict three labels only (section 8).
+
+Since every label has at most one leaf, the result is exactly a linear classifier of all classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import DOWN, FAR_DOWN
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.engine.plan import LinearPrior, linear_classes
+from dp_halfspace.privacy.events import Event, Exponential
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.directions import (
+    EXPONENTS,
+    WEIGHT_BITS,
+    CellStream,
+    IntArray,
+    asinh_cells,
+    class_factors,
+    counts_below,
+)
+from dp_halfspace.selection.small_tables import (
+    SCORE_STEP,
+    ErrorCount,
+    SmallModel,
+    counted_share,
+    plan_counted_choice,
+    plan_error_count,
+    prior_model,
+)
+
+# Number of pairs of cuts.
+_PAIRS = 10_000
+# Smallest number of pairs, for many rows or classes, and of first cuts, for many rows.
+_FEWEST = 1_000
+# Product of the number of rows and that of pairs or first cuts, so that a fit takes seconds.
+_WORK = 5e8
+# Largest number of entries of the list.
+_ENTRIES = 4e6
+# Fraction of the list for the constant classifiers.
+_CONSTANTS = 0.1
+# Weight of the second cut relative to the first: less than the score of one cell.
+SECOND = 2.0**-26
+_TILE_ROWS = 255  # so many ones fit into a byte
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A tree with two cuts: its `leaves` are sets of quadrants, in the order of their labels.
+
+    Quadrants are numbered: above both cuts, above the first only, above the second only, below
+    both. The cut number `root` comes first; of three leaves, two are `above` it or two are below.
+    """
+
+    leaves: tuple[tuple[int, ...], ...]
+    root: int
+    above: bool = True
+
+
+_ONE_CUT = (Shape(((0, 1), (2, 3)), 0), Shape(((0, 2), (1, 3)), 1))
+_TWO_CUTS = (
+    Shape(((0,), (1,), (2, 3)), 0),
+    Shape(((2,), (3,), (0, 1)), 0, above=False),
+    Shape(((0,), (2,), (1, 3)), 1),
+    Shape(((1,), (3,), (0, 2)), 1, above=False),
+)
+# Shapes for cuts with different coefficients, and for two thresholds of the same coefficients.
+_SHAPES = (_ONE_CUT + _TWO_CUTS, _TWO_CUTS)
+
+
+@cache
+def labellings(n_classes: int, n_leaves: int) -> NDArray[np.intp]:
+    """Return every assignment of different labels to leaves, one in each row."""
+    return np.array(list(permutations(range(n_classes), n_leaves)), dtype=np.intp)
+
+
+def n_forms(n_classes: int) -> int:
+    """Return the number of candidates for one pair of cuts."""
+    return sum(
+        len(labellings(n_classes, len(shape.leaves)))
+        for shapes in _shapes(n_classes)
+        for shape in shapes
+    )
+
+
+def _shapes(n_classes: int) -> tuple[tuple[Shape, ...], ...]:
+    """Return the shapes of `_SHAPES` for which there are enough labels."""
+    return tuple(
+        tuple(shape for shape in shapes if len(shape.leaves) <= n_classes) for shapes in _SHAPES
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTreePlan:
+    """The public numbers of one selection among listed trees.
+
+    The list is drawn from the public `seed`. It contains trees for about `n_pairs` pairs of cuts
+    and `n_constants` copies of each constant classifier; cells have one of the `exponents`. A
+    public `prior` is listed as many times as all others together.
+    """
+
+    n_columns: int
+    n_classes: int
+    n_pairs: int
+    n_constants: int
+    choice: TalliedChoice | CountedChoice
+    seed: tuple[int, ...]
+    exponents: tuple[int, ...] = EXPONENTS
+    prior: LinearPrior | None = None
+
+    @property
+    def n_listed(self) -> int:
+        """Number of candidates without the prior."""
+        pairs = sum(width // 2 for _, _, width in self.cells.blocks)
+        return pairs * n_forms(self.n_classes) + self.n_classes * self.n_constants
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events of the selection, with or without a count of its errors; no delta is spent."""
+        return (self.choice.event,)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return {
+            "solver": "exponential_mechanism",
+            "n_candidates": self.n_listed * (1 if self.prior is None else 2),
+            "candidate_seed": self.seed,
+            "private_preconditioner": False,
+        }
+
+    @property
+    def cells(self) -> CellStream:
+        """The cuts; one of the first half of a block is paired with one of the second half."""
+        return CellStream(self.n_columns, 4 * self.n_pairs, (*self.seed, 1), self.exponents)
+
+    def run(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> SmallModel:
+        """Choose a tree with few errors on rows of numbers, or NaN.
+
+        `codes` are class indices, and `weights` the public weights of the classes, the largest of
+        which is 1. `permit` is charged with `events`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of one tree of a public list, and a noisy count of its errors if
+          planned.
+        - Sensitivity: 1 for the cost of each tree, which is an integer.
+        - Proof: ``docs/proofs/small_tables.md``, sections 6 and 7.
+        """
+        # 1. Count the errors of every candidate, in integers.
+        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
+        #    planned.
+        # 3. Draw its block of the public list again.
+        with single_blas_thread():
+            costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
+        released = permit.release(np.concatenate(costs), self.choice)
+        model = self.candidate(int(released[0]), [len(part) for part in costs])
+        if not isinstance(self.choice, CountedChoice):
+            return model
+        noisy, is_constant = float(released[1]), not model.coefficients.any()
+        seen = (noisy, len(X), self.choice, self.n_classes)
+        return replace(model, error_share=counted_share(*seen, is_constant=is_constant))
+
+    def costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of the candidates of every block of the list."""
+        members = [np.flatnonzero(codes == label) for label in range(self.n_classes)]
+        sizes = np.array([len(index) for index in members])
+        factors = class_factors(weights)
+        total = int(factors @ sizes)
+        for table, coefficients, thresholds in self.cells.read(X):
+            counts = pair_counts(coefficients, thresholds, table, members) * factors[:, None]
+            right = np.concatenate(list(_right(counts, factors * sizes)))
+            yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
+        yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
+        if self.prior is not None:
+            prior = self.prior
+            said = linear_classes(X, prior.coefficients, prior.intercepts, prior.fill)
+            errors = int(factors[codes[said != codes]].sum())
+            yield np.repeat(np.array([errors >> WEIGHT_BITS]), self.n_listed)
+
+    def candidate(
+        self,
+        number: int,
+        lengths: list[int],
+        below: Callable[[float, float], float] = lambda _, __: SECOND,
+    ) -> SmallModel:
+        """Return a candidate of the list by its number.
+
+        `below` is a function of both thresholds that returns the weight of the second cut.
+        """
+        ends = np.cumsum(lengths)
+        block = int(np.searchsorted(ends, number, side="right"))
+        place = number - int(ends[block]) + lengths[block]
+        coefficients = np.zeros((self.n_classes, self.n_columns))
+        intercept = np.zeros(self.n_classes)
+        if self.prior is not None:
+            if block == len(lengths) - 1:
+                return prior_model(self.prior)
+            lengths = lengths[:-1]
+        if block == len(lengths) - 1:
+            intercept[place // self.n_constants] = 1.0
+            return SmallModel(coefficients, intercept, None)
+        exponent, part, width = self.cells.blocks[block]
+        form, first = divmod(place, width // 2)
+        shared, shape, labels = self._form(form)
+        found, thresholds = self.cells.block(exponent, part, width)
+        second = first + width // 2
+        cuts = [
+            np.append(found[:, column].astype(np.float64), -float(thresholds[limit]) - 0.5)
+            * SCORE_STEP
+            for column, limit in ((first, first), (first if shared else second, second))
+        ]
+        # Scores are large compared with the contribution of the second cut.
+        root, other = cuts[shape.root], cuts[1 - shape.root]
+        side = root if shape.above else -root
+        if len(labels) == 2:
+            parts = [side, -side]
+        else:
+            weight = below(root[-1], other[-1])
+            parts = [side + weight * other, side - weight * other, -side]
+        for label, cut in zip(labels, parts, strict=True):
+            coefficients[label], intercept[label] = cut[:-1], cut[-1]
+        return SmallModel(coefficients, intercept, exponent)
+
+    def _form(self, number: int) -> tuple[bool, Shape, NDArray[np.intp]]:
+        """Return the form with this number: whether coefficients are shared, shape and labels."""
+        for shared, shapes in zip((False, True), _shapes(self.n_classes), strict=True):
+            for shape in shapes:
+                names = labellings(self.n_classes, len(shape.leaves))
+                if number < len(names):
+                    return shared, shape, names[number]
+                number -= len(names)
+        raise IndexError("there are fewer forms")
+
+
+def pair_counts(
+    coefficients: NDArray[np.float32],
+    thresholds: NDArray[np.float32],
+    table: NDArray[np.float32],
+    members: list[NDArray[np.intp]],
+) -> IntArray:
+    """Count the records of each class above the cuts of each pair of a block, exactly.
+
+    The result has the shape (5, K, m). It counts records above the first cut; above the second;
+    above the second threshold on the score of the first; above the first and the second; and above
+    the first cut and that threshold.
+    """
+    half = coefficients.shape[1] // 2
+    second = np.s_[half : 2 * half]
+    counts = np.zeros((5, len(members), half), dtype=np.int64)
+    for label, index in enumerate(members):
+        for start in range(0, len(index), _TILE_ROWS):
+            scores = table[index[start : start + _TILE_ROWS]] @ coefficients
+            above = scores > thresholds
+            first, own = above[:, :half], above[:, second]
+            shared = scores[:, :half] > thresholds[second]
+            for count, part in zip(
+                counts, (first, own, shared, first & own, first & shared), strict=True
+            ):
+                count[label] += part.sum(axis=0, dtype=np.uint8)
+    return counts
+
+
+def _right(counts: IntArray, sizes: IntArray) -> Iterator[IntArray]:
+    """Yield the weighted numbers of correct predictions of every form and pair.
+
+    `counts` are those of `pair_counts`, and `sizes` the sizes of the classes, both weighted.
+    """
+    n_classes = len(sizes)
+    for shapes, second, both in zip(_shapes(n_classes), counts[1:3], counts[3:], strict=True):
+        first = counts[0]
+        rest = sizes[:, None] - first - second + both
+        quadrants = np.stack([both, first - both, second - both, rest])
+        for shape in shapes:
+            names = labellings(n_classes, len(shape.leaves))
+            leaves = [quadrants[list(part)].sum(axis=0) for part in shape.leaves]
+            yield sum(
+                (leaf[label] for leaf, label in zip(leaves, names.T, strict=True)),
+                start=np.zeros((len(names), first.shape[1]), dtype=np.int64),
+            )
+
+
+def plan_small_tree(
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    epsilon: float,
+    *,
+    seed: int | None,
+    counts: bool = False,
+    prior: LinearPrior | None = None,
+) -> SmallTreePlan:
+    """Fix the public numbers of a selection; `seed` is that of public random objects.
+
+    If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
+    public `prior` is listed, too.
+    """
+    # A record moves the cost of each tree by at most one: `docs/proofs/small_tables.md`, Lemma 6.
+    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
+    if counts:
+        choice = plan_counted_choice(n_samples, epsilon, n_classes)
+    n_pairs, n_constants = list_sizes(n_samples, n_classes)
+    words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
+    return SmallTreePlan(
+        n_features, n_classes, n_pairs, n_constants, choice, tuple(words), prior=prior
+    )
+
+
+def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
+    """Return the numbers of pairs of cuts and of copies of each constant classifier in a list."""
+    forms = n_forms(n_classes)
+    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(forms, 1), _WORK / n_samples)), _FEWEST)
+    others = n_pairs * forms
+    return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
+
+
+# Fraction of epsilon for the first cut.
+_FIRST_SHARE = 0.45
+# Number of first cuts.
+_CUTS = 20_000
+# Weight of a cut relative to the previous one, so that three of them fit into a float64.
+_BELOW = 2.0**-14
+# Smallest weight, used if its threshold is much larger than that of the previous cut.
+_LEAST_BELOW = 2.0**-26
+# Up to this number of classes there is one cut on each side.
+_ONE_CUT_BELOW = 4
+
+
+@cache
+def halves(n_classes: int) -> NDArray[np.bool_]:
+    """Return every choice of half of the labels, one in each row; True is above the cut."""
+    sizes = {n_classes // 2, n_classes - n_classes // 2}
+    rows = [above for size in sorted(sizes) for above in combinations(range(n_classes), size)]
+    found = np.zeros((len(rows), n_classes), dtype=bool)
+    for row, above in zip(found, rows, strict=True):
+        row[list(above)] = True
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A chosen first cut, and whether each label belongs above it."""
+
+    exponent: int
+    coefficients: FloatArray
+    threshold: float
+    labels_above: NDArray[np.bool_]
+
+
+def weight_below(threshold: float, lower: float) -> float:
+    """Return the weight of a cut relative to the previous one, by the thresholds of both.
+
+    The weight is a power of two. For cells near zero the scores equal the thresholds, and the score
+    of the lower cut must be small compared with that of the upper one there, too.
+    """
+    ratio = abs(lower) / max(abs(threshold), 0.5 * SCORE_STEP)
+    return max(_BELOW * 2.0 ** -math.ceil(math.log2(max(ratio, 1.0))), _LEAST_BELOW)
+
+
+def on_side(
+    labels: NDArray[np.bool_], codes: NDArray[np.intp], is_there: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return which records on one side of the first cut have one of its labels.
+
+    No record is on both sides.
+    """
+    return is_there & labels[codes]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTreePlan:
+    """The public numbers of two selections, drawn from the public `seed`.
+
+    There are about `n_cuts` first cuts. `list_sizes` determines the sizes of the lists of either
+    side from the public `n_samples`. `epsilons` are those of the two selections.
+    """
+
+    n_columns: int
+    n_classes: int
+    n_samples: int
+    n_cuts: int
+    epsilons: tuple[float, float]
+    seed: tuple[int, ...]
+    count: ErrorCount | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events of the selections: two exponential mechanisms; delta is not spent."""
+        choices = [Exponential(epsilon) for epsilon in self.epsilons]
+        return (*choices, *([] if self.count is None else [self.count.noise.event]))
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        listed = sum(width for _, _, width in self.cells.blocks) * len(halves(self.n_classes))
+        for above in (False, True):
+            # Every half has the same number of labels, or the sides are exchanged.
+            side = self._side(halves(self.n_classes)[0] == above, 0, above=above)
+            listed += int(dict(side.public)["n_candidates"])
+        return {
+            "solver": "exponential_mechanism",
+            "n_candidates": listed,
+            "candidate_seed": self.seed,
+            "n_stages": 2,
+            "private_preconditioner": False,
+        }
+
+    @property
+    def cells(self) -> CellStream:
+        """The first cuts."""
+        return CellStream(self.n_columns, 2 * self.n_cuts, (*self.seed, 1))
+
+    def _side(self, labels: NDArray[np.bool_], exponent: int, *, above: bool) -> SmallTreePlan:
+        """Return the list of trees for some labels on one side of a cut."""
+        n_labels = int(labels.sum())
+        pairs, constants = list_sizes(self.n_samples, n_labels)
+        choice, seed = TalliedChoice(self.epsilons[1]), (*self.seed, 2 + above)
+        # For a single label there is one candidate, which is constant.
+        exponents = (exponent,) if n_labels > 1 else ()
+        return SmallTreePlan(
+            self.n_columns, n_labels, pairs, constants, choice, seed, exponents=exponents
+        )
+
+    def run(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> SmallModel:
+        """Choose a classifier with few errors on rows of numbers, or NaN.
+
+        `codes` are class indices, `weights` the public weights of the classes, the largest one
+        being 1; `permit` is charged with `events`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of a first cut, then those of one tree for either side of it.
+        - Sensitivity: 1 for the cost of each first cut; then 1 for the sum of the costs of two
+          trees.
+        - Proof: ``docs/proofs/small_tables.md``, section 8.
+        """
+        # 1. Choose a first cut and the labels above it; only its number is released.
+        # 2. For either side choose a tree for its labels by the records that are on it and have
+        #    them; the two numbers are released together.
+        # 3. Count the errors with noise if that was planned.
+        with single_blas_thread():
+            costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+        # A record moves the cost of each first cut by at most one: `docs/proofs/small_tables.md`,
+        # Lemma 8.
+        choice = TalliedChoice(self.epsilons[0])
+        number = permit.choose(np.concatenate(costs), choice, is_cost=True)
+        cut = self._cut(number, [len(part) for part in costs])
+        scores = asinh_cells(X, cut.exponent).astype(np.float64) @ cut.coefficients
+        is_above = scores > cut.threshold
+        sides, values, lengths = [], [], []
+        with single_blas_thread():
+            for above in (False, True):
+                labels = cut.labels_above == above
+                side = self._side(labels, cut.exponent, above=above)
+                here = on_side(labels, codes, is_above == above)
+                renamed = (np.cumsum(labels) - 1)[codes[here]]
+                parts = list(side.costs(X[here], renamed, weights[labels]))
+                sides.append((side, labels))
+                values.append(np.concatenate(parts))
+                lengths.append([len(part) for part in parts])
+        chosen = TalliedChoices((len(values[0]), len(values[1])), self.epsilons[1])
+        numbers = permit.release(np.concatenate(values), chosen).astype(int).tolist()
+        model = self._model(cut, sides, numbers, lengths)
+        if self.count is None:
+            return model
+        n_astray = int(np.count_nonzero(cut.labels_above[codes] != is_above))
+        n_errors = n_astray + sum(int(v[k]) for v, k in zip(values, numbers, strict=True))
+        return replace(model, error_share=self.count.run(n_errors, permit))
+
+    def _costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of first cuts: weights of records on a side without their label."""
+        members = [np.flatnonzero(codes == label) for label in range(self.n_classes)]
+        sizes = np.array([len(index) for index in members])
+        factors = class_factors(weights)
+        belongs = halves(self.n_classes)
+        for table, coefficients, thresholds in self.cells.read(X):
+            limits = thresholds[None, :] + np.float32(1.0)
+            below = np.stack(
+                [counts_below(coefficients, table, index, limits)[0] for index in members]
+            )
+            above = sizes[:, None] - below
+            wrong = (belongs * factors) @ below + (~belongs * factors) @ above
+            yield np.asarray(wrong >> WEIGHT_BITS).ravel()
+
+    def _cut(self, number: int, lengths: list[int]) -> _Cut:
+        """Return a first cut of the list by its number."""
+        ends = np.cumsum(lengths)
+        block = int(np.searchsorted(ends, number, side="right"))
+        place = number - int(ends[block]) + lengths[block]
+        exponent, part, width = self.cells.blocks[block]
+        half, column = divmod(place, width)
+        coefficients, thresholds = self.cells.block(exponent, part, width)
+        found = coefficients[:, column].astype(np.float64)
+        above = halves(self.n_classes)[half]
+        return _Cut(exponent, found, float(thresholds[column]) + 0.5, above)
+
+    def _model(
+        self,
+        cut: _Cut,
+        sides: list[tuple[SmallTreePlan, NDArray[np.bool_]]],
+        numbers: list[int],
+        lengths: list[list[int]],
+    ) -> SmallModel:
+        """Write a cut and the trees of its two sides as one linear classifier of all classes."""
+        coefficients = np.zeros((self.n_classes, self.n_columns))
+        intercept = np.zeros(self.n_classes)
+        for sign, (side, labels), number, ends in zip(
+            (-1.0, 1.0), sides, numbers, lengths, strict=True
+        ):
+            tree = side.candidate(number, ends, weight_below)
+            # The score of a constant classifier is 1, and that of a cut is at least half a step.
+            own = tree.intercept * (SCORE_STEP if tree.exponent is None else 1.0)
+            threshold, below = SCORE_STEP * cut.threshold, SECOND
+            if self.n_classes > _ONE_CUT_BELOW:
+                below = weight_below(threshold, float(np.abs(own).max()))
+            coefficients[labels] = sign * SCORE_STEP * cut.coefficients + below * tree.coefficients
+            intercept[labels] = -sign * threshold + below * own
+        return SmallModel(coefficients, intercept, cut.exponent)
+
+
+def plan_staged_tree(
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    epsilon: float,
+    *,
+    seed: int | None,
+    counts: bool = False,
+) -> StagedTreePlan:
+    """Fix the public numbers of two selections for three classes or more.
+
+    If `counts`, a part of the budget is spent on counting the errors of the chosen classifier.
+    `seed` is that of public random objects.
+    """
+    count = None
+    if counts:
+        count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
+    n_cuts = max(int(min(_CUTS, _WORK / n_samples)), _FEWEST)
+    words = public_generator(seed, "staged trees").integers(2**32, size=4).tolist()
+    first = epsilon * _FIRST_SHARE * DOWN
+    epsilons = first, (epsilon - first) * FAR_DOWN
+    return StagedTreePlan(n_features, n_classes, n_samples, n_cuts, epsilons, tuple(words), count)

@@ -1,0 +1,324 @@
+"""Perturbed minimisers of centred rows: budget, neighbours, certificate, coefficients."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace import privacy
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.linear import clipped_rows_over, length_of
+from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, packed
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.estimators import _centred as centred_module
+from dp_halfspace.estimators._centred import (
+    RowsRead,
+    centred_rows,
+    plan_centred_objective,
+    plan_centred_output,
+    risk_of,
+)
+from dp_halfspace.optim import LOGISTIC, huber_hinge
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.papers.output import mapped_row_ridge, plan_output
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.rows.mapped_rows import FormedRows
+from tests.adversarial import neighbouring_pairs
+from tests.papers.test_objective import gradients
+from tests.permits import permit_for
+from tests.releases import record_releases
+
+HUBER = huber_hinge(0.5)
+ONE_CLASS_EACH = {"two classes": (LOGISTIC, 2), "softmax": (LOGISTIC, 4), "stacked": (HUBER, 3)}
+each_problem = pytest.mark.parametrize(("loss", "k"), ONE_CLASS_EACH.values(), ids=ONE_CLASS_EACH)
+
+
+def read_of(n, d, k=2, *, weight=1.0, constant=1.0, **facts):
+    return RowsRead(PublicFacts(n, d, k, (weight,) * k, **facts), constant)
+
+
+@pytest.mark.sampled(7)
+@each_problem
+@pytest.mark.parametrize("delta", [0.0, 1e-7])
+@pytest.mark.parametrize("epsilon", [0.1, 8.0])
+@pytest.mark.parametrize("ridge", [None, 1.0])
+def test_an_objective_spends_the_whole_budget_and_no_more(loss, k, delta, epsilon, ridge):
+    plan = plan_centred_objective(
+        read_of(20000, 30, k), loss, Budget.of(epsilon, delta), ridge=ridge
+    )
+    assert plan.moment is not None
+    spent = privacy.epsilon(plan.events, delta)
+    assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-12)
+
+
+@each_problem
+@pytest.mark.parametrize("epsilon", [0.1, 8.0])
+def test_an_output_spends_the_whole_budget_and_no_more(loss, k, epsilon):
+    plan = plan_centred_output(read_of(20000, 30, k), loss, Budget.of(epsilon, 1e-7))
+    length, moment, minimiser = plan.events
+    assert moment.mu**2 == pytest.approx(0.18 / 0.82 * minimiser.mu**2)
+    assert length.mu**2 == pytest.approx(0.02 / 0.98 * (moment.mu**2 + minimiser.mu**2))
+    spent = privacy.epsilon(plan.events, 1e-7)
+    assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("k", [2, 12])
+@pytest.mark.parametrize("delta", [0.0, 0.25])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0])
+@pytest.mark.parametrize("n", [1, 40])
+def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
+    """No moment if it would exceed delta beside the vertices at every regulariser."""
+    plan = plan_centred_objective(read_of(n, 3, k), LOGISTIC, Budget.of(epsilon, delta))
+    assert privacy.epsilon(plan.events, delta) <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("n", "d", "epsilon"), [(10**6, 513, 1.0), (40, 3, 0.1)])
+def test_no_moment_where_it_is_not_worth_its_price(n, d, epsilon):
+    read, budget = read_of(n, d), Budget.of(epsilon, 1e-7)
+    assert plan_centred_output(read, LOGISTIC, budget) is None
+    assert plan_centred_objective(read, LOGISTIC, budget).moment is None
+
+
+def centred(X, constant=1.0):
+    """Final rows behind the exact moment."""
+    rows = clipped_rows_over(X, LENGTHENED, 1.0 / LENGTHENED, (CONSTANT / LENGTHENED,), None)
+    moment = packed(rows.gram())
+    centring = centring_of(moment, X.shape[0], NoNoise(), constant=constant)[0]
+    return centred_rows(rows, centring)
+
+
+def hard_tables():
+    """Ill-conditioned, degenerate and extreme features with labels of three classes."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((600, 5)) * [1.0, 1e-2, 1e-4, 1e-6, 1e-8]
+    y = rng.integers(3, size=600)
+    yield "ill-conditioned", X, y
+    yield "far from zero", X + 3.0, y
+    yield "identical", np.tile(X[:1], (600, 1)), y
+    yield "one class", X, np.zeros(600, dtype=int)
+    yield "zeros", 0.0 * X, y
+    yield "one huge row", np.where(np.arange(600)[:, None] == 7, 1e200 * X, X), y
+
+
+TABLES = pytest.mark.parametrize("table", list(hard_tables()), ids=lambda table: table[0])
+
+
+@TABLES
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("constant", [1.0, 7.0])
+def test_no_final_row_is_longer_than_the_bound(table, form, constant):
+    formed, surrogate = centred(form(table[1]), constant=constant)
+    lengths = np.concatenate(
+        [np.linalg.norm(Z.astype(np.longdouble), axis=1) for _, _, Z in formed.blocks()]
+    )
+    assert lengths.max() <= formed.row_bound == 1.0 + 2.0**-40
+    np.testing.assert_allclose(
+        surrogate.adjoint(np.eye(600)), formed.adjoint(np.eye(600)), atol=1e-6
+    )
+
+
+def final(X, plan, length, released):
+    """Final rows by other means, from the length and the moment that were released."""
+    X = X / length_of(float(length[0]), len(X), plan.length)
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    first = np.column_stack([X / np.maximum(norms, 1.0), np.full(len(X), CONSTANT)]) / LENGTHENED
+    centring = centring_of(released, len(X), plan.moment, constant=1.0)[0]
+    images = first @ centring.to_final.T
+    lengths = np.linalg.norm(images, axis=1, keepdims=True)
+    images *= centring.longest / np.maximum(lengths, centring.longest)
+    return np.column_stack([images, np.full(len(X), centring.constants[0])]), centring
+
+
+@TABLES
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_private_query_is_certified(table, k, delta):
+    """An independent gradient behind the moment that was released, at the private query."""
+    _, X, y = table
+    X = np.clip(X, -1e100, 1e100)
+    codes, weights = (y if k > 2 else (y == 1).astype(int)), np.linspace(0.5, 2.0, k)
+    facts = PublicFacts(len(X), X.shape[1], k, tuple(weights))
+    plan = plan_centred_objective(RowsRead(facts, 1.0), LOGISTIC, Budget.of(9.0, delta))
+    with record_releases() as releases:
+        fitted = plan.run(TrainingData(X, codes, np.arange(k), None), permit_for(*plan.events))
+    assert plan.moment is not None
+    Z, centring = final(X, plan, releases[0].released, releases[1].released)
+    linear = np.vstack([r.released for r in releases[2:-1]])
+    gradient = gradients(plan.minimiser, Z, codes, weights, linear, releases[-1].value)
+    assert np.linalg.norm(gradient) <= plan.minimiser.tolerance.certified + 1e-7
+    # Coefficients in columns give the scores of final rows that are not clipped.
+    w, rows = releases[-1].released, np.clip(X, -0.1, 0.1)
+    unit = length_of(float(releases[0].released[0]), len(X), plan.length)
+    images = (rows / unit - centring.mean) @ centring.whitening.T / centring.length
+    expected = images @ w[:, :-1].T + w[:, -1] * centring.constants[0]
+    found = rows @ fitted.coefficients.T + fitted.intercepts
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
+
+
+def stretched(rng, d):
+    """Maps that stretch rows by very different factors."""
+    root = rng.standard_normal((d, d))
+    return np.linalg.inv(root @ root.T + 0.01 * np.eye(d))
+
+
+def worst_change(k, loss=LOGISTIC):
+    """Largest change of the gradient of neighbours behind one map, over the bound."""
+    rng = np.random.default_rng(6)
+    worst = 0.0
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 60, n_classes=k):
+        d = X.shape[1]
+        transform = stretched(rng, d)
+        read = read_of(len(X), d - 1, k)
+        plan = plan_centred_objective(read, loss, Budget.of(1.0, 0.0), has_moment=False)
+        W = 30.0 * rng.standard_normal((1 if k == 2 else k, d))
+        found = []
+        for features, labels in ((X, y), (other_X, other_y)):
+            first = clipped_rows_over(features, 1.0, 1.0, (), None)
+            Z = FormedRows(first, transform, 1.0).adjoint(np.eye(len(features))).T
+            assert np.linalg.norm(Z, axis=1).max() <= 1.0 + 2.0**-40
+            found.append(gradients(plan.minimiser, Z, labels, np.ones(k), 0.0 * W, W))
+        change = float(np.linalg.norm(found[0] - found[1]))
+        worst = max(worst, change / plan.minimiser.risk.gradient_change)
+    return worst
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_change_behind_a_map_is_that_of_rows_of_norm_one(k):
+    assert 0.5 < worst_change(k) <= 1.0
+
+
+def test_change_test_sees_rows_that_are_not_clipped(monkeypatch):
+    """Planted: images of any length."""
+    honest = FormedRows.blocks
+
+    def unclipped(self):
+        for lo, hi, Z in honest(self):
+            yield lo, hi, 3.0 * Z
+
+    monkeypatch.setattr(FormedRows, "blocks", unclipped)
+    with pytest.raises(AssertionError):
+        worst_change(2)
+
+
+def gaussian(sensitivity):
+    return GaussianNoise(sensitivity, 1.0)
+
+
+def worst_ratio(loss, k, trials=30):
+    """Largest distance of minimisers of neighbours behind one map, over the sensitivity."""
+    rng, worst = np.random.default_rng(2), 0.0
+    for X, y, other, flipped in neighbouring_pairs(rng, trials, n_classes=k):
+        n, d = X.shape
+        risk = risk_of(read_of(n, d - 1, k), loss, is_formed=True)
+        plan, transform, queries = plan_output(risk, 3.0, gaussian), stretched(rng, d), []
+        for features, labels in ((X, y), (other, flipped)):
+            rows = FormedRows(clipped_rows_over(features, 1.0, 1.0, (), None), transform, 1.0)
+            with record_releases() as releases:
+                plan.run(rows, labels, np.ones(k), permit_for(*plan.events))
+            queries.append(releases[-1].value)
+        distance = float(np.linalg.norm(queries[0] - queries[1]))
+        worst = max(worst, distance / plan.noise.sensitivity)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("loss", "k", "least"), [(LOGISTIC, 2, 0.6), (LOGISTIC, 4, 0.6), (HUBER, 3, 0.6)]
+)
+def test_sensitivity_against_brute_force(loss, k, least):
+    """Given the released map each row is a function of one record, of norm at most one."""
+    assert least < worst_ratio(loss, k) <= 1.0
+
+
+@pytest.mark.parametrize(("cls", "k"), [(MarginRisk, 2), (SoftmaxRisk, 4)])
+def test_brute_force_sees_half_a_sensitivity(monkeypatch, cls, k):
+    honest = cls.sensitivity
+    monkeypatch.setattr(cls, "sensitivity", lambda self, ridge: honest(self, ridge) / 2)
+    assert worst_ratio(LOGISTIC, k) > 1.0
+
+
+def moved_length(plan):
+    """How far two neighbours are apart in the length."""
+    values = []
+    for first in ([0.0, 0.0], [3.0, 4.0]):
+        X = np.ones((2000, 2))
+        X[0] = first
+        with record_releases() as releases:
+            data = TrainingData(X, np.arange(2000) % 2, np.arange(2), None)
+            plan.run(data, permit_for(*plan.events))
+        values.append(releases[0].value)
+    return np.linalg.norm(values[0] - values[1]) / plan.length.sensitivity
+
+
+def test_a_record_moves_the_length_by_its_sensitivity_at_most_and_does(monkeypatch):
+    """Planted: half of the sensitivity."""
+    plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
+    assert 0.999 < moved_length(plan) <= 1.0
+    monkeypatch.setattr(centred_module, "length_noise", lambda budget: budget.noise(0.5))
+    plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
+    assert moved_length(plan) > 1.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_record_moves_the_moment_by_its_sensitivity_at_most_and_does(delta):
+    """Two opposite records of norm one, whose rows with their constants are orthogonal."""
+    read, n = read_of(2000, 2), 2000
+    plan = plan_centred_objective(read, LOGISTIC, Budget.of(30.0, delta))
+    # So many rows of norm one are read as they are.
+    X, values = np.tile([0.0, 1.0], (n, 1)), []
+    for first in ([1.0, 0.0], [-1.0, 0.0]):
+        X[0] = first
+        with record_releases() as releases:
+            data = TrainingData(X, np.arange(n) % 2, np.arange(2), None)
+            plan.run(data, permit_for(*plan.events))
+        values.append(releases[1].value)
+    assert isinstance(plan.moment, L2LaplaceNoise if delta == 0.0 else GaussianNoise)
+    # |x|^2 = 1, <x, z> = (1/4 - 1) / (5/4).
+    moved = np.linalg.norm(values[0] - values[1])
+    assert moved == pytest.approx(np.sqrt(2.0 - 2.0 * 0.6**2), rel=1e-9)
+    assert moved <= plan.moment.sensitivity
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_plan_counts_the_rows_that_are_summed_at_a_time(is_sparse):
+    """Whatever the layout of the data, rows are formed in the blocks of the bound."""
+    read = read_of(3000, 100, is_sparse=is_sparse)
+    plan = plan_centred_objective(read, LOGISTIC, Budget.of(9.0, 1e-7))
+    X = np.zeros((3000, 100))
+    formed, _ = centred(sparse.csr_array(X) if is_sparse else X)
+    sizes = [hi - lo for lo, hi, _ in formed.blocks()]
+    assert max(sizes) == plan.minimiser.risk.block_rows == formed.block_rows
+    assert sum(sizes) == 3000
+
+
+def test_ridge_follows_the_noise_and_has_a_ceiling():
+    many = risk_of(read_of(10**5, 4), LOGISTIC, is_formed=True)
+    few = risk_of(read_of(10**5, 299, 20), LOGISTIC, is_formed=True)
+    heavy = risk_of(read_of(10**5, 4, weight=3.0), LOGISTIC, is_formed=True)
+    assert mapped_row_ridge(many, 0.1) == pytest.approx(1e-3)
+    assert mapped_row_ridge(few, 0.1) == pytest.approx(20 * np.sqrt(6000) * 1e-6)
+    assert mapped_row_ridge(many, 1e-6) == 1.0
+    assert mapped_row_ridge(many, np.inf) == many.least_ridge
+    assert mapped_row_ridge(heavy, 0.1) == pytest.approx(3e-3)
+
+
+def skewed(share, n=4000, seed=0):
+    """A rare flag, which raises the odds, beside normal columns; a public share of positives."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([(rng.random(n) < 0.05), rng.standard_normal((n, 4))]).astype(float)
+    score = X[:, 1] * 0.7 + 1.2 * X[:, 0]
+    y = (score + rng.logistic(size=n) > np.quantile(score + rng.logistic(size=n), 1 - share)) * 1
+    return X, y
+
+
+@pytest.mark.parametrize("share", [0.08, 0.3])
+def test_a_rare_flag_has_the_right_sign_at_every_share(share):
+    """With the labels exchanged the sign is the other one."""
+    X, y = skewed(share)
+    plan = plan_centred_objective(read_of(len(X), 5), LOGISTIC, Budget.of(3.0, 1e-8))
+
+    def effect(labels):
+        data = TrainingData(X, labels, np.arange(2), None)
+        return plan.run(data, permit_for(*plan.events)).coefficients[0, 0]
+
+    assert effect(y) > 0.0 > effect(1 - y)

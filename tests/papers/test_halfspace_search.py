@@ -1,0 +1,134 @@
+"""The search is the exponential mechanism over its stream, by enumeration."""
+
+import math
+from collections import Counter
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dp_halfspace.papers import halfspace_search as direction_search
+from dp_halfspace.papers.halfspace_search import direction_defaults, plan_directions
+from dp_halfspace.privacy.randomness import SeededBytes
+from dp_halfspace.rows import directions as margin_counts
+from dp_halfspace.rows.directions import DirectionStream, unit_length
+from dp_halfspace.rows.rows import normalised_rows
+from tests.conftest import separated
+from tests.permits import permit_for
+from tests.releases import record_releases
+
+EPSILON, SEED = 0.6, (5, 6)
+
+
+@pytest.fixture
+def problem():
+    X, codes = separated(12, 2, seed=3)
+    return normalised_rows(X, 1.0, 0.5), codes
+
+
+@pytest.fixture(autouse=True)
+def _one_thread_already(monkeypatch):
+    """Thousands of tiny searches: holding the threads would take most of the time."""
+    monkeypatch.setattr(direction_search, "single_blas_thread", nullcontext)
+
+
+def search(plan, problem, source=None):
+    permit = permit_for(*plan.events, source=source)
+    return plan.run(*problem, np.ones(2), permit)[0]
+
+
+def small_plan(**params):
+    given = {"epsilon": EPSILON, "n_directions": 12, "n_stages": 1, "constant": 0.5, "seed": SEED}
+    return plan_directions(3, **{**given, **params})
+
+
+def distribution(plan, problem):
+    """Every candidate with its probability, by the definition of the mechanism."""
+    rows, codes = problem
+    stream = DirectionStream(
+        3, plan.n_directions, (*SEED, 0), constant=0.5, largest_entry=plan.largest_entry
+    )
+    blocks = np.hstack([stream.block(b) for b in range(stream.n_blocks)]).astype(float)
+    integers = np.rint(rows.dense(np.arange(len(codes))) * (4094.0 - math.sqrt(3) / 2))
+    found = integers @ blocks
+    positive = (codes == 1)[:, None]
+    signed = np.where(positive, found, -found)
+    costs = [(signed <= 0).sum(axis=0), (signed >= 0).sum(axis=0)]
+    if plan.margin is not None:
+        lengths = (4094.0 - math.sqrt(3) / 2) * np.sqrt((blocks**2).sum(axis=0))
+        signed = np.where(positive, found, -found) / lengths
+        costs = [(sense * signed < plan.margin / 10).sum(axis=0) for sense in (1, -1)]
+    weights = np.exp(-EPSILON * np.concatenate(costs) / 2)
+    return unit_length(np.hstack([blocks, -blocks])).T, weights / weights.sum()
+
+
+def assert_distribution(plan, problem, draws):
+    candidates, expected = distribution(plan, problem)
+    source = SeededBytes(0, "test")
+    number = {tuple(np.round(w, 9)): i for i, w in enumerate(candidates)}
+    seen = Counter(number[tuple(np.round(search(plan, problem, source), 9))] for _ in range(draws))
+    observed = [seen[i] for i in range(len(expected))]
+    assert chisquare(observed, draws * expected).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("params", [{}, {"lattice": True, "n_directions": 27}, {"margin": 1.0}])
+def test_distribution_is_the_definition(params, problem):
+    assert_distribution(small_plan(**params), problem, 600)
+
+
+def test_distribution_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(
+    problem, monkeypatch
+):
+    """Planted: another utility, as private as the published one."""
+    monkeypatch.setattr(margin_counts, "_SHARE", 1.0)
+    with pytest.raises(AssertionError):
+        assert_distribution(small_plan(margin=1.0), problem, 600)
+
+
+def test_distribution_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
+    """Planted: every second record of a class has no negative score."""
+    honest = margin_counts.counts_below
+
+    def some(block, rows, index, limits):
+        return honest(block, rows, index[::2], limits)
+
+    monkeypatch.setattr(margin_counts, "counts_below", some)
+    with pytest.raises(AssertionError):
+        assert_distribution(small_plan(), problem, 600)
+
+
+def test_neighbours_are_within_epsilon_and_nearly_attain_it():
+    codes = np.ones(40, dtype=int)
+    flipped = codes.copy()
+    flipped[0] = 0
+    rows = normalised_rows(np.tile([[0.6, 0.8]], (40, 1)), 1.0, 0.5)
+    one, other = (distribution(small_plan(), (rows, labels))[1] for labels in (codes, flipped))
+    assert 0.95 * EPSILON < np.abs(np.log(one / other)).max() <= EPSILON * (1 + 1e-9)
+
+
+def test_stages_look_round_the_winner_and_share_the_budget():
+    X, codes = separated(400, 4)
+    rows = normalised_rows(X, 1.0, 0.5)
+    plan = plan_directions(5, epsilon=30.0, n_directions=500, n_stages=3, constant=0.5, seed=SEED)
+    assert len(plan.events) == 3
+    assert sum(event.epsilon for event in plan.events) <= 30.0
+    assert sum(event.epsilon for event in plan.events) >= 30.0 * (1 - 1e-9)
+    assert plan.radii == (1.0, 0.5)
+    with record_releases() as releases:
+        search(plan, (rows, codes))
+    assert len(releases) == 3
+    assert all(r.value.shape == (500,) and r.value.max() <= 400 for r in releases)
+
+
+def test_what_is_too_large_is_refused():
+    with pytest.raises(ValueError, match=r"at least 3\*\*13 points.*n_directions=1000000"):
+        plan_directions(13, epsilon=1.0, n_directions=10**6, n_stages=1, lattice=True)
+    with pytest.raises(ValueError, match="project"):
+        plan_directions(2**16 + 1, epsilon=1.0, n_directions=10, n_stages=1)
+
+
+def test_stages_are_those_of_the_pages():
+    """One for each 350 of n epsilon, at least one and at most eight."""
+    stages = [direction_defaults(n, 5, 1.0).n_stages for n in (10, 500, 700, 1050, 2800, 10**6)]
+    assert stages == [1, 1, 2, 3, 8, 8]

@@ -1,0 +1,77 @@
+"""The label statistic: its sensitivity by brute force, and the model that it stands for."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from dp_halfspace.papers import labels as module
+from dp_halfspace.papers.labels import (
+    label_statistic,
+    statistic_minimiser,
+    statistic_sensitivity,
+)
+from dp_halfspace.rows.rows import Rows
+
+
+def unit(rng, n, d):
+    X = rng.standard_normal((n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True) * rng.choice([1.0, 1.0, 0.5], size=(n, 1))
+
+
+def worst_change(n_classes):
+    """Largest change relative to the bound, over labels of small and of long tables."""
+    rng, worst = np.random.default_rng(0), 0.0
+    for n in [1, 2, 5, 40] * 30:
+        rows = Rows(unit(rng, n, int(rng.integers(1, 5))))
+        codes = rng.integers(n_classes, size=n)
+        other, i = codes.copy(), int(rng.integers(n))
+        other[i] = (other[i] + int(rng.integers(1, n_classes))) % n_classes
+        change = label_statistic(rows, codes, n_classes) - label_statistic(rows, other, n_classes)
+        bound = module.statistic_sensitivity(n, n_classes, rows.block_rows)
+        worst = max(worst, float(np.linalg.norm(change)) / bound)
+    return worst
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 9])
+def test_sensitivity_is_attained_and_never_exceeded(n_classes):
+    assert 1 - 1e-9 < worst_change(n_classes) <= 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_brute_force_sees_half_the_sensitivity(monkeypatch, n_classes):
+    """Planted: the sum of absent and present records, as if a label could be left out."""
+    monkeypatch.setattr(
+        module, "statistic_sensitivity", lambda *a: statistic_sensitivity(*a) / math.sqrt(2)
+    )
+    assert worst_change(n_classes) > 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_minimiser_is_that_of_the_logistic_loss(n_classes):
+    rng = np.random.default_rng(1)
+    X, codes = unit(rng, 60, 3), rng.integers(n_classes, size=60)
+    rows, outputs = Rows(X), n_classes if n_classes > 2 else 1
+
+    def loss(w):
+        W = w.reshape(outputs, 3)
+        scores = X @ W.T
+        scores = np.hstack([-scores / 2, scores / 2]) if outputs == 1 else scores
+        return (logsumexp(scores, axis=1) - scores[np.arange(60), codes]).sum() + 0.35 * w @ w
+
+    statistic = label_statistic(rows, codes, n_classes)
+    expected = minimize(loss, np.zeros(3 * outputs), tol=1e-12).x.reshape(outputs, 3)
+    np.testing.assert_allclose(statistic_minimiser(rows, statistic, 0.7), expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e6, 1e12])
+def test_every_statistic_has_a_minimiser(scale):
+    rng = np.random.default_rng(2)
+    rows = Rows(unit(rng, 30, 4))
+    for outputs in (1, 3):
+        statistic = scale * rng.standard_normal((outputs, 4))
+        found = statistic_minimiser(rows, statistic, 2.0)
+        assert np.isfinite(found).all()
+        assert np.linalg.norm(found) <= (np.linalg.norm(statistic) + 30) / 2.0 + 1

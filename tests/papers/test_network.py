@@ -1,0 +1,140 @@
+"""Networks: losses against a loop, what one record can change, sizes."""
+
+import numpy as np
+import pytest
+
+from dp_halfspace.papers import network as module
+from dp_halfspace.papers.network import (
+    NetworkShape,
+    network_losses,
+    network_sensitivity,
+)
+
+
+def ball(rng, n, d):
+    X = rng.standard_normal((n, d))
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+
+
+def scores_of(net, number, X):
+    """Scores of one network, record after record."""
+    out = []
+    for row in X:
+        for layer in net.hidden:
+            row = np.tanh(layer.weights[number].T @ row + layer.biases[number])
+        out.append(row @ net.outputs[number] + net.bias[number])
+    return np.array(out)
+
+
+@pytest.mark.parametrize("bias", [1.0, None])
+@pytest.mark.parametrize("entries", [2**19, 64])
+@pytest.mark.parametrize("widths", [(4,), (4, 2), (3, 5, 2)])
+def test_losses_are_weighted_errors(monkeypatch, bias, entries, widths):
+    monkeypatch.setattr(module, "_ENTRIES", entries)
+    rng = np.random.default_rng(0)
+    shape, X, positive = NetworkShape(3, widths, bias), ball(rng, 70, 3), rng.random(70) < 0.4
+    weights = np.array([0.3, 1.0])
+    candidates = rng.standard_normal((9, shape.size))
+    expected = []
+    for candidate in candidates:
+        wrong = (scores_of(shape.layers(candidate[None, :]), 0, X) > 0) != positive
+        expected.append((wrong * np.where(positive, 1.0, 0.3)).sum())
+    got = network_losses(shape, X, positive, weights)(candidates)
+    np.testing.assert_allclose(got, expected, atol=0.5)
+
+
+def shapes(rng):
+    """Sizes of every depth up to three."""
+    depth = int(rng.integers(1, 4))
+    widths = tuple(rng.integers(1, 6, size=depth).tolist())
+    return NetworkShape(int(rng.integers(1, 6)), widths, 1.0)
+
+
+def worst_change(step, slack):
+    """Largest change of a loss beside the bound, over replaced records of every kind."""
+    rng, worst = np.random.default_rng(1), 0.0
+    for n in [1, 3, 33, 200] * 8:
+        shape = shapes(rng)
+        X, positive = ball(rng, n, shape.n_inputs), rng.random(n) < 0.5
+        other, flipped, i = X.copy(), positive.copy(), int(rng.integers(n))
+        other[i] = -X[i]
+        flipped[i] = rng.random() < 0.5
+        candidates = rng.standard_normal((200, shape.size))
+        # Scores that are exactly on the step are the hard case.
+        candidates[:50, :] = 0.0
+        candidates[50:60] *= 1e-160
+        first, second = (
+            network_losses(shape, rows, labels, np.ones(2))(candidates)
+            for rows, labels in ((X, positive), (other, flipped))
+        )
+        bound = step * network_sensitivity(n, shape)
+        worst = max(worst, float(np.abs(first - second).max()) / bound)
+    return worst - slack
+
+
+def test_a_record_changes_a_loss_by_one_at_most():
+    assert 0.99 < worst_change(1.0, 0.0) <= 1.0
+
+
+def test_brute_force_sees_half_the_sensitivity():
+    """Planted: the sensitivity of a mean of errors of plus and minus a half."""
+    assert worst_change(0.5, 0.0) > 1.0
+
+
+def hostile_networks(rng):
+    """Shapes, candidates and rows: any, and units that cancel before weights enlarge the rest."""
+    for _ in range(40):
+        shape = shapes(rng)
+        candidates = rng.standard_normal((5, shape.size)) * 10.0 ** rng.uniform(0, 3)
+        yield shape, candidates, ball(rng, 40, shape.n_inputs)
+    for depth in (1, 2, 3):
+        shape = NetworkShape(2, (1,) * depth, None)
+        weights = np.r_[23.1, 23.1, np.full(depth - 1, 1000.0), 1.0]
+        first = rng.uniform(0.3, 0.7, size=200)
+        rest = -first + 1e-9 * rng.standard_normal(200)
+        yield shape, weights[None, :], np.column_stack([first, rest])
+
+
+def rounding_of_scores():
+    """Error of a score in extended precision, over what the sensitivity allows for a record."""
+    rng, worst = np.random.default_rng(2), 0.0
+    for shape, candidates, X in hostile_networks(rng):
+        net = shape.layers(candidates)
+        size = np.abs(net.outputs).sum(axis=1) + np.abs(net.bias)
+        allowed = (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * module._STEP
+        for number in range(len(candidates)):
+            plain, exact = X, X.astype(np.longdouble)
+            for layer in net.hidden:
+                weights, biases = layer.weights[number], layer.biases[number]
+                plain = np.tanh(plain @ weights + biases)
+                exact = np.tanh(exact @ weights.astype(np.longdouble) + biases)
+            out = net.outputs[number]
+            error = plain @ out - exact @ out.astype(np.longdouble)
+            worst = max(worst, float(np.abs(error).max() / size[number] / allowed))
+    return worst
+
+
+def test_scores_are_rounded_by_no_more_than_is_allowed():
+    assert 0.01 < rounding_of_scores() <= 1.0
+
+
+def test_the_allowance_for_the_sum_of_losses_grows_with_the_square_of_their_number():
+    """The bound of the proof; everything else is in proportion to the number of records."""
+    none, some, twice = (network_sensitivity(n, NetworkShape(2, (3,), 1.0)) for n in (0, 1e6, 2e6))
+    assert twice - 2 * some + none >= 2 * 2.0**-50 * 1e12 * (1 - 1e-6)
+
+
+def test_that_test_sees_weights_of_later_layers_that_are_not_bounded(monkeypatch):
+    """Planted: a later layer may enlarge the errors of the one before as it likes."""
+    monkeypatch.setattr(module, "_later_weights", lambda drawn: drawn * module._LATER_GAIN)
+    assert rounding_of_scores() > 1.0
+
+
+def test_long_weights_are_shortened():
+    shape = NetworkShape(2, (1,), 1.0)
+    (layer,) = shape.layers(np.array([[1e9, 0.0, 1.0, 1e9, 1.0]])).hidden
+    assert np.linalg.norm(layer.weights) == pytest.approx(module._LONGEST)
+    assert abs(layer.biases[0, 0]) == module._LONGEST
+    _, later = NetworkShape(1, (2, 3), 1.0).layers(np.full((1, 17), -1e9)).hidden
+    np.testing.assert_allclose(np.abs(later.weights).sum(axis=1), module._LARGEST_SUM)
+    assert (later.biases == -module._LONGEST).all()

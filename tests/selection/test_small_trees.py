@@ -1,0 +1,251 @@
+"""One selection among trees of two cuts: distribution, exact counts, what one record can do."""
+
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.randomness import SeededBytes
+from dp_halfspace.rows import directions
+from dp_halfspace.rows.directions import CellStream, asinh_cells
+from dp_halfspace.selection import small_trees
+from dp_halfspace.selection.small_tables import counted_share, share_of
+from dp_halfspace.selection.small_trees import (
+    SmallTreePlan,
+    labellings,
+    n_forms,
+    plan_small_tree,
+)
+from tests.adversarial import neighbouring_pairs
+from tests.permits import permit_for
+from tests.releases import record_releases
+
+EPSILON, ONES = 0.5, np.ones(3)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread_already(monkeypatch):
+    """Many tiny selections: holding the threads would take most of the time."""
+    monkeypatch.setattr(small_trees, "single_blas_thread", nullcontext)
+
+
+def small_plan(n_columns, n_classes=3, n_pairs=14, seed=(1,)):
+    return SmallTreePlan(n_columns, n_classes, n_pairs, 3, TalliedChoice(EPSILON), seed)
+
+
+def costs(plan, X, codes, weights=None):
+    weights = np.ones(plan.n_classes) if weights is None else weights
+    return np.concatenate(list(plan.costs(X, codes, weights)))
+
+
+def lengths_of(plan, X):
+    ones = np.ones(plan.n_classes)
+    return [len(part) for part in plan.costs(X, np.zeros(len(X), dtype=int), ones)]
+
+
+def wild(n, d, n_classes=3, seed=0):
+    """Rows of all sizes, zeros among them, and classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-12, 12, (n, d))
+    X[0], X[1, 0], X[2] = 0.0, 1e308, -1e-320
+    return X, rng.integers(n_classes, size=n)
+
+
+def test_labels_of_leaves_differ_and_the_list_is_as_long_as_it_says():
+    for n_classes in (3, 4, 7):
+        for n_leaves in (2, 3):
+            names = labellings(n_classes, n_leaves)
+            assert all(len(set(row)) == n_leaves for row in names.tolist())
+            assert len({tuple(row) for row in names.tolist()}) == len(names)
+        plan = small_plan(2, n_classes)
+        assert dict(plan.public)["n_candidates"] == sum(lengths_of(plan, np.zeros((5, 2))))
+    # Two cuts of two leaves, and twice four trees of three.
+    assert n_forms(3) == 2 * 6 + 2 * 4 * 6
+
+
+def test_more_records_of_a_class_than_fit_into_a_byte_are_counted():
+    """Equal rows of one class are all counted, or none is."""
+    assert set(costs(small_plan(1), np.ones((600, 1)), np.zeros(600, dtype=int))) == {0, 600}
+
+
+@pytest.mark.parametrize(("d", "n_classes"), [(1, 3), (4, 3), (3, 5)])
+def test_a_candidate_predicts_what_was_counted(d, n_classes):
+    """Numbers of the list lead to linear models with exactly their errors, of wild rows, too."""
+    X, codes = wild(60, d, n_classes, seed=1)
+    plan = small_plan(d, n_classes)
+    counted, lengths = costs(plan, X, codes), lengths_of(plan, X)
+    rng = np.random.default_rng(0)
+    tables = {None: X}
+    kinds = set()
+    for number in [*rng.permutation(len(counted))[:600], len(counted) - 1]:
+        model = plan.candidate(int(number), lengths)
+        if model.exponent not in tables:
+            tables[model.exponent] = asinh_cells(X, model.exponent).astype(float)
+        scores = tables[model.exponent] @ model.coefficients.T + model.intercept
+        assert (scores.argmax(axis=1) != codes).sum() == counted[number]
+        best = np.sort(scores, axis=1)
+        assert (best[:, -1] > best[:, -2]).all()
+        kinds.add(int(model.coefficients.any(axis=1).sum()))
+    assert kinds == {0, 2, 3}
+
+
+def test_scores_of_a_tree_are_exact_in_any_order():
+    """At the largest cells and coefficients that a list can hold."""
+    plan = small_plan(30, 3, 200)
+    X = wild(20, 30)[0]
+    X[:10] = np.sign(np.random.default_rng(2).standard_normal((10, 30))) * 1e300
+    lengths = lengths_of(plan, X)
+    for number in np.random.default_rng(0).permutation(sum(lengths))[:60]:
+        model = plan.candidate(int(number), lengths)
+        if model.exponent is None:
+            continue
+        cells = asinh_cells(X, model.exponent).astype(float)
+        scores = cells @ model.coefficients.T + model.intercept
+        order = np.random.default_rng(int(number)).permutation(30)
+        np.testing.assert_array_equal(
+            scores, cells[:, order] @ model.coefficients[:, order].T + model.intercept
+        )
+        for row, found in zip(cells.tolist(), scores.tolist(), strict=True):
+            for a, b, score in zip(
+                model.coefficients.tolist(), model.intercept.tolist(), found, strict=True
+            ):
+                exact = sum(Fraction(u) * Fraction(v) for u, v in zip(a, row, strict=True))
+                assert Fraction(score) == exact + Fraction(b)
+
+
+def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
+    X, codes = wild(6, 1)
+    plan = small_plan(1, n_pairs=7)
+    blocks = list(plan.costs(X, codes, ONES))
+    # Counted once for all draws.
+    monkeypatch.setattr(SmallTreePlan, "costs", lambda *_: blocks)
+    counted, lengths = np.concatenate(blocks), [len(part) for part in blocks]
+    weights = np.exp(-EPSILON * counted / 2.0)
+    probability = Counter()
+    for number, weight in enumerate(weights / weights.sum()):
+        probability[int(counted[number]), number >= len(counted) - lengths[-1]] += weight
+    source, draws = SeededBytes(0, "test"), 600
+    seen = Counter()
+    for _ in range(draws):
+        with record_releases() as releases:
+            plan.run(X, codes, ONES, permit_for(*plan.events, source=source))
+        number = int(releases[0].released[0])
+        seen[int(counted[number]), number >= len(counted) - lengths[-1]] += 1
+    names = [name for name in probability if draws * probability[name] >= 5]
+    expected = draws * np.array([probability[name] for name in names])
+    observed = np.array([seen[name] for name in names])
+    assert len(names) > 3
+    assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
+
+
+def largest_change(trials=36):
+    """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
+    worst, rng = 0, np.random.default_rng(1)
+    for trial, pair in enumerate(neighbouring_pairs(rng, trials, n_classes=4)):
+        X, y, other_X, other_y = pair
+        other_X = other_X.copy()
+        other_X[0] *= (1.0, 1e150, 1e-150, 1e300)[trial % 4]
+        weights = np.array([(1.0, 0.3, 0.5, 0.9), (0.77, 1.0, 1.0, 0.1), (1.0,) * 4][trial % 3])
+        plan = small_plan(X.shape[1], 4, 20, (trial,))
+        values = [costs(plan, *data, weights) for data in ((X, y), (other_X, other_y))]
+        worst = max(worst, int(np.abs(values[0] - values[1]).max()))
+    return worst
+
+
+def test_a_record_changes_a_cost_by_one_at_most():
+    assert largest_change() == 1
+
+
+def doubled(patch):
+    """Planted: records of every class weigh twice."""
+    honest = small_trees.class_factors
+    patch.setattr(small_trees, "class_factors", lambda weights: 2 * honest(weights))
+
+
+def shared_leaf(patch):
+    """Planted: a quadrant belongs to two leaves, so a record is right twice."""
+    shape = small_trees.Shape(((0,), (0,), (2, 3)), 0)
+    patch.setattr(small_trees, "_SHAPES", ((shape,), ()))
+    patch.setattr(small_trees, "labellings", lambda k, leaves: np.zeros((1, leaves), dtype=int))
+
+
+def threshold_of_data(patch):
+    """Planted: cells are measured from the first record of the table."""
+    honest = directions.asinh_cells
+    patch.setattr(directions, "asinh_cells", lambda X, k: honest(X, k) - honest(X[:1], k))
+
+
+def cuts_of_data(patch):
+    """Planted: cuts are drawn anew where the first record has the first label."""
+    honest = SmallTreePlan.costs
+
+    def drawn(self, X, codes, weights):
+        return honest(replace(self, seed=(9, int(codes[0]))), X, codes, weights)
+
+    patch.setattr(SmallTreePlan, "costs", drawn)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("plant", [doubled, shared_leaf, threshold_of_data, cuts_of_data])
+def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):
+    plant(monkeypatch)
+    assert largest_change() > 1
+
+
+def test_one_choice_is_released_and_nothing_else():
+    X, codes = wild(30, 2)
+    plan = plan_small_tree(30, 2, 3, EPSILON, seed=0)
+    (event,) = plan.events
+    assert EPSILON * (1 - 1e-9) < event.epsilon <= EPSILON
+    with record_releases() as releases:
+        plan.run(X, codes, ONES, permit_for(*plan.events))
+    (release,) = releases
+    assert release.mechanism == plan.choice
+    assert np.size(release.released) == 1
+
+
+def test_a_count_of_errors_is_within_the_budget():
+    """That of the tree that was chosen, an exact integer; seldom the number itself."""
+    X, codes = wild(200, 2)
+    plan = plan_small_tree(200, 2, 3, EPSILON, seed=0, counts=True)
+    plan = replace(plan, n_pairs=50)
+    assert EPSILON * (1 - 1e-8) <= sum(event.epsilon for event in plan.events) <= EPSILON
+    counted = []
+    for _ in range(8):
+        with record_releases() as releases:
+            model = plan.run(X, codes, ONES, permit_for(*plan.events))
+        (release,) = releases
+        number, noisy = release.released
+        is_constant = not model.coefficients.any()
+        share = counted_share(noisy, 200, plan.choice, 3, is_constant=is_constant)
+        assert model.error_share == share
+        counted.append(release.value[int(number)] != noisy)
+    assert any(counted)
+
+
+def test_shares_of_errors_of_many_classes_stay_below_those_of_a_guess():
+    for n_classes in (2, 3, 7):
+        guess = 1.0 - 1.0 / n_classes
+        shares = [share_of(noisy, 400, (0.5, 0.5), n_classes) for noisy in (-1e4, 40.0, 100.0, 1e4)]
+        assert shares == sorted(shares)
+        assert 0.0 < shares[0] < 0.02
+        assert 0.95 * guess < shares[-1] < guess
+
+
+def test_the_list_is_public_randomness_with_constants_and_of_bounded_length():
+    first, second = (plan_small_tree(300, 4, 3, 1.0, seed=3) for _ in range(2))
+    assert first == second
+    assert first != plan_small_tree(300, 4, 3, 1.0, seed=4)
+    assert plan_small_tree(300, 4, 3, 1.0, seed=None) != plan_small_tree(300, 4, 3, 1.0, seed=None)
+    for n_classes in range(3, 8):
+        for n_samples in (100, 3000, 10**6):
+            plan = plan_small_tree(n_samples, 20, n_classes, 1.0, seed=0)
+            listed = dict(plan.public)["n_candidates"]
+            assert n_classes * plan.n_constants / listed == pytest.approx(0.1, abs=0.005)
+            assert listed < 5e6
+    assert isinstance(first.cells, CellStream)

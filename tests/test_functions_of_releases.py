@@ -1,0 +1,197 @@
+"""What a part of an algorithm returns follows from its releases: other data, the same answers.
+
+Audits replay whole fits; here every part is replayed by itself, where nothing that comes after it
+can hide an exact number in the place of a released one.
+"""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.scales import plan_column_scales
+from dp_halfspace.estimators._operating_point import plan_threshold
+from dp_halfspace.papers.halfspace_search import (
+    plan_directions,
+    plan_search,
+    run_search,
+)
+from dp_halfspace.papers.kernel import KernelPlan
+from dp_halfspace.papers.known_margin import plan_known_margin
+from dp_halfspace.papers.training import Problem
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
+from dp_halfspace.rows.rows import normalised_rows
+from dp_halfspace.selection.small_tables import plan_small_table
+from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
+from tests.permits import permit_for
+from tests.releases import assert_follows, largest_move
+
+N = 60
+RNG = np.random.default_rng(0)
+# Two data sets of the same shape, a narrow column far from zero in both.
+FIRST, SECOND = (
+    np.column_stack([RNG.normal(size=(N, 2)), 50.0 + RNG.normal(size=N)]) for _ in range(2)
+)
+FEW, MANY = np.arange(N) % 6 == 0, np.arange(N) % 2 == 0
+CODES = {2: (1 * FEW, 1 * MANY), 3: (np.arange(N) % 3, np.arange(N) % 5 % 3)}
+WEIGHTS = np.linspace(0.0, 1.0, N), np.linspace(1.0, 0.5, N)
+OWNERS = People(np.tile([1, 4], N // 5)), People(np.tile([1, 9], N // 10))
+
+
+def test_an_exact_number_beside_a_release_is_seen():
+    """Planted: the exact sum of the rows."""
+    scales = plan_column_scales(N, 3, Budget.gaussian(5.0))
+
+    def run(X):
+        return scales.run(X, permit_for(*scales.events)), X.sum()
+
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        assert_follows(run, [FIRST], [SECOND])
+
+
+SCORES = {2: (FIRST[:, 0], SECOND[:, 0]), 3: (FIRST, SECOND)}
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"), [("recall", 0.5), ("precision", 0.2), ("false_positive_rate", 0.5)]
+)
+def test_a_threshold_follows_from_the_choice(target, wanted):
+    """Its words, estimate and interval, too."""
+    plan, _ = plan_threshold((target, wanted), N, Budget.of(9.0, 1e-5))
+
+    def run(scores, codes):
+        return plan.run(scores, codes, np.ones(2), permit_for(*plan.events))
+
+    first, second = zip(SCORES[2], CODES[2], strict=True)
+    assert run(*second).warning == ""
+    assert assert_follows(run, second, first) == 2
+
+
+@pytest.mark.parametrize("owners", [(None, None), OWNERS], ids=["records", "people"])
+def test_scales_of_columns(owners):
+    """Two columns round zero, and one that is counted again."""
+    n = N if owners[0] is None else len(owners[0])
+    plan = plan_column_scales(n, 3, Budget.gaussian(50.0))
+    owners = (owners[0], owners[0])
+    run = lambda X, people: plan.run(X, permit_for(*plan.events), people)  # noqa: E731
+    assert assert_follows(run, *zip((FIRST, 1.1 * SECOND), owners, strict=True)) == 3
+
+
+def unit_rows(X):
+    return normalised_rows(X, 1.0, 0.5, None, clips=False)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_noisy_steps(n_classes):
+    problem = Problem(N, 3, n_classes, False, 1.0)
+    plan = plan_known_margin(problem, "noisy_gd", 0.9, 5.0).algorithm
+    ones = np.ones(n_classes)
+
+    def run(X, codes):
+        return plan.run(unit_rows(X), codes, ones, permit_for(*plan.events))
+
+    assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_selections_of_small_tables(counts):
+    how = {"seed": 0, "counts": counts}
+    plans = [
+        (2, replace(plan_small_table(N, 3, 2.0, **how), n_candidates=200, n_constants=5)),
+        (3, replace(plan_small_tree(N, 3, 3, 2.0, **how), n_pairs=20, n_constants=5)),
+        (3, replace(plan_staged_tree(N, 3, 3, 2.0, **how), n_cuts=20)),
+    ]
+    for n_classes, plan in plans:
+        ones = np.ones(n_classes)
+
+        def run(X, codes, plan=plan, ones=ones):
+            return plan.run(X, codes, ones, permit_for(*plan.events))
+
+        assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
+
+
+def test_searches_and_a_count():
+    plan = plan_directions(4, epsilon=2.0, n_directions=200, n_stages=3, constant=0.5)
+
+    def run(X, codes):
+        return plan.run(unit_rows(X), codes, np.ones(2), permit_for(*plan.events))
+
+    assert_follows(run, *zip((FIRST, SECOND), CODES[2], strict=True))
+    search = plan_search(Budget.of(2.0, 0.0), n_candidates=50, n_stages=3, sensitivity=1.0)
+
+    def chosen(X):
+        losses = lambda candidates: (candidates @ X.T).sum(axis=1)  # noqa: E731
+        return run_search(search, 3, losses, permit_for(*search.events), seed=0)
+
+    assert_follows(chosen, [FIRST], [-SECOND])
+
+
+def persons(n_rows, label):
+    """Rows of twenty people, of which the third has so many, all in a far corner."""
+    counts = np.array([2, 1, n_rows, *[1, 3] * 8, 4])
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 3))
+    codes = rng.integers(2, size=100)
+    head, tail = int(counts[:2].sum()), int(counts[3:].sum())
+    side = 1.0 if n_rows > 1 else -1.0
+    own = np.tile([[8.0 * side, -5.0, 3.0 * side]], (n_rows, 1))
+    labels = np.full(n_rows, label)
+    return (
+        np.vstack([X[:head], own, X[head : head + tail]]),
+        np.concatenate([codes[:head], labels, codes[head : head + tail]]),
+        People(counts),
+    )
+
+
+def parts_with_people():
+    """Parts of algorithms that count people, as functions of rows, classes and owners."""
+    n = 20
+    for n_classes in (2, 3):
+        problem = Problem(n, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes)
+        training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
+        yield lambda X, y, people, plan=training, k=n_classes: plan.run(
+            TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
+        )
+    scales = plan_column_scales(n, 3, Budget.gaussian(5.0))
+    yield lambda X, y, people: scales.run(X, permit_for(*scales.events), people)
+
+
+def worst_person(run):
+    """Fifty rows in one corner for one row in another, of the same or of the other class."""
+    labels = product((0, 1), repeat=2)
+    return max(largest_move(run, persons(1, k), persons(50, m)) for k, m in labels)
+
+
+def test_a_person_moves_a_release_by_its_sensitivity_at_most():
+    for run in parts_with_people():
+        assert 0.8 < worst_person(run) <= 1.0
+
+
+def test_rows_that_are_counted_one_by_one_are_seen(monkeypatch):
+    """Planted: each row of a person weighs one."""
+    monkeypatch.setattr(People, "weights_for", lambda self, largest: np.ones(self.counts.sum()))
+    for run in parts_with_people():
+        assert worst_person(run) > 2.0
+
+
+LINEAR = AdditiveMap(3, 1)
+CURVED = AdditiveMap(3, 2, draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.random.default_rng(2)))
+
+
+@pytest.mark.parametrize("features", [LINEAR, CURVED], ids=["linear", "curved"])
+def test_rows_of_features_weigh_people(features):
+    """A second moment of unit rows moves by the root of two, if a person counts once."""
+    problem = Problem(20, features.n_components, 2, False, 1.0)
+    training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
+    plan = KernelPlan(training, features, 1.0, 1.0, memory=10**6, parameters={})
+    moments = []
+    for X, y, people in (persons(1, 0), persons(50, 1)):
+        rows = plan._rows(TrainingData(X, y, np.arange(2), None, people))
+        upper = np.triu(rows.gram())
+        moments.append(upper + np.triu(upper, 1).T)
+    assert 0.5 < np.linalg.norm(moments[0] - moments[1]) <= math.sqrt(2.0)
