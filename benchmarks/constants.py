@@ -39,9 +39,6 @@ LINEAR = (
     ("engine/linear.py", "COLUMN_CLIP", "1.0", "3.0"),
     ("engine/moment.py", "CONSTANT", "0.25", "1.0"),
     ("engine/moment.py", "DIRECTIONS", "5.0", "20.0"),
-    ("engine/moment.py", "_DOUBT", "1.0", "9.0"),
-    ("engine/moment.py", "_TRACE_FLOOR", "1e-4", "1e-2"),
-    ("engine/moment.py", "_CEILING", "8.0", "32.0"),
     ("engine/steps.py", "N_STEPS", "20", "40"),
     ("engine/steps.py", "N_AVERAGED", "5", "25"),
     ("engine/steps.py", "_MOMENTUM", "0.6", "0.9"),
@@ -51,7 +48,6 @@ LINEAR = (
 )
 FEATURES = (
     ("estimators/kernel.py", "_TERMS", "2", "5"),
-    ("engine/features.py", "_SCALES_PAY", "3.5", "1e9"),
     ("engine/features.py", "_JOINT_PAY", "300.0", "1e9"),
     ("engine/moment.py", "_WIDER", "1.0", "1e9"),
 )

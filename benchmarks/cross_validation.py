@@ -17,7 +17,8 @@ depend on the labels. A classifier without a guarantee has no such number.
 
 Intervals are for the mean over training sets of that size: Student's, with the variance of a score
 times 1 / J + 1 / (K - 1) for J scores from K folds, because training sets overlap (Nadeau and
-Bengio 2003). Those of a difference pair the scores of a fold. ``--picture`` draws the table.
+Bengio 2003). Those of a difference pair the scores of a fold. Seconds are those of the processor,
+for a fit and its score. ``--picture`` draws the table.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def evaluated(
     splits = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)
     scores: list[float] = []
     released: list[Event] | None = [] if not check_pipeline(estimator) else None
-    started = time.perf_counter()
+    started = time.process_time()
     for train, test in splits.split(np.zeros(len(y)), y):
         part = [rows.iloc[k] if hasattr(rows, "iloc") else rows[k] for k in (train, test)]
         model = clone(estimator).fit(part[0], y[train])
@@ -125,7 +126,7 @@ def evaluated(
         last = model.steps[-1][1] if isinstance(model, Pipeline) else model
         record = getattr(last, "privacy_", None)
         released = None if record is None or released is None else [*released, *record.events]
-    seconds = (time.perf_counter() - started) / len(scores)
+    seconds = (time.process_time() - started) / len(scores)
     adjacency = getattr(record, "adjacency", "")
     return {"scores": scores, "released": released, "seconds": seconds, "adjacency": adjacency}
 
@@ -201,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         warnings.simplefilter("ignore")  # what a single fit says of itself is not the subject
         for name in given.classifiers:
             found[name] = evaluated(estimator_of(name), X, y, **how)
-    head = ["", given.scoring, "minus the first", "seconds per fit", "epsilon of a release"]
+    head = ["", given.scoring, "minus the first", "CPU seconds per fit", "epsilon of a release"]
     print(markdown(head, rows_of(found, len(y), given)))
     if given.picture:
         draw(found, given)

@@ -1,9 +1,4 @@
-"""Draw the picture of the README: accuracy against epsilon beside baselines.
-
-The lines of this package are in front_page.json, which ``python -m benchmarks.linear --only adult
-ijcnn1 satimage reuters adaptive_margin objective_perturbation --epsilons 0.1 0.3 1 3 --out
-benchmarks/results/front_page.json`` writes; those of others are in linear.json.
-"""
+"""Draw the picture of the README: accuracy against epsilon beside baselines, from linear.json."""
 
 import argparse
 import sys
@@ -67,17 +62,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 (only the pictures need it)
 
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--ours", type=Path, default=RESULTS / "front_page.json")
-    options.add_argument("--others", type=Path, default=RESULTS / "linear.json")
+    options.add_argument("--results", type=Path, default=RESULTS / "linear.json")
     options.add_argument("--picture", type=Path, default=IMAGES / "accuracy.svg")
     given = options.parse_args(argv)
-    ours, others = read(given.ours)["cells"], read(given.others)
-    facts = others["problems"]
+    results = read(given.results)
     # Two columns, so that it can be read on a telephone.
     figure = Figure(figsize=(5.2, 6.6), layout="constrained")
     axes = figure.subplots(2, 2).ravel()
     for axis, name in zip(axes, PANELS, strict=True):
-        panel(axis, name, facts[name], {**others["cells"][name], **ours[name]})
+        panel(axis, name, results["problems"][name], results["cells"][name])
     figure.supylabel("test accuracy", fontsize="medium")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=1, frameon=False)

@@ -3,7 +3,7 @@
 Accuracy: both classifiers with their defaults, means over fits with fresh features and noise.
 Time and memory: a fit beside scikit-learn's ``RBFSampler`` with as many features and
 ``LogisticRegression``, in alternating order, one BLAS thread on both sides; CPU seconds.
-Writes ``results/kernel.json`` and prints the tables of ``docs/evidence/kernel.md``.
+Writes ``results/kernel.json`` and prints its tables.
 """
 
 import argparse

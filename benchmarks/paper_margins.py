@@ -3,12 +3,13 @@
 The bounds of Bassily, Mohri and Suresh (2022) and of Nguyen, Ullman and Zakynthinou (2020) depend
 on the margin and not on the number of columns. ``errors`` measures the error of Algorithm 5 of the
 first paper (one pass of proximal steps; Algorithm 2 is the same after a projection) and of
-full-batch steps against both; ``labels`` that of a classifier that protects labels beside one that
-protects records; ``samples`` the number of records from which on Algorithms 1 and 2 of the second
-paper have a mean error of at most a tenth, with what the theorems say.
+full-batch steps against both; ``labels`` that of classifiers that protect labels, by default and by
+Algorithm 4 of that paper, beside one that protects records; ``samples`` the number of records from
+which on Algorithms 1 and 2 of the second paper have a mean error of at most a tenth, with what the
+theorems say.
 
 Rows are on the unit sphere, between the margin and the margin plus .1 from the hyperplane, and
-every fit has a sample of its own. Intervals are for the mean over samples, 95 %. Writes
+every fit has a sample of its own. Intervals are Student's for the mean over samples, 95 %. Writes
 ``results/paper_margins.json``, ``docs/images/margin_errors.svg`` and ``margin_samples.svg``.
 """
 
@@ -39,13 +40,14 @@ from dp_halfspace import (
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.theory import margin_sample_complexity, pure_lower_bound
 
-EPSILON, FRESH, FITS, COMPONENTS = 1.0, 2000, 20, 100
+EPSILON, FRESH, COMPONENTS = 1.0, 2000, 100
+FITS = {"errors": 20, "labels": 20, "samples": 10}
 RECORDS, COLUMNS, MARGIN = 300, 20, 0.2
 MARGINS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
 DIMENSIONS = (10, 30, 100, 300, 1000, 3000)
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 SAMPLE_MARGINS, SAMPLE_MARGIN, SAMPLE_COLUMNS = (0.1, 0.2, 0.3, 0.4, 0.6), 0.3, 50
-SIZES = tuple(round(10 * 2 ** (k / 2)) for k in range(21))
+SIZES = tuple(round(10 * 2 ** (k / 2)) for k in range(17))
 ERROR, FLIPS = 0.1, 0.05
 
 Make = Callable[[float, int], Any]
@@ -73,7 +75,7 @@ LEARNERS: dict[str, Make] = {
     "Algorithm 1": lambda margin, d: known(margin, **after_projection(d, "rademacher")),
     "Algorithm 2, pure": lambda margin, d: PureHalfspaceClassifier(
         margin=margin, epsilon=EPSILON, classes=[-1, 1], data_norm=1.0, fit_intercept=False,
-        n_directions=5000, **after_projection(d, "rademacher"),
+        n_directions=5000, n_stages=1, **after_projection(d, "rademacher"),
     ),
 }  # fmt: skip
 PROTECTED: dict[str, Callable[[float], Any]] = {
@@ -82,6 +84,16 @@ PROTECTED: dict[str, Callable[[float], Any]] = {
     ),
     "labels": lambda epsilon: LabelPrivateClassifier(
         kernel="linear", epsilon=epsilon, classes=[-1, 1], data_norm=1.0
+    ),
+    "labels, Algorithm 4": lambda epsilon: LabelPrivateClassifier(
+        mechanism="net",
+        kernel="linear",
+        margin=MARGIN,
+        delta=0,
+        n_stages=1,
+        epsilon=epsilon,
+        classes=[-1, 1],
+        data_norm=1.0,
     ),
 }
 
@@ -106,9 +118,9 @@ def enough(make: Make, d: int, margin: float, fits: int) -> dict[str, float | No
     """Find the number of records from which on the mean error is at most a tenth.
 
     Sizes grow by the root of two. The interval is from the first size whose interval begins below a
-    tenth to the first that ends below it.
+    tenth to the first that ends below it; None for a number above all sizes.
     """
-    found: dict[str, float | None] = {"low": None, "middle": None, "high": None}
+    found: dict[str, float | None] = {"low": None, "middle": None, "high": None, "fits": fits}
     for n in SIZES:
         cell = errors_of(make(margin, d), n, d, margin, fits=fits)
         ends = {"low": cell["mean"] - cell["half"], "middle": cell["mean"]}
@@ -184,6 +196,7 @@ def draw(results: dict, folder: Path) -> None:
         for axis, (name, found) in zip(axes, panels.items(), strict=True):
             for place, (label, cells) in enumerate(found.items()):
                 at = [x for x in sorted(cells, key=float) if cells[x]["high"] is not None]
+                bounded = sorted(cells, key=float)
                 middle = np.array([cells[x]["middle"] for x in at], dtype=float)
                 ends = np.array([[cells[x][k] for x in at] for k in ("low", "high")], dtype=float)
                 xs, color = [float(x) for x in at], f"C{place}"
@@ -191,11 +204,17 @@ def draw(results: dict, folder: Path) -> None:
                     xs, middle, [middle - ends[0], ends[1] - middle],
                     marker=".", capsize=2, label=label, color=color,
                 )  # fmt: skip
-                bounds = [cells[x]["sufficient"] for x in at]
-                axis.plot(xs, bounds, "--", color=color, label=f"{label}, sufficient")
+                bounds = [cells[x]["sufficient"] for x in bounded]
+                axis.plot(
+                    [float(x) for x in bounded],
+                    bounds,
+                    "--",
+                    color=color,
+                    label=f"{label}, sufficient",
+                )
             axis.set(xscale="log", yscale="log", xlabel=name)
             if name == "margin":
-                axis.set_xticks([float(x) for x in at], at)
+                axis.set_xticks([float(x) for x in bounded], bounded)
                 axis.minorticks_off()
             axis.grid(alpha=0.3)
         axes[0].set_ylabel(f"records for an error of {ERROR:g}")
@@ -208,14 +227,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parts = ("errors", "labels", "samples")
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--parts", nargs="*", choices=parts, default=list(parts))
-    options.add_argument("--fits", type=int, default=FITS)
+    options.add_argument("--fits", type=int, help="default: 20, and 10 for numbers of records")
     options.add_argument("--out", type=Path, default=RESULTS / "paper_margins.json")
     options.add_argument("--pictures", type=Path, default=IMAGES)
     given = options.parse_args(argv)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # of projections that keep little
         for part in given.parts:
-            measure(part, given.out, given.fits)
+            measure(part, given.out, given.fits or FITS[part])
     merge(given.out, "versions", value=versions())
     print(margins_table(read(given.out)))
     draw(read(given.out), given.pictures)

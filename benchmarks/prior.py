@@ -79,7 +79,7 @@ def main() -> None:
     """Print a line for each kind of prior, size and epsilon."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fits", type=int, default=2)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 2000, 5000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 2000])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.3, 1.0])
     parser.add_argument("--tables", nargs="+", default=list(TABLES))
     options = parser.parse_args()

@@ -310,12 +310,12 @@ def _wins(mine: float, other: float, sign: int) -> float:
 
 
 def _groups(results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the tables that were measured, and two parts of them that chose no constant."""
-    done = list(results.get("cells", {}))
+    """Return the tables that were measured: first ones, those that chose nothing, later ones."""
+    first = [n for n in results.get("cells", {}) if n not in LATER]
     return {
-        "all tables": done,
-        "tables no constant was chosen on": [n for n in done if not TABLES[n].chosen_on],
-        "of these, tables found later": [n for n in done if n in LATER],
+        "first tables": first,
+        "of these, no constant chosen": [n for n in first if not TABLES[n].chosen_on],
+        "tables found later": [n for n in results.get("cells", {}) if n in LATER],
     }
 
 

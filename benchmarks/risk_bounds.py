@@ -26,7 +26,7 @@ from scipy import optimize
 from scipy.special import logsumexp, softmax
 
 from benchmarks.cells import RESULTS, merge, read, store, versions
-from benchmarks.pictures import IMAGES, save
+from benchmarks.pictures import IMAGES, half_width, save
 from benchmarks.tables import markdown
 from dp_halfspace.optim import LOGISTIC
 from dp_halfspace.privacy import gdp_mu
@@ -94,8 +94,8 @@ def minimiser(
 
 def measured(
     n: int, sensitivity: float, *, tilt: float, radius: float, fresh: bool, samples: int, draws: int
-) -> float:
-    """Mean excess over samples and noise, on fresh records or on the sample."""
+) -> tuple[float, float]:
+    """Mean excess over samples and noise, on fresh records or on the sample; half its interval."""
     rows, weights = distribution()
     rng = np.random.default_rng(n)
     sigma = sensitivity / gdp_mu(EPSILON, DELTA)
@@ -111,7 +111,8 @@ def measured(
             excess.append(value(weights, released).mean() - value(weights, best)[0])
         else:
             excess.append(value(seen, released).mean() - value(seen, model)[0])
-    return float(np.mean(excess))
+    cell = {"draws": samples, "sd": float(np.std(excess, ddof=1))}
+    return float(np.mean(excess)), half_width(cell)
 
 
 def panel(
@@ -119,15 +120,16 @@ def panel(
     fresh: bool, samples: int, draws: int,
 ) -> dict:  # fmt: skip
     """Measure one panel of the picture."""
-    found: dict = {"x": list(bounds), "bound": [], "published": [], "measured": []}
+    found: dict = {"x": list(bounds), "bound": [], "published": [], "measured": [], "half": []}
     for (x, bound), n, case in zip(bounds.items(), sizes, cases, strict=True):
-        mean = measured(
+        mean, half = measured(
             n, bound.sensitivity, **{"tilt": 0.0, "radius": 0.0, **case},
             fresh=fresh, samples=samples, draws=draws,
         )  # fmt: skip
         found["bound"].append(bound.value)
         found["published"].append(bound.published)
         found["measured"].append(mean)
+        found["half"].append(half)
         print(f"{x:g}: bound {bound.value:.3g}, measured {mean:.3g}", flush=True)
     return found
 
@@ -181,9 +183,12 @@ def draw(path: Path, picture: Path) -> None:
     axes = np.atleast_1d(figure.subplots(1, len(PANELS)))
     for axis, (name, title) in zip(axes, PANELS.items(), strict=True):
         found = cells[name]
-        for key, style in (("published", ":"), ("bound", "--"), ("measured", "-")):
+        for key, style in (("published", ":"), ("bound", "--")):
             values = [math.nan if v is None else v for v in found[key]]
             axis.plot(found["x"], values, style, marker=".", label=key)
+        axis.errorbar(
+            found["x"], found["measured"], found["half"], marker=".", capsize=2, label="measured"
+        )
         axis.set(title=title, xlabel=name, yscale="log")
         axis.set_xscale("linear" if name == "tilt" else "log")
         axis.grid(alpha=0.3)

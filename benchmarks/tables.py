@@ -180,8 +180,9 @@ def removed_table(results: dict) -> str:
     for name, found in results["cells"].items():
         share = {f"{100 * s:.1f} %": m for s, m in zip(*found["curve"], strict=True)}
         separable = next((text for text, margin in share.items() if margin > 0), "-")
-        rows.append([name, separable, f"{found['last_margin']:.4f}", _number(found["private"])])
-    header = ["features", "removed until separable", "margin at the end", "private accuracy"]
+        margin = f"{found['last_margin']:.4f} ± {found['half'][-1]:.4f}"
+        rows.append([name, separable, margin, _number(found["private"])])
+    header = ["features", "removed until separable", "margin (95 %)", "private accuracy"]
     return markdown(header, rows)
 
 
@@ -315,7 +316,8 @@ def _margins_text(cell: dict | None) -> str:
         return "-"
     if "mean" in cell:
         return f"{cell['mean']:.3f} ± {cell['half']:.3f}"
-    return f"{cell['middle']} ({cell['low']} to {cell['high']}), bound {cell['sufficient']}"
+    low, middle, high = ("more" if cell[k] is None else cell[k] for k in ("low", "middle", "high"))
+    return f"{middle} ({low} to {high}), bound {cell['sufficient']}"
 
 
 def fill(page: str, parts: dict[str, str]) -> str:

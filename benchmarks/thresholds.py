@@ -1,10 +1,11 @@
 """Thresholds for a recall, a precision or a false positive rate: how often met, at what cost.
 
-``python -m benchmarks.thresholds [--fits 200] [--rows NAME ...]`` prints the table of thresholds of
-docs/evidence/table.md. For each target it has the share of fits that meet it on other rows, the
-mean of what these rows reach, and by how much their false positive rate exceeds that of two other
-thresholds on the same scores: the one that meets the target exactly on these rows, and the one by
-exact counts of the rows of the fit, raised for the same confidence. Every fit draws a table.
+``python -m benchmarks.thresholds [--fits 200] [--rows NAME ...]`` prints how often a target is
+met: docs/evidence/operating_points.md. For each target: the share of fits that meet it on other
+rows, the mean of what these rows reach, and by how much their false positive rate exceeds that of
+two other thresholds on the same scores: the one that meets the target exactly on these rows, and
+the one by exact counts of the rows of the fit, raised for the same confidence. Every fit draws a
+table.
 
 Names of rows: ``normal`` has five columns whose mean is larger by .7 for positive rows, ``strong``
 four by 1.2, ``variance`` five that are more variable, and ``lognormal`` the exponentials of

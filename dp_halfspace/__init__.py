@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from dp_halfspace.exceptions import PrivacyWarning as PrivacyWarning
     from dp_halfspace.exceptions import RepeatedFitWarning as RepeatedFitWarning
     from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
-    from dp_halfspace.model_selection.conformal import (
+    from dp_halfspace.model_selection.prefit import (
         PrivateConformalClassifier as PrivateConformalClassifier,
     )
-    from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
-    from dp_halfspace.model_selection.threshold import (
+    from dp_halfspace.model_selection.prefit import (
         PrivateThresholdClassifier as PrivateThresholdClassifier,
     )
+    from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
 
 __version__ = "1.0.0"
 
@@ -87,8 +87,10 @@ _HOMES = {
         "RepeatedFitWarning",
     ),
     "dp_halfspace.ledger.ledger": ("PrivacyLedger",),
-    "dp_halfspace.model_selection.conformal": ("PrivateConformalClassifier",),
+    "dp_halfspace.model_selection.prefit": (
+        "PrivateConformalClassifier",
+        "PrivateThresholdClassifier",
+    ),
     "dp_halfspace.model_selection.search": ("PrivateSearchCV",),
-    "dp_halfspace.model_selection.threshold": ("PrivateThresholdClassifier",),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

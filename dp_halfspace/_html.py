@@ -28,7 +28,6 @@ th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(-
 code { overflow-wrap: anywhere }
 pre { white-space: pre-wrap; background: var(--soft); padding: .7rem 1rem; font-size: .8rem }
 figure { margin: 0 } figure svg { width: 100%; height: auto }
-.sign td { height: 3rem }
 @media print { :root { --ink: #000; --paper: #fff; --soft: #fff; --line: #999 }
   body { margin: 0; max-width: none; font-size: 11pt } figure svg { filter: none }
   tr, .claim { break-inside: avoid } h2 { break-after: avoid } }
@@ -47,7 +46,7 @@ def page(title: str, sections: Mapping[str, str]) -> str:
     )
 
 
-def table(*rows: tuple[Any, ...], kind: str = "") -> str:
+def table(*rows: tuple[Any, ...]) -> str:
     """Return a table whose first cells are headings."""
     lines = (
         f'<tr><th scope="row">{escape(printable(first))}</th>'
@@ -55,8 +54,7 @@ def table(*rows: tuple[Any, ...], kind: str = "") -> str:
         + "</tr>"
         for first, *cells in rows
     )
-    start = f'<table class="{kind}">' if kind else "<table>"
-    return start + "\n" + "\n".join(lines) + "\n</table>"
+    return "\n".join(["<table>", *lines, "</table>"])
 
 
 def printable(value: object) -> str:

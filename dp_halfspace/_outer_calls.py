@@ -17,7 +17,6 @@ _Call: TypeAlias = Mapping[str, Any]
 
 
 def _splits(cv: Any) -> int:
-    """Return the number of splits that a parameter states."""
     return int(check_cv(cv).get_n_splits()) if not isinstance(cv, list) else len(cv)
 
 

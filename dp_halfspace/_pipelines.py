@@ -227,7 +227,6 @@ def _check_columns(path: str, step: Any) -> Iterator[PipelineFinding]:
 
 
 def _inner_steps(step: Any) -> Iterator[tuple[str, Any]]:
-    """Return the steps inside a step, with their names."""
     for group in ("steps", "transformer_list", "transformers", "estimators"):
         members = getattr(step, group, None)
         for i, held in enumerate(members if isinstance(members, list | tuple) else ()):

@@ -96,7 +96,6 @@ def make_halfspace(
 
 
 def _normalised_rows(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide each row by its norm."""
     norms: NDArray[np.float64] = np.linalg.norm(X, axis=1, keepdims=True)
     return X / norms
 
@@ -206,7 +205,6 @@ def _frame(table: Any) -> Any:
 
 
 def _read_group(group: Any, names: list[str]) -> Any:
-    """Read some columns of a row group."""
     return _frame(group.to_table(columns=names))
 
 

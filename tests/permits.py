@@ -6,7 +6,16 @@ import numpy as np
 from scipy.stats import chi2
 
 from dp_halfspace import privacy
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import PrivacyRecord, Pure, authorise, noise_source
+
+
+def problem_of(n_samples, n_features, n_classes=2, *, weights=None, is_sparse=False, **how):
+    """Public facts about a table of this size, and parameters of a published algorithm."""
+    weights = (1.0,) * n_classes if weights is None else weights
+    facts = PublicFacts(n_samples, n_features, n_classes, weights, is_sparse=is_sparse)
+    return Problem(facts, **{"intercept": 1.0, **how})
 
 
 def permit_for(*events, source=None):

@@ -136,9 +136,6 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "a projection of all rows for steps": lambda book: dp.AdaptiveMarginClassifier(
         **TWO, projection="rademacher", n_components=2000, ledger=book
     ).fit(sparse.csr_array((200_000, 10**5)), np.arange(200_000) % 2),
-    "Newton steps of 10^6 columns": lambda book: fitted(
-        dp.OutputPerturbationClassifier, book, wide(), optimizer="newton"
-    ),
     "5000 classes of 10^6 columns": lambda book: dp.AdaptiveMarginClassifier(
         **ALL, ledger=book
     ).fit(wide(), OF_MANY[:1000]),

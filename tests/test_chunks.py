@@ -103,7 +103,7 @@ MINIMISERS = {
     "two classes": ({"classes": [0, 1]}, TWO),
     "softmax": ({}, Y),
     "one against the rest": ({"loss": "huber_hinge"}, Y),
-    "newton": ({"classes": [0, 1], "optimizer": "newton_cg", "loss": "squared"}, TWO),
+    "squared": ({"classes": [0, 1], "loss": "squared"}, TWO),
     "adversary": ({"classes": [0, 1], "adversary_radius": 100.0}, TWO),
 }
 

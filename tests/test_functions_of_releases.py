@@ -22,13 +22,12 @@ from dp_halfspace.papers.halfspace_search import (
 )
 from dp_halfspace.papers.kernel import KernelPlan
 from dp_halfspace.papers.known_margin import plan_known_margin
-from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection.small_tables import plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
-from tests.permits import permit_for
+from tests.permits import permit_for, problem_of
 from tests.releases import assert_follows, largest_move
 
 N = 60
@@ -88,7 +87,7 @@ def unit_rows(X):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_noisy_steps(n_classes):
-    problem = Problem(N, 3, n_classes, False, 1.0)
+    problem = problem_of(N, 3, n_classes)
     plan = plan_known_margin(problem, "noisy_gd", 0.9, 5.0).algorithm
     ones = np.ones(n_classes)
 
@@ -152,7 +151,7 @@ def parts_with_people():
     """Parts of algorithms that count people, as functions of rows, classes and owners."""
     n = 20
     for n_classes in (2, 3):
-        problem = Problem(n, 3, n_classes, False, 1.0, class_weights=(1.0,) * n_classes)
+        problem = problem_of(n, 3, n_classes)
         training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
         yield lambda X, y, people, plan=training, k=n_classes: plan.run(
             TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
@@ -186,7 +185,7 @@ CURVED = AdditiveMap(3, 2, draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.rando
 @pytest.mark.parametrize("features", [LINEAR, CURVED], ids=["linear", "curved"])
 def test_rows_of_features_weigh_people(features):
     """A second moment of unit rows moves by the root of two, if a person counts once."""
-    problem = Problem(20, features.n_components, 2, False, 1.0)
+    problem = problem_of(20, features.n_components)
     training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
     plan = KernelPlan(training, features, 1.0, 1.0, memory=10**6, parameters={})
     moments = []

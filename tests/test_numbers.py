@@ -65,7 +65,7 @@ SENTENCES = {
         f"the limit is {TWO:.0f} for two classes and {MORE:.0f} for three to seven",
         f"(for `PrivateTableClassifier(delta=0)` {PURE:.0f})",
         f"counts two classes from {LEAST:.0f} on",
-        f"records times epsilon below {of(f'{DEFAULTS}.SMALL_WITH_PRIOR'):.0f}, the prior",
+        f"times epsilon must be below {of(f'{DEFAULTS}.SMALL_WITH_PRIOR'):.0f}, and",
     ),
     "guide/rare_outcomes.md": (
         f"From {LEAST:.0f} to {MOST:.0f} records times epsilon it counts",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -94,90 +95,61 @@ def _path(text: str) -> Path:
     return _EXAMPLES / text.removeprefix(_EXAMPLE)
 
 
+def _labels(items: list[Any]) -> None:
+    """Refuse fewer than two labels, and equal ones."""
+    if not len(set(items)) == len(items) >= 2 or not all(items):
+        raise argparse.ArgumentTypeError(
+            f"{','.join(items)!r} is not a list of two or more distinct labels, such as no,yes"
+        )
+
+
 class _List(argparse.Action):
     """A list, whose items are separated by commas or by blanks."""
+
+    def __init__(
+        self,
+        *,
+        read: Callable[[str], Any],
+        check: Callable[[list[Any]], object],
+        **more: Any,
+    ) -> None:
+        super().__init__(nargs="+", **more)
+        self._read, self._check = read, check
 
     def __call__(
         self, parser: Any, options: Any, values: Any, option_string: str | None = None
     ) -> None:
         del parser, option_string
+        # A comma, a blank or both are one separator; a word may contain blanks, and the name of a
+        # file that exists a comma.
+        parts: list[str] = []
+        for place, word in enumerate(values):
+            text = word.removesuffix(",") if place + 1 < len(values) else word
+            is_file = self._read is _path and Path(text).exists()
+            parts += [text] if is_file else text.split(",")
         try:
-            # A comma, a blank or both are one separator; a word may contain blanks.
-            text = ",".join(word.removesuffix(",") for word in values[:-1])
-            parts = (
-                [*text.split(","), *values[-1].split(",")] if values[1:] else values[0].split(",")
-            )
-            items = [self.read(part.strip()) for part in parts]
-            self.check(items)
+            items = [self._read(part.strip()) for part in parts]
+            self._check(items)
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentError(self, str(error)) from error
         setattr(options, self.dest, items)
 
-    def read(self, text: str) -> Any:
-        """Read an item."""
-        return text
 
-    def check(self, items: list[Any]) -> None:
-        """Refuse a wrong list."""
+def _list(read: Callable[[str], Any] = str, check: Callable[[list[Any]], object] = len) -> Any:
+    return partial(_List, read=read, check=check)
 
 
-class _Labels(_List):
-    """A set of labels."""
+def _metric(text: str) -> str:
+    """Return the name of a metric, which may be given by another one that is in use."""
+    from dp_halfspace.metrics._table import ALIASES, METRICS  # noqa: PLC0415 (loads slowly)
 
-    def check(self, items: list[Any]) -> None:
-        """Refuse fewer than two labels, and equal ones."""
-        if not len(set(items)) == len(items) >= 2 or not all(items):
-            raise argparse.ArgumentTypeError(
-                f"{','.join(items)!r} is not a list of two or more distinct labels, such as no,yes"
-            )
-
-
-class _Epsilons(_List):
-    """A list of budgets."""
-
-    def read(self, text: str) -> float:
-        """Read a budget."""
-        return _positive(text)
-
-
-class _Paths(_List):
-    """A list of files; the name of a file that exists may contain a comma."""
-
-    def __call__(
-        self, parser: Any, options: Any, values: Any, option_string: str | None = None
-    ) -> None:
-        del parser, option_string
-        parts = [[text] if Path(text).exists() else text.split(",") for text in values]
-        setattr(options, self.dest, [_path(each.strip()) for names in parts for each in names])
-
-
-class _Metrics(_List):
-    """A list of metrics by their names, or by others that are in use."""
-
-    def read(self, text: str) -> str:
-        """Return the name of a metric."""
-        from dp_halfspace.metrics._table import ALIASES, METRICS  # noqa: PLC0415 (loads slowly)
-
-        name = ALIASES.get(text, text)
-        if name not in METRICS:
-            meant = did_you_mean(text, [*METRICS, *ALIASES])
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a metric{meant or '; choose from ' + ', '.join(METRICS)}"
-            )
-        return name
-
-
-class _DryRun(argparse.Action):
-    """Nothing is written, so that no file needs to be named."""
-
-    def __call__(
-        self, parser: Any, options: Any, values: Any, option_string: str | None = None
-    ) -> None:
-        del values, option_string
-        options.dry_run = True
-        for action in parser._actions:
-            if action.dest == "save":
-                action.required = False
+    name = ALIASES.get(text, text)
+    if name not in METRICS:
+        meant = did_you_mean(text, [*METRICS, *ALIASES])
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a metric{meant or '; choose from ' + ', '.join(METRICS)}"
+        )
+    return name
 
 
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
@@ -207,6 +179,8 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     _refuse_unknown_options(parser, words)
     options = parser.parse_args(_with_separate_values(words))
     options.command = name
+    if name == "fit" and not (options.save or options.dry_run):
+        parser.error("the following arguments are required: --save")
     return options
 
 
@@ -246,7 +220,6 @@ def _with_separate_values(words: Sequence[str]) -> list[str]:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the demonstration."""
     add = parser.add_argument
     _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
     add("--repeats", type=_count, default=5, help="number of splits and fits (default: 5)")
@@ -262,7 +235,6 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `plan`."""
     add = parser.add_argument
     add("--rows", type=_count, required=True, help="number of rows of the table")
     add("--columns", type=_count, required=True, help="number of feature columns")
@@ -296,7 +268,6 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `fit`."""
     add = parser.add_argument
     _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip), Parquet or Excel file")
     add("--target", metavar="COLUMN", required=True, help="column that holds the label")
@@ -308,8 +279,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--classes",
-        nargs="+",
-        action=_Labels,
+        action=_list(check=_labels),
         metavar="LABEL",
         help="label set, such as no,yes (default: that of the schema, otherwise the labels in the "
         "table, which are then declared public)",
@@ -346,20 +316,17 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--dry-run",
-        action=_DryRun,
-        nargs=0,
-        default=False,
+        action="store_true",
         help="print what a fit would read, release, cost and be expected to reach; nothing is "
         "released, charged or written",
     )
     saved = "file for the model (skops if its name ends in .skops, otherwise joblib)"
-    _add_file(parser, "--save", saved, required=True)
+    _add_file(parser, "--save", f"{saved}, required unless --dry-run")
     _add_file(parser, "--card", "file for the model card (HTML)")
     _add_texts(parser)
 
 
 def _add_card(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `card`."""
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
     _add_file(parser, "--out", "HTML file to write", required=True)
     add = parser.add_argument
@@ -367,14 +334,11 @@ def _add_card(parser: argparse.ArgumentParser) -> None:
     add("--groups", metavar="COLUMN", help="column of persons of the fit, to be named on the card")
     _add_file(parser, "--ledger", "ledger that was charged, to show its remaining budget")
     saved = "files of scores of this model, that `evaluate --save` has written"
-    parser.add_argument(
-        "--scores", action=_Paths, metavar="FILE", help=saved, nargs="+", default=[]
-    )
+    parser.add_argument("--scores", action=_list(_path), metavar="FILE", help=saved, default=[])
     _add_texts(parser)
 
 
 def _add_texts(parser: argparse.ArgumentParser) -> None:
-    """Add the PUBLIC texts of a card."""
     add = parser.add_argument_group("PUBLIC texts on the card").add_argument
     for name, text in (
         ("purpose", "purpose of the model; `fit` also stores it in the ledger"),
@@ -386,7 +350,6 @@ def _add_texts(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `schema`."""
     _add_table(parser, "CSV, Parquet or Excel file")
     label = "column that holds the label, which is left out"
     parser.add_argument("--target", metavar="COLUMN", help=label)
@@ -394,7 +357,6 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_split(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `split`."""
     _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip) or Parquet file")
     _add_file(parser, "--train", "file for the rows of the fit", required=True)
     _add_file(parser, "--test", "file for the held-out rows", required=True)
@@ -406,14 +368,12 @@ def _add_split(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `predict`."""
     _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit; others are ignored")
     _add_file(parser, "--out", "CSV file to write", required=True)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `evaluate`."""
     from dp_halfspace.metrics import METRICS  # noqa: PLC0415 (loads slowly)
 
     add = parser.add_argument
@@ -430,8 +390,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--metric",
-        nargs="+",
-        action=_Metrics,
+        action=_list(_metric),
         default=["accuracy"],
         metavar="METRIC",
         help=f"{', '.join(METRICS)}, or auc for roc_auc; several metrics share the budget "
@@ -442,7 +401,6 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 def _add_file(
     parser: argparse.ArgumentParser, name: str, text: str, *, metavar: str = "FILE", **more: Any
 ) -> None:
-    """Add a path."""
     parser.add_argument(name, type=_path, metavar=metavar, help=text, **more)
 
 
@@ -477,19 +435,16 @@ def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _add_delta(parser: argparse.ArgumentParser) -> None:
-    """Add the delta of a budget."""
     text = f"{_DELTA_RANGE} (default: auto)"
     parser.add_argument("--delta", type=_delta, default="auto", help=text)
 
 
 def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
-    """Add several budgets."""
     text = f"privacy budgets (default: {' '.join(f'{epsilon:g}' for epsilon in default)})"
     parser.add_argument(
         "--epsilon",
         dest="epsilons",
-        action=_Epsilons,
-        nargs="+",
+        action=_list(_positive),
         default=default,
         metavar="EPSILON",
         help=text,

@@ -83,9 +83,15 @@ class Preview:
     def of(cls, model: Any, rows: Any, table: TrainingTable) -> Preview:
         """Plan a fit; nothing is drawn or charged."""
         model._validate_params()
-        data = model._training_data(rows, table.y, table.groups, None)
-        record = model._record(model._fit_plan(data), data)
-        return cls(record, data.encoding, model._outlook(data))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            data = model._training_data(rows, table.y, table.groups, None)
+            record = model._record(model._fit_plan(data), data)
+            return cls(record, data.encoding, model._outlook(data))
+
+    def text(self, groups: str | None) -> str:
+        """List the columns, what is released, what it costs, and what to expect."""
+        return self.columns() + self.cost(groups) + _describe_outlook(self.outlook)
 
     def columns(self) -> str:
         """List the columns: their kind, its source, and how they are used."""
@@ -118,7 +124,6 @@ class Preview:
 
 
 def _unit_of(groups: str | None) -> str:
-    """Return the unit of privacy in words."""
     return "one row" if groups is None else f"all rows of one {groups!r}"
 
 
@@ -262,27 +267,45 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
-    """Train and save a model, and print its guarantee."""
+    """Train and save a model, and print its guarantee; a dry run ends with the plan."""
     if not options.dry_run:
         import_skops(options.save)
     _check_ledger(options)
     threshold = _threshold_of(options)
     table = read_training_table(options)
-    for note in table.notes:
-        _note(err, note)
     keys = note_on_keys(table.frame.columns, table.rules)
-    if keys:
-        _note(err, keys)
+    for note in (*table.notes, *([keys] if keys else [])):
+        _note(err, note)
     ledger = _open_ledger(options)
     if ledger is not None:
         _note(err, ledger.summary().splitlines()[0])
     booking = _Booking(ledger, options.ledger)
-    if options.dry_run:
-        _show_plan(options, table, booking, (out, err), threshold)
-        return
+    model = PrivateTableClassifier(
+        epsilon=options.epsilon,
+        delta=options.delta,
+        classes=table.classes,
+        schema=table.rules,
+        features=options.features,
+        class_weight=options.class_weight,
+        threshold=threshold,
+        ledger=booking,
+    )
     with booking.state_on_failure("no model was made or saved"):
-        model = _train(options, table, booking, (out, err), threshold)
-        save_model(model, options.save)
+        with _fitting(options, table, err):
+            rows = _rows_of(options, table)
+            preview = Preview.of(model, rows, table)
+            write_out(out, preview.text(options.groups))
+            if options.dry_run:
+                _note_on_plan(err, preview)
+                booking.for_estimator(
+                    type(model).__name__, model._plans(rows, table.y, groups=table.groups)
+                )
+                write_out(out, booking.describe_plan() + _NOTHING_DONE)
+                return
+            model.fit(rows, table.y, groups=table.groups)
+        _note_on_counts(err, model)
+        # The path of a ledger is private, and the file of a model may be published.
+        save_model(model.set_params(ledger=None), options.save)
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(f"the model is in {options.save}"):
         if options.card is not None:
@@ -429,12 +452,10 @@ def _warnings_as_notes(err: TextIO, pattern: str) -> Iterator[None]:
 
 
 def _note(err: TextIO, text: str) -> None:
-    """Write a note to standard error."""
     write_out(err, f"dp_halfspace: note: {text}\n")
 
 
 def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
-    """Return the guarantee in one line."""
     claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
     return f"Guarantee: {claim}; unit: {_unit_of(groups)}\n"
 
@@ -476,7 +497,6 @@ def _card_of(
     ledger: PrivacyLedger | None,
     scores: Sequence[PrivateScore] = (),
 ) -> str:
-    """Return the card of a model, with the statements of the user."""
     names = ("purpose", "population", "limits", "contact")
     texts = {name: getattr(options, name) for name in names}
     about = {"title": title, "groups": options.groups, "ledger": ledger, "scores": scores}
@@ -484,7 +504,6 @@ def _card_of(
 
 
 def _read_scores(path: Path) -> list[PrivateScore]:
-    """Read the scores that `evaluate` has saved."""
     with readable(path):
         text = path.read_bytes()
     try:
@@ -492,22 +511,6 @@ def _read_scores(path: Path) -> list[PrivateScore]:
     except Exception as error:
         raise UserError(f"{path} is not a file that `evaluate --save` has written") from error
     return scores
-
-
-def _model_of(
-    options: Any, table: TrainingTable, booking: _Booking, threshold: dict[str, float] | None
-) -> Any:
-    """Return the classifier with the parameters of the options."""
-    return PrivateTableClassifier(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        classes=table.classes,
-        schema=table.rules,
-        features=options.features,
-        class_weight=options.class_weight,
-        threshold=threshold,
-        ledger=booking,
-    )
 
 
 @contextmanager
@@ -527,47 +530,17 @@ def _fitting(options: Any, table: TrainingTable, err: TextIO) -> Iterator[None]:
             ) from error
 
 
-def _show_plan(
-    options: Any,
-    table: TrainingTable,
-    booking: _Booking,
-    streams: tuple[TextIO, TextIO],
-    threshold: dict[str, float] | None,
-) -> None:
-    """Print the columns, the plan, the outlook and the cost of a fit that is not made."""
-    (out, err), model = streams, _model_of(options, table, booking, threshold)
-    with _fitting(options, table, err):
-        rows = _rows_of(options, table)
-        preview = Preview.of(model, rows, table)
-        warn_of_weak_budget(preview.record)
-        if preview.outlook is not None and preview.outlook.is_poor:
-            _note(err, f"{preview.outlook}.")
-        booking.for_estimator(
-            type(model).__name__, model._plans(rows, table.y, groups=table.groups)
-        )
-        text = preview.columns() + preview.cost(options.groups) + _describe_outlook(preview.outlook)
-        write_out(out, text + booking.describe_plan() + _NOTHING_DONE)
+def _note_on_plan(err: TextIO, preview: Preview) -> None:
+    """Write what a fit would note before it charges."""
+    warn_of_weak_budget(preview.record)
+    if preview.outlook is not None and preview.outlook.is_poor:
+        _note(err, f"{preview.outlook}.")
 
 
-def _train(
-    options: Any,
-    table: TrainingTable,
-    booking: _Booking,
-    streams: tuple[TextIO, TextIO],
-    threshold: dict[str, float] | None,
-) -> Any:
-    """Fit within the budget, after printing what is planned, with notes on what counts show."""
-    (out, err), model = streams, _model_of(options, table, booking, threshold)
-    with _fitting(options, table, err):
-        rows = _rows_of(options, table)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)
-            preview = Preview.of(model, rows, table)
-        text = preview.columns() + preview.cost(options.groups) + _describe_outlook(preview.outlook)
-        write_out(out, text)
-        model.fit(rows, table.y, groups=table.groups)
+def _note_on_counts(err: TextIO, model: Any) -> None:
+    """Write notes on what counts of a fit show."""
     share = model._rarer_share
-    is_plain = threshold is None and model.class_weight is None and len(model.classes_) == 2
+    is_plain = (model.threshold, model.class_weight, len(model.classes_)) == (None, None, 2)
     if is_plain and share is not None and share < _RARE:
         people = model.privacy_.adjacency == "replace-one-person"
         # Only what this fit would not refuse: a threshold needs steps, weights a delta.
@@ -583,8 +556,6 @@ def _train(
         _note(err, text.format(share, "persons" if people else "rows", advice))
     if model.threshold_ is not None and model.threshold_.warning:
         _note(err, f"{model.threshold_.warning}.")
-    # The path of a ledger is private, and the file of a model may be published.
-    return model.set_params(ledger=None)
 
 
 def _threshold_of(options: Any) -> dict[str, float] | None:
@@ -618,7 +589,6 @@ def _describe_threshold(model: Any) -> str:
 
 
 def _note_missing_pictures(err: TextIO) -> None:
-    """Write a note if a card has no pictures."""
     if importlib.util.find_spec("matplotlib") is None:
         _note(err, f"the card has no pictures of the columns: {install_hint('plot')}.")
 
@@ -642,12 +612,10 @@ def _rows_of(options: Any, table: TrainingTable) -> Any:
 
 
 def _rows_from(frame: Any, start: int) -> Any:
-    """Return the chunk that begins with row `start`."""
     return frame.iloc[start : start + tables.ROWS_AT_ONCE]
 
 
 def _load(path: Path, err: TextIO) -> Any:
-    """Load a model that `fit` has saved."""
     with readable(path):
         path.open("rb").close()
     if import_skops(path) is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from textwrap import fill
 from typing import Any, TextIO
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import roc_auc_score
@@ -43,7 +41,7 @@ epsilon protects more."""
 _LEGEND = """\
 Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {} random splits.{}
 Exact scores like these are for public data only; for your own data, publish scores of
-dp_halfspace.metrics.private_score. All {} classifiers are in dp_halfspace.__all__."""
+dp_halfspace.metrics.private_score. All classifiers are in dp_halfspace.__all__."""
 _LOW = """
 * Less than a tenth of the improvement of a model without privacy over the majority class: epsilon
 is too small for this class and so few rows."""
@@ -70,25 +68,13 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
     rows = score_all(X, y, options, err)
     low = _LOW if any(map(partial(_is_low, rows), rows)) else ""
-    legend = _LEGEND.format(options.repeats, low, len(private_classifiers()))
+    legend = _LEGEND.format(options.repeats, low)
     text = f"{title}\n\n{format_scores(rows)}\n\n{fill(advice(rows), 100)}\n\n{legend}\n"
     content = {"version": dp_halfspace.__version__, "dataset": title, "results": rows}
     for name, part in ((REPORT, text), (NUMBERS, json.dumps(content, indent=1) + "\n")):
         write_whole(folder / name, partial(Path.write_text, data=part, encoding="utf-8"))
     picture = _draw(folder / PICTURE, rows)
     write_out(out, f"{text}\nWritten into {folder}: {REPORT}, {NUMBERS}{picture}\n")
-
-
-def private_classifiers() -> dict[str, Any]:
-    """Return the classifiers of the package that need no argument."""
-    kinds = {name: getattr(dp_halfspace, name) for name in sorted(dp_halfspace.__all__)}
-    return {
-        name: kind
-        for name, kind in kinds.items()
-        if inspect.isclass(kind)
-        and issubclass(kind, ClassifierMixin)
-        and all(p.default is not p.empty for p in inspect.signature(kind).parameters.values())
-    }
 
 
 def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float | None, Any]]:
@@ -157,13 +143,11 @@ def _cell(rows: list[dict[str, Any]], row: dict[str, Any]) -> str:
 
 
 def _spread(row: dict[str, Any]) -> float:
-    """Return the standard deviation of one fit."""
     found = row["accuracies"]
     return float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
 
 
 def _level(rows: list[dict[str, Any]], name: str) -> float:
-    """Return the accuracy of one of the models without a budget."""
     return next((float(row["accuracy"]) for row in rows if row["estimator"] == name), 0.0)
 
 
@@ -218,7 +202,7 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
         name: np.array(
             [(r["epsilon"], r["accuracy"], _spread(r)) for r in rows if r["estimator"] == name]
         )
-        for name in SHOWN
+        for name in dict.fromkeys(r["estimator"] for r in rows if r["epsilon"] is not None)
     }
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     axis = figure.add_subplot()

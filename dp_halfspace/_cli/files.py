@@ -130,7 +130,6 @@ def _companions(ledger: Path) -> Iterator[Path]:
 
 
 def _check_target(path: Path, option: str) -> None:
-    """Refuse a file that cannot be written."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise UserError(f"{option}: the folder {folder} does not exist; create it first")

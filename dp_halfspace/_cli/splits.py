@@ -20,6 +20,7 @@ from dp_halfspace._cli.files import write_out, write_whole
 from dp_halfspace._cli.tables import (
     labels_of,
     lines_of_csv,
+    pyarrow_for,
     read_cells,
     readable,
 )
@@ -108,9 +109,7 @@ def _chosen(lines: Iterator[str], chosen: NDArray[np.bool_]) -> Iterator[str]:
 
 
 def _copy_parquet(table: Path, chosen: NDArray[np.bool_], path: Path) -> None:
-    """Write the chosen rows with the types of the columns."""
-    from pyarrow import parquet  # noqa: PLC0415 (optional dependency)
-
+    parquet = pyarrow_for(table).parquet
     file, start = parquet.ParquetFile(table), 0
     with parquet.ParquetWriter(path, file.schema_arrow) as writer:
         for batch in file.iter_batches():

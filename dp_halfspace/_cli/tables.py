@@ -80,9 +80,6 @@ def _rows(
                 )
             yield line.strip() if is_blank else line
 
-    # A quote in another line must not change how long a cell may be. The limit belongs to the
-    # process and is public.
-    csv.field_size_limit(_MOST_CHARACTERS)
     how: dict[str, Any] = {"delimiter": separator, "skipinitialspace": is_blank, "strict": True}
     reader = csv.reader(lines(), **how)
     while True:
@@ -127,14 +124,12 @@ class _Column:
 
     def values(self) -> Any:
         """Return floats if all blocks are floats, otherwise categories."""
-        import pandas  # noqa: PLC0415 (optional dependency)
-
         if self._blocks and all(block.dtype.kind == "f" for block in self._blocks):
             return np.concatenate(self._blocks)
         parts = [self._codes(block) for block in self._blocks]
         codes = np.concatenate(parts) if parts else np.empty(0, np.int32)
-        known = pandas.Index(list(self._places), dtype=object)
-        return pandas.Categorical.from_codes(codes, categories=known)
+        known = _pandas().Index(list(self._places), dtype=object)
+        return _pandas().Categorical.from_codes(codes, categories=known)
 
     def _codes(self, block: NDArray[Any]) -> NDArray[np.int32]:
         """Return the positions of the cells of a block, and add floats to the list of all cells."""
@@ -249,7 +244,7 @@ def stream_cells(
     options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool], *, whole: bool = False
 ) -> Iterator[Cells]:
     """Read a file some rows at a time; see `read_cells`. A row is the same in every block."""
-    _check_pandas()
+    _pandas()
     path, kind = options.table, options.table.suffix.lower()
     n_rows = 0
     with readable(path):
@@ -267,11 +262,21 @@ def stream_cells(
     _refuse_no_rows(path, n_rows)
 
 
-def _check_pandas() -> None:
+def _pandas() -> Any:
     try:
-        import pandas  # noqa: F401, PLC0415 (optional dependency)
+        import pandas  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
         raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
+    return pandas
+
+
+def pyarrow_for(path: Path) -> Any:
+    """Return Arrow, which is needed to read or to write a file."""
+    try:
+        import pyarrow.parquet  # noqa: PLC0415 (optional dependency)
+    except ImportError as error:
+        raise UserError(f"reading {path} needs pyarrow: {install_hint('parquet')}") from error
+    return pyarrow
 
 
 def _refuse_no_rows(path: Path, n_rows: int) -> None:
@@ -287,7 +292,6 @@ def _no_column(names: Sequence[str], known: Iterable[str], where: str) -> str:
 
 
 def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a table without one of the columns `wanted`."""
     absent = [name for name in wanted if name not in names]
     if absent:
         raise UserError(
@@ -311,18 +315,11 @@ def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence
 
 def _open_parquet(path: Path) -> Any:
     """Open a Parquet file, whose column names must be distinct."""
-    try:
-        from pyarrow import parquet, types  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f"reading {path} needs pyarrow: {install_hint('parquet')}") from error
-
-    def is_text(kind: Any) -> bool:
-        return bool(types.is_string(kind) or types.is_large_string(kind))
-
+    parquet = pyarrow_for(path).parquet
     # Parts of a row group are read when needed, because a group may contain all rows.
     streamed = {"pre_buffer": False, "buffer_size": _READ_BYTES}
     file = parquet.ParquetFile(path, **streamed)
-    texts = [each.name for each in file.schema_arrow if is_text(each.type)]
+    texts = [each.name for each in file.schema_arrow if _is_text(each.type)]
     if texts:
         # Distinct strings are listed in the file already, and are not expanded.
         file = parquet.ParquetFile(path, **streamed, read_dictionary=texts)
@@ -334,22 +331,17 @@ def _open_parquet(path: Path) -> Any:
 
 def _read_parquet(path: Path, names: Sequence[str] | None = None) -> Any:
     """Read a frame by the types of the file, column by column, which needs less memory."""
-    from pyarrow import table  # noqa: PLC0415 (optional dependency)
-
     file = _open_parquet(path)
     names = file.schema_arrow.names if names is None else names
     columns = [file.read(columns=[name], use_threads=False).column(0) for name in names]
-    return _frame_of_arrow(table(columns, names=list(names)))
+    return _frame_of_arrow(pyarrow_for(path).table(columns, names=list(names)))
 
 
 def _frame_of_arrow(read: Any) -> Any:
     """Return a frame with types of Arrow, which stores each distinct string of a column once."""
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
-
     for j, column in enumerate(map(with_readable_texts, read.columns)):
-        is_text = types.is_string(column.type) or types.is_large_string(column.type)
         # The list of strings would be read again at every pass over a large table.
-        held = column.dictionary_encode() if is_text else column
+        held = column.dictionary_encode() if _is_text(column.type) else column
         read = read.set_column(j, read.column_names[j], held)
     return read.to_pandas(types_mapper=_arrow_dtype, ignore_metadata=True)
 
@@ -362,6 +354,7 @@ class ParquetRows:
 
     def __init__(self, path: Path, n_rows: int) -> None:
         self._file, self._n_rows = _open_parquet(path), n_rows
+        self._from_batches = pyarrow_for(path).Table.from_batches
         groups = range(self._file.metadata.num_row_groups)
         self.sizes = [self._file.metadata.row_group(g).num_rows for g in groups]
         self._rest: Iterator[Any] = iter(())
@@ -377,8 +370,6 @@ class ParquetRows:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield all blocks of rows in their order."""
-        from pyarrow import Table  # noqa: PLC0415 (optional dependency)
-
         for group, size in enumerate(self.sizes):
             held: list[Any] = []
             left = size
@@ -387,7 +378,7 @@ class ParquetRows:
             ):
                 # Long strings may come in smaller batches.
                 held.append(batch)
-                rows = Table.from_batches(held)
+                rows = self._from_batches(held)
                 wanted = min(self._n_rows, left)
                 if len(rows) >= wanted:
                     yield _frame_of_arrow(rows[:wanted].combine_chunks())
@@ -404,20 +395,19 @@ class ParquetRows:
 
 def _arrow_dtype(kind: Any) -> Any:
     """Return the type of pandas for a type of Arrow; dictionaries become categories."""
-    from pandas import ArrowDtype  # noqa: PLC0415 (optional dependency)
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
+    return None if hasattr(kind, "index_type") else _pandas().ArrowDtype(kind)
 
-    return None if types.is_dictionary(kind) else ArrowDtype(kind)
+
+def _is_text(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string")
 
 
 def _read_excel(path: Path) -> Any:
     """Read the first sheet as objects, each cell by its own type; empty cells are missing."""
-    import pandas  # noqa: PLC0415 (optional dependency)
-
     try:
         # openpyxl warns of a cell with a date that does not exist, and quotes it.
         with IGNORED_WARNINGS:
-            cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
+            cells = _pandas().read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
         raise UserError(
             f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "
@@ -446,8 +436,6 @@ def _read_csv(
     strings. A row is a line: an unclosed quote would join two lines, and the public number of rows
     would then depend on the cells of a record.
     """
-    import pandas  # noqa: PLC0415 (optional dependency)
-
     path = options.table
     with _open_text(path, options.encoding) as file:
         (*_, header), number, separator = _begin(file, options, set(wanted))
@@ -467,7 +455,7 @@ def _read_csv(
                     column.add(cells)
             # The blocks of a column are released before the next column is put together.
             read = {place: columns.pop(0).values() for place in range(len(names))}
-            yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
+            yield _pandas().DataFrame(read, copy=False).set_axis(names, axis=1), decimal
 
 
 def lines_of_csv(options: Any, wanted: set[str]) -> Iterator[str]:
@@ -489,6 +477,9 @@ def _begin(file: Iterator[str], options: Any, wanted: set[str]) -> tuple[list[st
 
     A line ``sep=;`` in front of the header, which Excel reads, states the separator.
     """
+    # A quote must not change how long a cell may be. The limit belongs to the process and is
+    # public.
+    csv.field_size_limit(_MOST_CHARACTERS)
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     number, header = next(lines, (0, ""))
     stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
@@ -503,7 +494,6 @@ def _begin(file: Iterator[str], options: Any, wanted: set[str]) -> tuple[list[st
 
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[Any]:
-    """Open a text file that may be compressed."""
     text: dict[str, Any] = {"encoding": encoding, "newline": ""}
     kind = path.suffix.lower()
     if kind == ".zip":
@@ -524,7 +514,6 @@ def _open_text(path: Path, encoding: str) -> Iterator[Any]:
 def _separator(line: str, wanted: set[str]) -> str:
     """Return the separator that finds most of the required columns, then most columns."""
     readable_line = line.replace("\0", "")
-    csv.field_size_limit(_MOST_CHARACTERS)
 
     def found(separator: str) -> tuple[int, int]:
         names = [name.strip() for name in next(csv.reader([readable_line], delimiter=separator))]
@@ -729,7 +718,7 @@ def _source(options: Any) -> ParquetRows | None:
     """Return a reader of a Parquet file that is large by public sizes, and None for others."""
     if options.table.suffix.lower() != ".parquet" or options.delta == 0:
         return None
-    _check_pandas()
+    _pandas()
     with readable(options.table):
         source = ParquetRows(options.table, ROWS_AT_ONCE)
         n_cells = sum(source.sizes) * source.nothing.shape[1]
@@ -737,7 +726,6 @@ def _source(options: Any) -> ParquetRows | None:
 
 
 def _read_role(path: Path, name: str) -> Cells:
-    """Return one column of a Parquet file."""
     with readable(path):
         names = [each for each in _open_parquet(path).schema_arrow.names if each.strip() == name]
         return _checked_cells(path, _read_parquet(path, names), None, [name])

@@ -194,7 +194,6 @@ def _spelt(value: str | bytes | bytearray) -> str:
 
 
 def _read_number(value: Any) -> int | float | Decimal | None:
-    """Read a number of any type; all but non-decimal fractions are read exactly."""
     if isinstance(value, Integral):
         return _read_whole(int(value))
     return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
@@ -325,7 +324,6 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
 
 
 def _parse_moment(text: str) -> Moment | None:
-    """Return the date and time that a string represents, or None."""
     if not text[0].isdigit():
         return None
     found = next((m for form in _DATES if (m := form.fullmatch(text))), None)
@@ -362,7 +360,6 @@ def _plain_text(text: str) -> str:
 
 
 def _parse_zone(zone: str | None) -> int:
-    """Return by how many seconds a time zone is ahead of UTC."""
     if zone in (None, "Z", "UTC"):
         return 0
     digits = str(zone)[1:].replace(":", "").ljust(4, "0")
@@ -370,7 +367,6 @@ def _parse_zone(zone: str | None) -> int:
 
 
 def _is_time(value: Any) -> bool:
-    """Return whether an object is a date, a date and time, or a duration."""
     kinds = (date, timedelta, np.datetime64, np.timedelta64)
     return isinstance(value, kinds) or hasattr(value, "to_datetime64")
 

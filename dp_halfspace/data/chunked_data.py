@@ -123,7 +123,6 @@ def as_chunks(X: Any) -> Chunks:
 
 
 def _labels_beside(rows: Chunks, y: Any) -> Chunks:
-    """Return labels in chunks with the same rows."""
     if isinstance(y, Chunks):
         labels = y
     elif is_chunked(y):

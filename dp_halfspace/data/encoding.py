@@ -105,7 +105,6 @@ class Encoding:
             return self._encode_columns(frame, positions)
 
     def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
-        """Encode the columns one by one."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks: list[Coded] = []
         n_numbers = 0

@@ -16,6 +16,7 @@ from dp_halfspace._silence import result_or
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
 from dp_halfspace.data.validation import (
     UNREADABLE,
+    arrow,
     call_silently,
     check_two_dimensional,
     is_arrow_table,
@@ -168,9 +169,7 @@ def _conversion_of(X: Any) -> Callable[[], Any] | None:
     if hasattr(X, "to_arrow"):
         return X.to_arrow  # type: ignore[no-any-return]
     if hasattr(X, "__arrow_c_stream__"):
-        import pyarrow  # noqa: PLC0415 (optional dependency)
-
-        return partial(pyarrow.table, X)
+        return partial(arrow().table, X)
     if hasattr(X, "to_pandas"):
         return X.to_pandas  # type: ignore[no-any-return]
     if hasattr(X, "__dataframe__"):
@@ -252,8 +251,7 @@ def _arrow_type(column: Any) -> Any:
 
 
 def _kind_of_arrow(kind: Any) -> str:
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
-
+    types = arrow().types
     tests = {
         "boolean": (types.is_boolean,),
         "number": (types.is_integer, types.is_floating, types.is_decimal),
@@ -272,7 +270,6 @@ def read_column(column: Any) -> Stored:
 
 
 def _read_series(series: Any) -> Stored:
-    """Return the cells of a column of pandas that Arrow does not store."""
     dtype = series.dtype
     if hasattr(dtype, "categories"):
         return Stored(as_cells(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
@@ -292,9 +289,7 @@ def _read_series(series: Any) -> Stored:
 
 def _read_arrow(column: Any) -> Stored:
     """Return the cells of a column of Arrow, without conversions through other types."""
-    from pyarrow import types  # noqa: PLC0415 (optional dependency)
-
-    column = with_readable_texts(column)
+    types, column = arrow().types, with_readable_texts(column)
     kind = column.type
     if types.is_dictionary(kind):
         return _read_arrow(column.cast(kind.value_type))

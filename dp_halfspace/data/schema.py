@@ -262,7 +262,6 @@ def _column(name: str, kind: str, **facts: Any) -> Column:
 
 
 def _read_rule(name: str, rule: Any) -> Column:
-    """Return a column by its rule in the schema."""
     refusal = f"schema of the column {name!r} {_RULES_OF_COLUMNS}"
     if isinstance(rule, Mapping):
         return _read_facts(name, dict(rule), refusal)
@@ -334,7 +333,6 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
 
 
 def _to_list(values: Any, refusal: str) -> list[Any]:
-    """Return values as a list of Python objects."""
     try:
         if not isinstance(values, str):
             return [plain(value) for value in storable(values)]
@@ -344,7 +342,6 @@ def _to_list(values: Any, refusal: str) -> list[Any]:
 
 
 def _range_column(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
-    """Return a column of numbers or dates within a public range."""
     if len(ends) != 2:
         raise ValueError(f"{refusal}; a range has two ends")
     low, high = (date_of(canonical(end)) if kind == "date" else _number(end) for end in ends)
@@ -359,7 +356,6 @@ def _number(end: Any) -> float:
 
 
 def _category_column(name: str, values: list[Any], refusal: str) -> Column:
-    """Return a column of categories."""
     categories = tuple(category_of(value) for value in values)
     if not categories or None in categories or len(set(categories)) < len(categories):
         raise ValueError(

@@ -129,7 +129,6 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
-    """Return the labels as one column."""
     refuse_foreign_arrays("y", y)
     y = y if isinstance(y, np.ndarray) else _computed("y", y)
     array = array_or_none(y)
@@ -216,15 +215,20 @@ def is_arrow_table(X: Any) -> bool:
     return hasattr(X, "column_names") and not hasattr(X, "iloc")
 
 
+def arrow() -> Any:
+    """Return the optional package that has made a column of Arrow, or is to read a stream."""
+    import pyarrow  # noqa: PLC0415 (optional dependency)
+
+    return pyarrow
+
+
 def with_readable_texts(column: Any) -> Any:
     """Return a column of Arrow with strings that are valid UTF-8, each by itself.
 
     Arrow reads a file without decoding its strings, and later quotes a string that it cannot
     decode.
     """
-    import pyarrow  # noqa: PLC0415 (optional dependency)
-
-    column = _without_views(column)
+    pyarrow, column = arrow(), _without_views(column)
     is_dictionary = pyarrow.types.is_dictionary(column.type)
     kind = column.type.value_type if is_dictionary else column.type
     stored = {pyarrow.string(): pyarrow.binary(), pyarrow.large_string(): pyarrow.large_binary()}
@@ -246,8 +250,7 @@ def _without_views(column: Any) -> Any:
 
     Views, as polars hands them over, lack many functions of Arrow and pandas.
     """
-    import pyarrow  # noqa: PLC0415 (optional dependency)
-
+    pyarrow = arrow()
     is_dictionary = pyarrow.types.is_dictionary(column.type)
     plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}.get(
         str(column.type.value_type if is_dictionary else column.type)
@@ -452,7 +455,6 @@ def check_two_dimensional(X: Any) -> Any:
 
 
 def _name_columns(names: Any, columns: Iterable[int]) -> str:
-    """Return the names or numbers of up to five columns."""
     labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
     more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more

@@ -60,9 +60,13 @@ def class_counts(
 def balancing_weights(released: FloatArray, n_samples: int, noise: Any) -> tuple[float, ...]:
     """Return the released size of the rarest class over that of each: post-processing.
 
-    A size below the standard deviation of its noise, or below one record, counts as that.
+    The standard deviation of the noise is subtracted from the largest size and added to every other
+    one, in case it made a class look rarer than it is. A size below one record counts as that.
     """
     if len(released) == 1:
         released = np.array([n_samples - released[0], released[0]])
-    sizes = np.maximum(released, max(noise_deviation(noise), 1.0))
+    common, deviation = int(np.argmax(released)), noise_deviation(noise)
+    sizes = np.maximum(np.clip(released, 0.0, n_samples) + deviation, 1.0)
+    sizes[common] -= 2.0 * deviation
+    sizes[common] = sizes.max()
     return tuple((sizes.min() / sizes).tolist())

@@ -653,7 +653,8 @@ def _model_of_features(
         intercepts,
         features.unit,
         attributes={
-            "coef_axes_": noise[0],
+            # Half the size, and digits enough for standard errors.
+            "coef_axes_": noise[0].astype(np.float32),
             "coef_axis_std_error_": noise[1],
             "margin_": margin,
             "feature_map_": features.feature_map,

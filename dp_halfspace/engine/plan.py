@@ -2,8 +2,7 @@
 
 An estimator turns `PublicFacts` and a budget into a `FitPlan`. The events of the plan are what a
 run releases, and they are fixed before any row is read. A run reads the rows, and what it returns
-is a function of what was released. A `LinearPrior` is a public model that a fit may return instead;
-its answer for a record is a function of that record and of public or released numbers
+is a function of what was released. A `LinearPrior` is a public model that a selection may return
 (``docs/proofs/prior.md``).
 """
 
@@ -16,8 +15,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace.data.validation import TrainingData
@@ -52,25 +49,6 @@ class LinearPrior:
         """Public facts for the record."""
         numbers = np.concatenate([self.coefficients.ravel(), self.intercepts, self.fill])
         return f"public linear model, SHA-256 {sha256(numbers.tobytes()).hexdigest()[:16]}"
-
-
-def linear_classes(
-    X: Any, coefficients: FloatArray, intercepts: FloatArray, fill: FloatArray
-) -> NDArray[np.intp]:
-    """Return the class of every row, a function of this row alone to the last bit.
-
-    For an array, products are added column by column, because the rounding errors of a matrix
-    product may depend on the place of a row.
-    """
-    if sparse.issparse(X):
-        scores = np.asarray(X @ coefficients.T) + intercepts
-    else:
-        scores = np.tile(intercepts, (X.shape[0], 1))
-        for column, weights in enumerate(coefficients.T):
-            cells = X[:, column, None].astype(np.float64)
-            scores += np.where(np.isnan(cells), fill[column], cells) * weights
-    found = scores[:, 0] > 0.0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return np.asarray(found, dtype=np.intp)
 
 
 # Arrays of the size of the coefficients, and of the scores of all records, that a fit may hold at

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dp_halfspace.engine.linear import WIDEST
-from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.papers.training import (
@@ -42,8 +41,8 @@ def plan_training(
         raise ValueError(
             f"solver={solver!r} needs delta > 0: use 'objective_perturbation' or 'noisy_gd'"
         )
-    takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2
-    strength = problem.n_samples * budget.epsilon
+    takes_directions = solver == "noisy_gd" and margin is None and problem.facts.n_classes == 2
+    strength = problem.facts.n_privacy_units * budget.epsilon
     if budget.is_pure and takes_directions and strength < DIRECTIONS_PAY:
         from dp_halfspace.papers.halfspace_search import (  # noqa: PLC0415
             plan_direction_training,
@@ -72,18 +71,9 @@ def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
         plan_centred_objective,
     )
 
-    is_wide = budget.is_pure and problem.n_features > WIDEST
+    is_wide = budget.is_pure and problem.facts.n_features > WIDEST
     linear_map = problem.draw_map(COMPONENTS if is_wide else None)
-    facts = PublicFacts(
-        n_privacy_units=problem.n_samples,
-        n_features=problem.n_features,
-        n_classes=problem.n_classes,
-        class_weights=problem.class_weights,
-        data_norm=problem.data_norm,
-        is_sparse=problem.is_sparse,
-        has_weights=problem.has_weights,
-    )
-    read = RowsRead(facts, problem.intercept or 0.0, linear_map)
+    read = RowsRead(problem.facts, problem.intercept or 0.0, linear_map)
     plan = plan_centred_objective(read, LOGISTIC, budget)
     n_components = None if linear_map is None else linear_map.n_components
     parameters = {
@@ -106,7 +96,7 @@ def plan_objective_of_rows(problem: Problem, margin: float | None, budget: Budge
     epsilon, delta = budget.epsilon, budget.delta
     linear_map = problem.draw_map(None)
     sizes = problem.sizes(linear_map)
-    n_classes, size = problem.n_classes, sizes["n_columns"]
+    n_classes, size = problem.facts.n_classes, sizes["n_columns"]
     # Weights of classes are relative to the largest one.
     risk = empirical_risk(LOGISTIC, n_classes=n_classes, row_norm=1.0, **sizes)
     if margin is None:
@@ -114,7 +104,7 @@ def plan_objective_of_rows(problem: Problem, margin: float | None, budget: Budge
     else:
         # This balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm 1 / margin.
         mu = epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
-        ridge = 2.0 * math.sqrt(size) / mu * margin / problem.n_samples
+        ridge = 2.0 * math.sqrt(size) / mu * margin / problem.facts.n_privacy_units
     plan = plan_objective(risk, ridge, epsilon, delta)
     return linear_plan(
         problem,

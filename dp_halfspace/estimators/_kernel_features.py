@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dp_halfspace.papers.training import Problem
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import (
     FeatureMap,
@@ -110,9 +110,9 @@ def choose_n_features(n_samples: int, budget: Budget) -> int:
     return 2 * round(wanted / 2.0)
 
 
-def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int) -> FeatureMap:
+def draw_features(kernel: Kernel, facts: PublicFacts, n_components: int, seed: int) -> FeatureMap:
     """Draw the public map of a kernel; a shift-invariant one has an even `n_components`."""
-    n_features, rng = problem.n_features, np.random.default_rng(seed)
+    n_features, rng = facts.n_features, np.random.default_rng(seed)
     if kernel.name == "polynomial":
         scale = kernel.length_scale or 1.0
         return draw_tensor_sketch(
@@ -125,7 +125,7 @@ def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int
         )
     half = n_components // 2
     if kernel.length_scale is None:
-        sizes = (problem.n_samples, n_features, problem.n_classes)
+        sizes = (facts.n_privacy_units, n_features, facts.n_classes)
         scales = length_scales(kernel.name, *sizes, half)
     else:
         scales = np.full(half, kernel.length_scale)

@@ -1,14 +1,14 @@
 """Fits that select one of a list of classifiers, or that end with such a selection.
 
-For a table of few rows, one classifier of a public list is selected. If a user states a public
-model as a prior, a fit ends with a choice between this model and the fitted one.
+For a table of few rows, one classifier of a public list is selected. A public model that a
+user states as a prior is on the list, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,26 +18,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace._params import NUMBER_RANGE
-from dp_halfspace._rounding import DOWN
-from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
-    FitPlan,
     Fitted,
     LinearPrior,
     PublicFacts,
     WrappedPlan,
-    linear_classes,
     relative_weights,
 )
-from dp_halfspace.engine.scales import in_column_scales
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
-from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.mechanisms import NoNoise, Permit
-from dp_halfspace.rows.directions import WEIGHT_BITS, class_factors
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
     BIAS,
@@ -68,7 +59,8 @@ class SmallTableFit(WrappedPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        return {**self.plan.public, **_prior_facts(self.facts)}
+        prior = self.facts.prior
+        return {**self.plan.public, **({} if prior is None else {"prior": prior.text})}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Choose a classifier, and express it for unscaled rows."""
@@ -128,16 +120,12 @@ def plan_small_fit(
     ):
         return None
     sizes = facts.n_privacy_units, facts.n_features
-    is_staged = facts.n_classes > 2 and pays_for_stages(sizes[0], facts.n_classes, budget.epsilon)
-    if is_staged and facts.prior is not None:
-        # The engine can choose between its result and the public model, but two selections cannot.
-        return None
     prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
     how: dict[str, Any] = {"seed": seed, "counts": counts}
     table: SmallTablePlan | SmallTreePlan | StagedTreePlan
     if facts.n_classes == 2:
         table = plan_small_table(*sizes, budget.epsilon, prior=prior, **how)
-    elif is_staged:
+    elif prior is None and pays_for_stages(sizes[0], facts.n_classes, budget.epsilon):
         table = plan_staged_tree(*sizes, facts.n_classes, budget.epsilon, **how)
     else:
         table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, prior=prior, **how)
@@ -146,14 +134,6 @@ def plan_small_fit(
 
 FloatArray = NDArray[np.float64]
 
-# Value of n epsilon at which a choice between two classifiers is reliable.
-_ENOUGH = 100.0
-# Smallest and largest fraction of epsilon for this choice.
-_LEAST = 0.03
-_MOST = 0.3
-# Multiples of the epsilon of the choice that are subtracted from that of the fit; the first one is
-# used for which the total is proved.
-_PARTS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.01)
 _WANTED = (
     "prior must be a fitted linear model with coef_ and intercept_, with or without a "
     "StandardScaler before it, or a pair (coefficients, intercepts)"
@@ -247,103 +227,3 @@ def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted
             scaler.feature_names_in_ = feature_names
     own = {"margin_": 0.0, "projection_": None, "scaler_": scaler}
     return Fitted(prior.coefficients, intercepts, math.inf, own)
-
-
-def _prior_facts(facts: PublicFacts) -> dict[str, Any]:
-    """Return the facts for the record about the public model of `facts`, if there is one."""
-    return {} if facts.prior is None else {"prior": facts.prior.text}
-
-
-@dataclass(frozen=True, slots=True)
-class PriorPlan(FitPlan):
-    """Run the inner plan, then choose between its model and the public model of `facts`."""
-
-    inner: FitPlan
-    facts: PublicFacts
-    choice: TalliedChoice | NoNoise
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return (*self.inner.events, self.choice.event)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return {**self.inner.public, **_prior_facts(self.facts)}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """The inputs of the inner plan except for weights: errors are sums over rows or people."""
-        return self.inner.takes & {"chunks", "groups"}
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Fit, count the errors of both, and release which one is kept.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: which of two released or public models is kept, after the releases of the inner
-          fit.
-        - Sensitivity: 1 for the weighted number of errors of each, which is an integer.
-        - Proof: ``docs/proofs/prior.md``, Lemma 2 and Theorem 3.
-        """
-        fitted, prior = self.inner.run(data, permit), self.facts.prior
-        assert prior is not None
-        X, none = data.X, np.zeros(len(prior.fill))
-        if fitted.scales is not None:
-            X = in_column_scales(X, fitted.scales, fitted.clip)
-        costs = [
-            self._errors(data, prior.coefficients, prior.intercepts, prior.fill),
-            self._errors(replace(data, X=X), fitted.coefficients, fitted.intercepts, none),
-        ]
-        is_fitted = permit.choose(np.array(costs), self.choice, is_cost=True)
-        return fitted if is_fitted else kept_prior(self.facts, data.feature_names)
-
-    def _errors(self, data: TrainingData, *model: FloatArray) -> int:
-        """Return the weighted number of errors, which a record changes by one at most."""
-        shares = None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)
-        factors = class_factors(relative_weights(self.facts.class_weights))
-        given = data.class_indices, (shares, factors), *model
-        errors = sum_over_chunks(weighed_errors, data.X, *given)
-        return int(np.floor(np.ldexp(float(errors), -WEIGHT_BITS)))
-
-
-def weighed_errors(
-    X: Any,
-    codes: NDArray[np.intp],
-    weights: tuple[FloatArray | None, NDArray[np.int64]],
-    *model: FloatArray,
-) -> FloatArray:
-    """Return the weighted number of errors of a model, a sum that is exact in any order.
-
-    `weights` are the shares of the rows in their persons, or None, and a factor for every class.
-    """
-    shares, factors = weights
-    counted = factors.astype(np.float64)[codes] * (1.0 if shares is None else shares)
-    return np.asarray(counted[linear_classes(X, *model) != codes].sum())
-
-
-def plan_with_prior(
-    plan: Callable[[Budget], FitPlan], facts: PublicFacts, budget: Budget
-) -> PriorPlan:
-    """Divide a budget between a fit and the choice between it and the public model of `facts`.
-
-    `plan` returns the plan of the fit for its part of the budget.
-    """
-    if budget.is_infinite:
-        return PriorPlan(plan(budget), facts, NoNoise())
-    epsilon, delta = budget.epsilon, budget.delta
-    share = min(max(_ENOUGH / (facts.n_privacy_units * epsilon), _LEAST), _MOST)
-    # A record moves the number of errors of either model by at most one: `docs/proofs/prior.md`,
-    # Lemma 2.
-    choice = TalliedChoice(share * epsilon * DOWN)
-    for part in _PARTS:
-        rest = Budget.of((1.0 - part * share) * epsilon, delta)
-        found = PriorPlan(plan(rest), facts, choice)
-        # Epsilons add up, so the total is proved for the last multiple.
-        if accounting.delta(found.events, epsilon) <= delta:
-            break
-    return found

@@ -9,24 +9,18 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace import papers
 from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
-from dp_halfspace._params import explains_absence
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.estimators.base import DefaultStepsClassifier
 
 if TYPE_CHECKING:
-    from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.engine.linear import LinearFit
-    from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+    from dp_halfspace.engine.plan import FitPlan, PublicFacts
     from dp_halfspace.estimators._centred import CentredFit
     from dp_halfspace.papers import LinearPlan, SelectionPlan
     from dp_halfspace.privacy.budget import Budget
-    from dp_halfspace.privacy.record import PrivacyRecord
     from dp_halfspace.projection import LinearMap
 
 # Default number of columns after a projection.
@@ -47,22 +41,8 @@ _OF_SMALL_TABLES = {
 }
 
 
-_WITHOUT_LINK = (
-    "only a fit with default parameters has probabilities: this one is of a published algorithm "
-    "(margin, solver, selection or delta=0), or a public model was kept. Use decision_function"
-)
-
-
-def _has_link(model: Any) -> bool:
-    """Whether scores have probabilities: after a fit by its kind, before it by the parameters."""
-    if hasattr(model, "classes_"):
-        return hasattr(model, "coef_std_error_") or hasattr(model, "certainty_")
-    is_default = model.solver in {"auto", "noisy_gd"} and isinstance(model.margin, str)
-    return bool(is_default and model.selection == "none" and model.delta != 0)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class AdaptiveMarginClassifier(PrivateLinearClassifier):
+class AdaptiveMarginClassifier(DefaultStepsClassifier):
     """Private linear classifier, the default of the package.
 
     A noisy second moment of the rows gives their mean and covariance, by which rows are centred,
@@ -137,11 +117,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         for the weights.
     prior : fitted linear model, pair (coefficients, intercepts) or None, default=None
         A PUBLIC model for the columns as they are passed to ``fit`` and the labels `classes`: of
-        scikit-learn (also in a pipeline after a `StandardScaler`) or of this package. It is an
-        additional candidate, and a private count of errors within the budget decides whether it or
-        the fitted model is returned. It must not have been fitted to these records, except
-        privately and with a budget of its own. Only with the default margin, solver and selection;
-        see ``docs/guide/small_tables.md``.
+        scikit-learn (also in a pipeline after a `StandardScaler`) or of this package. It is one
+        more candidate of the selection for a small table (with two classes, for ``n epsilon`` below
+        3000); other fits refuse it. It must not have been fitted to these records, except privately
+        and with a budget of its own. See ``docs/guide/small_tables.md``.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int repeats the noise on any machine, and
         raises `PrivacyWarning`: anyone who knows it can subtract the noise.
@@ -236,7 +215,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PrivateLinearClassifier._parameter_constraints,
+        **DefaultStepsClassifier._parameter_constraints,
         "margin": [
             StrOptions({"auto"}),
             Interval(Real, papers.SMALLEST_MARGIN, 1, closed="both"),
@@ -282,8 +261,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         if plan is not None:
             return plan
         if facts.prior is not None:
-            return self._prior_plan(facts, budget)
-        if not self._takes_default_steps(budget):
+            raise ValueError(
+                "prior needs few records and the default parameters, so that a fit is a selection "
+                "from a list: dense rows of at most 512 columns in memory, PUBLIC class weights, "
+                "neither groups nor weights of records, and n epsilon below 3000 with two classes "
+                "(with up to seven, as below for solver='auto')"
+            )
+        if not self._takes_default_steps(is_pure=budget.is_pure):
             return None
         steps = self._default_plan(facts, budget)
         if facts.is_sparse and not facts.is_scale_stated:
@@ -292,13 +276,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
         return steps
 
-    def _takes_default_steps(self, budget: Budget) -> bool:
-        """Whether a fit takes the steps of the engine and not a published algorithm."""
+    def _takes_default_steps(self, *, is_pure: bool) -> bool:
         return (
             self.solver in {"auto", "noisy_gd"}
             and isinstance(self.margin, str)
             and self.selection == "none"
-            and not budget.is_pure
+            and not is_pure
         )
 
     def _default_plan(self, facts: PublicFacts, budget: Budget) -> LinearFit:
@@ -343,17 +326,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             "rademacher" if kind == "auto" else kind, n_features, n_components, rng
         )
 
-    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        from dp_halfspace.estimators._small_tables import plan_with_prior  # noqa: PLC0415
-
-        has_defaults = self._takes_default_steps(budget) and self.projection in {"auto", None}
-        if facts.balances_classes or not has_defaults:
-            raise ValueError(
-                "prior needs the default margin, solver, selection and projection, PUBLIC class "
-                "weights and delta > 0 (or two classes and n epsilon below 3000)"
-            )
-        return plan_with_prior(lambda part: self._default_plan(facts, part), facts, budget)
-
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | CentredFit | SelectionPlan:
         """Fix the public numbers of a fit of a table that is not small."""
         from dp_halfspace.estimators._choose import plan_training  # noqa: PLC0415
@@ -368,19 +340,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         is_known = not isinstance(self.margin, str)
         margins = _checked_margins(self.margin, is_grid=not is_single) if is_known else []
         problem = papers.Problem(
-            n_samples=facts.n_privacy_units,
-            n_features=facts.n_features,
-            n_classes=facts.n_classes,
-            is_sparse=facts.is_sparse,
-            intercept=self._constant_column(),
+            facts,
+            self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=_TAILS[self.iterate],
             seed=self.random_state,
-            class_weights=facts.class_weights,
-            data_norm=facts.data_norm,
-            clips=facts.is_scale_stated,
-            has_weights=facts.has_weights,
         )
         plan: LinearPlan | CentredFit | SelectionPlan
         candidates: Sequence[LinearPlan | CentredFit]
@@ -413,51 +378,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         sizes = {"n_columns": facts.n_features, "n_samples": facts.n_privacy_units}
         warn_of_projection(self.projection, n_drawn, margin=margin, **sizes)
-
-    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
-        super()._set_fitted(fitted, data, record)
-        self._keep_certainty(fitted.error_share)
-
-    @available_if(explains_absence(_has_link, _WITHOUT_LINK))
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Estimate the probabilities of the classes, at no budget.
-
-        The steps stop where the expected clipped slope of a record vanishes; the probabilities at
-        which it does are ``p max(1, |e - p| / sqrt(1/2))``, divided by their sum over the classes.
-        Here p is the softmax of the scores, or the logistic function of the score of two classes,
-        and e the indicator of a class. With class weights they are those of a weighted population.
-        After a selection for a small table every prediction is about equally sure, as if one in
-        five was wrong. A fit with a published algorithm has no probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
-
-    @available_if(explains_absence(_has_link, _WITHOUT_LINK))
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Estimate the logarithms of the probabilities of the classes; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, self._log_probabilities)
 
 
 def _checked_margins(margin: Any, *, is_grid: bool) -> list[float]:

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import (
@@ -31,6 +32,7 @@ from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import (
     MissingMethod,
     check_values,
+    explains_absence,
     fit_context,
     label_weights,
     public_number,
@@ -651,21 +653,6 @@ class PrivateLinearClassifier(PrivateClassifier):
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
-    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores of a fit with default parameters to logarithms of probabilities."""
-        from dp_halfspace.engine import probabilities  # noqa: PLC0415
-
-        if hasattr(self, "certainty_"):
-            return probabilities.log_probabilities_of_selection(scores, self.certainty_)
-        return probabilities.log_probabilities_of(scores)
-
-    def _keep_certainty(self, error_share: float | None) -> None:
-        """Keep how sure the predictions of a selection for a small table are, if it was one."""
-        from dp_halfspace.engine.probabilities import certainty_of  # noqa: PLC0415
-
-        if error_share is not None:
-            self.certainty_ = certainty_of(error_share, len(self.classes_))
-
     def _constant_column(self) -> float | None:
         """Value of the constant column, or None without an intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else None
@@ -709,6 +696,92 @@ class PrivateLinearClassifier(PrivateClassifier):
         tags.input_tags.allow_nan = self.data_norm is None and self._estimates_scales
         tags.classifier_tags.multi_class = not self._is_binary
         return tags
+
+
+def _has_probabilities(model: DefaultStepsClassifier) -> bool:
+    """Whether the fit took default steps or was a selection, or, before it, may take or be one."""
+    if hasattr(model, "classes_"):
+        return any(
+            hasattr(model, f"{name}_") for name in ("coef_std_error", "row_clip", "certainty")
+        )
+    return model._takes_default_steps(is_pure=model.delta == 0)
+
+
+_WITH_PROBABILITIES = available_if(
+    explains_absence(
+        _has_probabilities,
+        "only a fit with default parameters has probabilities: this one is of a published "
+        "algorithm (margin, solver, selection or delta=0), or a public model was kept. Use "
+        "decision_function",
+    )
+)
+
+
+class DefaultStepsClassifier(PrivateLinearClassifier):
+    """Base of classifiers whose default fits take the steps of the engine.
+
+    Probabilities follow from the scores of these fits, and of a selection for a small table.
+    """
+
+    @abstractmethod
+    def _takes_default_steps(self, *, is_pure: bool) -> bool:
+        """Return whether a fit takes the steps of the engine and not a published algorithm."""
+
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        super()._set_fitted(fitted, data, record)
+        if fitted.error_share is not None:
+            from dp_halfspace.engine.probabilities import certainty_of  # noqa: PLC0415
+
+            self.certainty_ = certainty_of(fitted.error_share, len(self.classes_))
+
+    @_WITH_PROBABILITIES
+    @by_chunks
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the probabilities of the classes, at no budget.
+
+        The steps stop where the expected clipped slope of a record vanishes; the probabilities at
+        which it does are ``p max(1, |e - p| / sqrt(1/2))``, divided by their sum over the classes.
+        Here p is the softmax of the scores, or the logistic function of the score of two classes,
+        and e the indicator of a class. With class weights they are those of a weighted population.
+        After a selection for a small table every prediction is about equally sure, as if one in
+        five was wrong. A fit with a published algorithm has no probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
+
+    @_WITH_PROBABILITIES
+    @by_chunks
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the logarithms of the probabilities of the classes; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of probabilities, in the order of ``classes_``.
+        """
+        return self._predicted(X, self._log_probabilities)
+
+    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert scores of a fit with default parameters to logarithms of probabilities."""
+        from dp_halfspace.engine import probabilities  # noqa: PLC0415
+
+        if hasattr(self, "certainty_"):
+            return probabilities.log_probabilities_of_selection(scores, self.certainty_)
+        return probabilities.log_probabilities_of(scores)
 
 
 def _share_of_rarer(noisy: float) -> float:

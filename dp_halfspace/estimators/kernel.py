@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import refuse_beyond_memory
-from dp_halfspace._params import explains_absence, public_number
+from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
-from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -39,7 +37,7 @@ from dp_halfspace.estimators._options import (
     sums_of_terms,
     warn_of_projection,
 )
-from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.estimators.base import DefaultStepsClassifier
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelPlan
 from dp_halfspace.papers.margin_selection import (
@@ -81,22 +79,8 @@ _ROWS = 1024
 _TERMS = 3
 
 
-def _has_probabilities(model: Any) -> bool:
-    """Whether the fit, or the next one, takes default steps or is a selection from a list."""
-    takes_steps = model.margin == "auto" and model.solver == "noisy_gd" and model.delta != 0
-    if not hasattr(model, "classes_"):
-        return bool(takes_steps)
-    return takes_steps and (hasattr(model, "row_clip_") or hasattr(model, "certainty_"))
-
-
-_WITHOUT_PROBABILITIES = (
-    "predict_proba needs the default margin and solver, and delta > 0: use decision_function for "
-    "the scores of other fits"
-)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateKernelClassifier(PrivateLinearClassifier):
+class PrivateKernelClassifier(DefaultStepsClassifier):
     """Private classifier for nonlinear boundaries: features of columns, then the linear default.
 
     By default the features are the columns themselves, two cosines of each column and, with many
@@ -268,7 +252,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     _can_balance_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PrivateLinearClassifier._parameter_constraints,
+        **DefaultStepsClassifier._parameter_constraints,
         "kernel": [StrOptions({*ADDITIVE, *KERNELS, "polynomial"})],
         "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -286,19 +270,20 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the default steps, or the selection for a small table of three to seven classes."""
-        if not self._takes_default_steps(budget):
+        if not self._takes_default_steps(is_pure=budget.is_pure):
             return None
         return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelPlan:
         """Draw the public features and fix the public numbers of a fit."""
-        if self._takes_default_steps(budget):
+        if self._takes_default_steps(is_pure=budget.is_pure):
             return self._plan_steps(facts, budget)
         seed = self._feature_seed()
-        problem = self._problem(facts)
-        feature_map = self._drawn_map(problem, facts, budget, seed)
+        problem = Problem(facts, self._constant_column(), seed=self.random_state)
+        feature_map = self._drawn_map(facts, budget, seed)
         _refuse_features(feature_map.n_components, facts)
-        problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
+        problem = replace(problem, facts=of_features)
         least = SEARCH_MEMORY if self.margin == "select" else 0
         return KernelPlan(
             self._plan_training(problem, feature_map, budget),
@@ -320,7 +305,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if in_scales:
             facts = replace(facts, data_norm=facts.n_features**0.5, is_scale_stated=False)
         seed = self._feature_seed()
-        drawn = self._drawn_map(self._problem(facts), facts, budget, seed)
+        drawn = self._drawn_map(facts, budget, seed)
         _refuse_features(drawn.n_components, facts)
         none = np.zeros(facts.n_features)
         features = Features(
@@ -355,23 +340,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             "feature_seed": seed,
         }
 
-    def _problem(self, facts: PublicFacts) -> Problem:
-        return Problem(
-            facts.n_privacy_units,
-            facts.n_features,
-            facts.n_classes,
-            facts.is_sparse,
-            self._constant_column(),
-            seed=self.random_state,
-            class_weights=facts.class_weights,
-            balances_classes=facts.balances_classes,
-            has_weights=facts.has_weights,
-        )
-
     def _releases_rarity(self, record: PrivacyRecord) -> bool:
         """Return true for the default steps, which rank a rare class, too."""
         del record
-        return self.margin == "auto" and self.solver == "noisy_gd" and self.delta != 0
+        return self._takes_default_steps(is_pure=self.delta == 0)
 
     def _describe_rarer(
         self, fitted: Fitted, data: TrainingData, record: PrivacyRecord
@@ -382,7 +354,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
-        self._keep_certainty(fitted.error_share)
         if "feature_map_" not in fitted.attributes:
             # The columns themselves, of a sparse matrix.
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
@@ -465,51 +436,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         features = Features(self.feature_map_, unit, None, none, none, longest, 0)
         return features.write(X).astype(np.float64)
 
-    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of every label, from the scores and at no further budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``. After a selection for a small table every
-            prediction is about equally sure, as if one in five was wrong.
-        """
-        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
-
-    @available_if(explains_absence(_has_probabilities, _WITHOUT_PROBABILITIES))
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of every label; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, self._log_probabilities)
-
     @property
     def _is_binary(self) -> bool:
         return self.margin == "select" or self.solver == "phased_prox"
 
-    def _drawn_map(
-        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
-    ) -> FeatureMap:
+    def _drawn_map(self, facts: PublicFacts, budget: Budget, seed: int) -> FeatureMap:
         """Draw the public features."""
         size = None if isinstance(self.n_components, str) else int(self.n_components)
-        d = problem.n_features
+        d = facts.n_features
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
@@ -518,21 +452,21 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and not budget.is_pure:
                 limits = size or WIDEST, self._memory()
-                drawn = joint_features(drawn, problem.n_samples, budget.mu, limits, seed)
+                drawn = joint_features(drawn, facts.n_privacy_units, budget.mu, limits, seed)
         else:
-            size = size or choose_n_features(problem.n_samples, budget)
+            size = size or choose_n_features(facts.n_privacy_units, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             _refuse_features(size, facts)
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
-            drawn = draw_features(kernel, problem, size, seed)
+            drawn = draw_features(kernel, facts, size, seed)
         behind = project_features(
-            drawn, self.projection, self._margin(), problem.n_samples, seed + 1
+            drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
         )
         warn_of_projection(
             self.projection,
             None if behind is drawn else behind.n_components,
             n_columns=drawn.n_components,
-            n_samples=problem.n_samples,
+            n_samples=facts.n_privacy_units,
             margin=self._margin(),
         )
         return behind
@@ -552,9 +486,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         plan = plan_small_fit(facts, budget, self.random_state, own)
         return None if plan is None else replace(plan, norm_of_rows=1.0)
 
-    def _takes_default_steps(self, budget: Budget) -> bool:
-        """Return whether a fit takes the default steps."""
-        return self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
+    def _takes_default_steps(self, *, is_pure: bool) -> bool:
+        return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure
 
     def _margin(self) -> float | None:
         """Return the known margin, if there is one."""
@@ -567,10 +500,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if self.margin != "select":
             asked = (self.solver, self._margin(), budget)
             return plan_kernel_training(problem, *asked, feature_map=feature_map)
-        if problem.balances_classes:
+        if problem.facts.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
         is_perturbed = self.solver == "objective_perturbation"
-        if problem.n_classes > 2 or budget.is_pure or is_perturbed:
+        if problem.facts.n_classes > 2 or budget.is_pure or is_perturbed:
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
                 "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"

@@ -38,6 +38,7 @@ from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.papers.objective import ObjectivePlan, plan_objective
 from dp_halfspace.papers.output import objective_ridge
+from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -249,7 +250,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
+        "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
     }
 
     def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
@@ -283,7 +284,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
         read = RowsRead(facts, constant or 0.0, linear_map)
         is_wanted = self.preconditioner is not False
-        how: dict[str, Any] = {"ridge": ridge, "optimizer": self.optimizer}
+        how: dict[str, Any] = {"ridge": ridge, "optimizer": minimiser_of(self.optimizer)}
         plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
         if self.preconditioner is True and plan.moment is None:
             raise ValueError(
@@ -315,7 +316,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         if ridge is None:
             guess = _SCORE_GUESS * math.hypot(1.0 / norm, 1.0 / constant if constant else 0.0)
             ridge = objective_ridge(risk, epsilon, delta, norm_guess=guess)
-        plan = plan_objective(risk, ridge, epsilon, delta, optimizer=self.optimizer)
+        plan = plan_objective(risk, ridge, epsilon, delta, optimizer=minimiser_of(self.optimizer))
         return _ClippedFit(facts, plan, constant, parameters)
 
     def _drawn_map(self, n_features: int, budget: Budget) -> LinearMap | None:

@@ -30,8 +30,9 @@ from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
-from dp_halfspace.optim.solvers import OPTIMIZERS, STOCHASTIC
+from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.papers.output import OutputPlan, output_ridge, plan_output
+from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import block_size
@@ -148,8 +149,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         True requires a preconditioner, for every loss and `alpha`, but not with a tilt, an
         adversary, ``delta=0`` or rows in chunks.
     optimizer : str or callable, default="auto"
-        ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"``, without
-        a tilt ``"sgd"`` or ``"katyusha"``, or a callable ``(F, start) -> w``, with `F` a
+        ``"auto"``, ``"accelerated_gradient"``, without a tilt ``"sgd"`` or ``"katyusha"``, or a
+        callable ``(F, start) -> w``, with `F` a
         :class:`~dp_halfspace.optim.FiniteSum`. Its result is used only if it satisfies the
         certificate, and is improved otherwise. Warnings, output printed from Python and exceptions
         of a callable are suppressed. It must not print from compiled code, write files, end the
@@ -271,7 +272,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "loss": [StrOptions(set(_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
+        "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
         "project": ["boolean", StrOptions({"auto"})],
         "tilt": [Real],
         "adversary_radius": [Real],
@@ -331,7 +332,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             get_loss(self.loss),
             budget,
             ridge=None if isinstance(self.alpha, str) else float(self.alpha),
-            optimizer=self.optimizer,
+            optimizer=minimiser_of(self.optimizer),
             projects=self.project is True,
         )
         if plan is None:
@@ -372,7 +373,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         else:
             ridge = float(self.alpha)
         projects = risk.robust if isinstance(self.project, str) else self.project
-        plan = plan_output(risk, ridge, budget.noise, optimizer=self.optimizer, projects=projects)
+        plan = plan_output(
+            risk, ridge, budget.noise, optimizer=minimiser_of(self.optimizer), projects=projects
+        )
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
         return _ClippedFit(facts, plan, constant)

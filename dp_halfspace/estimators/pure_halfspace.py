@@ -200,18 +200,12 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan:
         """Fix the public numbers of a fit."""
         problem = Problem(
-            n_samples=facts.n_privacy_units,
-            n_features=facts.n_features,
-            n_classes=2,
-            is_sparse=facts.is_sparse,
-            intercept=self._constant_column(),
+            facts,
+            self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             tail_fraction=0.0,
             seed=self.random_state,
-            class_weights=facts.class_weights,
-            data_norm=facts.data_norm,
-            clips=facts.is_scale_stated,
         )
         margin = None if self.margin is None else float(self.margin)
         plan = plan_direction_training(

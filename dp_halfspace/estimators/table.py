@@ -662,16 +662,8 @@ class PrivateTableClassifier(PrivateClassifier):
             if paid is None:
                 warn_of_scales(facts.n_privacy_units, n_estimated, budget.epsilon)
         assert isinstance(features.feature_map, AdditiveMap)
-        problem = Problem(
-            facts.n_privacy_units,
-            features.n_columns,
-            facts.n_classes,
-            is_sparse=False,
-            intercept=1.0,
-            seed=self.random_state,
-            class_weights=facts.class_weights,
-            has_weights=facts.has_weights,
-        )
+        of_features = replace(facts, n_features=features.n_columns, is_sparse=False)
+        problem = Problem(of_features, 1.0, seed=self.random_state)
         training = plan_kernel_training(
             problem, "noisy_gd", None, budget, feature_map=features.feature_map
         )

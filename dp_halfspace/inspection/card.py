@@ -345,7 +345,6 @@ def _measured(model: Any, scores: Sequence[Any], ledger: PrivacyLedger | None) -
 
 
 def _cost_of_scores(record: PrivacyRecord) -> str:
-    """State the guarantee of released scores."""
     facts = dict(record.public)
     unit = "persons" if record.adjacency == "replace-one-person" else "records"
     what = f"The scores on {facts['n_samples']} {unit}"
@@ -464,7 +463,6 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
 
 
 def _noise_note(columns: Sequence[ColumnEffect]) -> str:
-    """Describe the band, or state that there is none."""
     if columns[0].deviations is None:
         return "The amount of noise in it is not known."
     return "Grey effects may be due to noise alone: the band has two standard errors on both sides."
@@ -476,7 +474,6 @@ def _explains_nothing(column: ColumnEffect) -> bool:
 
 
 def _explained_note(display: EffectsDisplay) -> str:
-    """State how much of the variance of the scores the curves explain."""
     shares = [] if display.explained is None else [f"{part:.2f}" for part in display.explained]
     return (
         f"The sum of the effects of all columns has a squared correlation of {', '.join(shares)} "
@@ -486,7 +483,6 @@ def _explained_note(display: EffectsDisplay) -> str:
 
 
 def _made_by() -> str:
-    """List versions of the software."""
     rows = [("Python", platform.python_version())]
     for name in _PACKAGES:
         try:

@@ -186,7 +186,6 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
 
 
 def _not_linear(model: Any) -> str:
-    """Say that a model has no coefficients of its columns."""
     return (
         f"this {type(model).__name__} has no linear score of the columns: use EffectsDisplay, "
         "which shows effects of any model"

@@ -449,7 +449,6 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
 
 
 def _shorten_label(label: str) -> str:
-    """Return a label short enough to leave room for the plot."""
     return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}\u2026"
 
 
@@ -463,7 +462,6 @@ def _short_number(value: float, place: int | None = None) -> str:
 
 
 def _scores(model: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return scores of shape (n, n_scores)."""
     # The columns of these rows are in the order of the fit; there is a warning that they have no
     # names.
     with IGNORED_WARNINGS:

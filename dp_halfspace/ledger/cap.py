@@ -339,7 +339,6 @@ def _is_no_costlier(one: Counter[Event], other: Counter[Event]) -> bool:
 
 
 def _check_rule(example: Part | None, part: Part) -> None:
-    """Refuse a part that may share records with parts charged earlier."""
     if example is not None and example.rule != part.rule:
         raise BudgetError(
             f"the part {part.name!r} may share records with the part {example.name!r}: this ledger "
@@ -349,7 +348,6 @@ def _check_rule(example: Part | None, part: Part) -> None:
 
 
 def _describe_rule(part: Part) -> str:
-    """Describe how records are divided."""
     if part.fixed_by is not None:
         return f"the public fact {part.fixed_by!r}"
     return f"the cells of each of {part.n_records} records"

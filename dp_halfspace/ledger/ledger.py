@@ -400,7 +400,6 @@ class PrivacyLedger:
         return self._with_annotation(part=Part(name, fixed_by, n_records))
 
     def _with_annotation(self, **about: Any) -> PrivacyLedger:
-        """Return a handle on the same account with further annotations."""
         other = PrivacyLedger.__new__(type(self))
         other._reading, other._about = self._reading, replace(self._about, **about)
         other._plan = self._plan
@@ -596,16 +595,6 @@ class PrivacyLedger:
         """
         return write_text(self._statement().to_csv(), path)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a page for an auditor to print and sign; with a `path` it is also written.
-
-        A file of a ledger is refused. The page contains the terms, the spent and the remaining
-        budget, one line for every entry with estimator, purpose, responsible person and part, every
-        epsilon at the delta of the cap, and the digest of all entries. These are public facts; the
-        path of the ledger and the public facts in the records are left out.
-        """
-        return write_text(self._statement().to_html(), path)
-
     def summary(self) -> str:
         """Text for human readers: the guarantee, the spent and the remaining budget."""
         return self._statement().summary()
@@ -767,11 +756,9 @@ class PrivacyLedger:
         return ["None of the smaller epsilons that were tried is accepted for it"]
 
     def _cap(self) -> Cap:
-        """Return the rule for accepting charges."""
         return Cap(self.epsilon, self.delta, self.adaptive)
 
     def _statement(self) -> Statement:
-        """Read all entries again."""
         with self._store.transaction(writes=False) as account:
             rows = account.rows(0)
         balance, entries = Balance(self._store.first_digest), []
@@ -784,7 +771,7 @@ class PrivacyLedger:
             entry = entry_of(row.number, row.time, record, about)
             entries.append((entry, balance.spent, balance.asked))
         terms = self.dataset, self.adjacency, self._cap()
-        return Statement(*terms, balance.digest, entries, tuple(parts.values()))
+        return Statement(*terms, entries, tuple(parts.values()))
 
     def _current_account(self) -> Account:
         """Return the cap and the charges so far, after reading new entries."""
@@ -846,7 +833,6 @@ _OPEN: dict[tuple[str, str], PrivacyLedger] = {}
 
 
 def _new_handle(store: Store) -> PrivacyLedger:
-    """Make another handle on an account."""
     ledger = PrivacyLedger.__new__(PrivacyLedger)
     ledger._bind(store)
     return ledger

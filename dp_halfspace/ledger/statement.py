@@ -1,62 +1,33 @@
-"""Reports of a ledger: a summary, a table, and a page to sign."""
+"""Reports of a ledger: a summary, and a table."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from html import escape
 
-from dp_halfspace._html import csv_cell, page, printable, table
+from dp_halfspace._html import csv_cell
 from dp_halfspace.ledger.cap import Account, Cap, Spending
 from dp_halfspace.ledger.entries import LedgerEntry, Part
 from dp_halfspace.ledger.requests import Requests, composed_by
-from dp_halfspace.privacy.events import (
-    Either,
-    Event,
-    Exponential,
-    Gaussian,
-    ObjectivePerturbation,
-    Pure,
-    RandomStopping,
-    SampledGaussian,
-    single_runs,
-)
-from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
+from dp_halfspace.privacy.record import NEIGHBOURS, rounded_text
 
 _CSV_HEADER = (
     *("number", "time", "estimator", "purpose", "responsible", "part"),
     *("epsilon", "delta", "noise", "events"),
     *("asked_after", "spent_after", "spent_delta"),
 )
-_PAGE_HEADER = ("Entry", "Time (UTC)", "Release", "Purpose", "Responsible", "About")
 _WHOLE = "the whole data set"
-# Names of the kinds of events, in singular and plural.
-_WORDS: dict[type[Event], tuple[str, str]] = {
-    Gaussian: ("Gaussian release", "Gaussian releases"),
-    SampledGaussian: ("step on a secret record", "steps on secret records"),
-    Pure: ("pure DP release", "pure DP releases"),
-    Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
-    ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),
-    RandomStopping: ("choice by random stopping", "choices by random stopping"),
-    Either: ("choice or Gaussian release", "choices or Gaussian releases"),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """All entries of a ledger at one moment, each with the total up to it; public facts only.
-
-    The digest covers its terms.
-    """
+    """All entries of a ledger at one moment, each with the total up to it; public facts only."""
 
     dataset: str
     adjacency: str
     cap: Cap
-    digest: str
     entries: Sequence[tuple[LedgerEntry, Spending, Requests]]
     parts: Sequence[Part] = ()
 
@@ -87,71 +58,13 @@ class Statement:
             lines.writerow(map(csv_cell, line))
         return out.getvalue()
 
-    def to_html(self) -> str:
-        """Return the page for an auditor."""
-        cap, asked = self.cap, self._requests()
-        requested = f"epsilon {rounded_text(asked.epsilon())} of {cap.epsilon:g}"
-        spent = f"epsilon {rounded_text(self._spent())} of {cap.epsilon:g}"
-        rule = composed_by(cap.adaptive)
-        left = [(kind, f"epsilon {epsilon}") for kind, epsilon in self._left()]
-        entries = "<p>None: the ledger is new.</p>"
-        if self.entries:
-            names = (*_PAGE_HEADER, "Asked for", "Asked for so far", "Composed so far")
-            head = "".join(f'<th scope="col">{name}</th>' for name in names)
-            entries = (
-                "<p>What was asked for is stated at the delta that was asked for. What is composed "
-                f"so far is stated at delta {cap.delta:g}, that of the total budget, {rule}, and "
-                "rounded up.</p>\n"
-                + "\n".join(["<table>", f"<tr>{head}</tr>", *self._page_rows(), "</table>"])
-            )
-        sections = {
-            "What is promised": f'<p class="claim">{escape(self._promise())}</p>',
-            "What is spent": table(
-                (" ".join(["Asked for by all entries", asked.at()]).strip(), requested),
-                (f"Spent by all entries at delta {cap.delta:g}, {rule}", spent),
-            )
-            + "\n<p>What releases spend together is usually less than the sum of what they ask "
-            "for. It is rounded up, and decides what is accepted.</p>",
-            "What is left": table(*left),
-            "Entries": entries,
-            "Digest": "<p>SHA-256 digest of the last entry, which covers all entries and the "
-            "terms: each digest is that of the JSON text of [previous digest, number, "
-            "time, record], in which the record contains everything that this page "
-            "states about an entry. The digest before the first entry is that of the "
-            f"terms.</p>\n<p><code>{self.digest}</code></p>",
-            "Signed": table(("Name", ""), ("Place and date", ""), ("Signature", ""), kind="sign"),
-        }
-        day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-        return page(f"Privacy ledger of {self.dataset}, {day}", sections)
-
-    def _page_rows(self) -> Iterator[str]:
-        """Return one line for each entry, in words; events are details."""
-        for (entry, _, asked), spent in zip(self.entries, self._spent_after(), strict=True):
-            record = entry.record
-            cells = (
-                entry.time[:19].replace("T", " "),
-                entry.purpose or "",
-                entry.responsible or "",
-                _WHOLE if entry.part is None else entry.part,
-                f"epsilon {rounded_text(record.epsilon)} at delta {rounded_text(record.delta)}",
-                rounded_text(asked.epsilon()),
-                rounded_text(spent),
-            )
-            time, *others = (f"<td>{escape(printable(cell))}</td>" for cell in cells)
-            release = f"<td>{_describe_release(entry)}\n{_list_events(record, self.cap)}</td>"
-            number = f'<th scope="row">{entry.number}</th>'
-            yield f"<tr>{number}{time}{release}{''.join(others)}</tr>"
-
     def _spending(self) -> Spending:
-        """Return what all entries have spent."""
         return self.entries[-1][1] if self.entries else Spending()
 
     def _requests(self) -> Requests:
-        """Return what all entries have asked for."""
         return self.entries[-1][2] if self.entries else Requests()
 
     def _spent(self) -> float:
-        """Epsilon of all entries at the delta of the cap."""
         return Account(self.cap, self._spending().cases()).spent(self.cap.delta)
 
     def _spent_after(self) -> Iterator[float]:
@@ -199,25 +112,6 @@ class Statement:
             "a smaller delta, so remaining(delta) for a smaller delta may exceed the total "
             "epsilon, and such a release charges no more than is left."
         )
-
-
-def _describe_release(entry: LedgerEntry) -> str:
-    """Describe a release and the estimator that made it."""
-    who = "A release" if entry.estimator is None else entry.estimator
-    counts = Counter[type[Event]]()
-    for event, count in single_runs(entry.record.events).items():
-        counts[type(event)] += count
-    what = ", ".join(f"{n} {_WORDS[kind][n > 1]}" for kind, n in counts.items())
-    return escape(printable(f"{who}: {what or 'nothing that depends on the data'}"))
-
-
-def _list_events(record: PrivacyRecord, cap: Cap) -> str:
-    """Return what a release costs alone and its events, as an element that can be expanded."""
-    alone = rounded_text(cap.spent(record.events, cap.delta))
-    lines = [f"alone: epsilon {alone} at delta {cap.delta:g}, {composed_by(cap.adaptive)}"]
-    lines += [event.describe() for event in record.events]
-    items = "".join(f"<li>{escape(printable(line))}</li>" for line in lines)
-    return f"<details><summary>events</summary><ul>{items}</ul></details>"
 
 
 def describe_spent(spent: float, cap: Cap) -> str:

@@ -66,7 +66,6 @@ def digest_of(previous: str, row: Row) -> str:
 
 
 def _text_of(terms: dict[str, Any]) -> str:
-    """Return the canonical text of the terms."""
     return json.dumps(terms, sort_keys=True)
 
 

@@ -6,19 +6,21 @@ from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
     from dp_halfspace.model_selection._search_plan import RobustAccuracy as RobustAccuracy
-    from dp_halfspace.model_selection.conformal import (
+    from dp_halfspace.model_selection.prefit import (
         PrivateConformalClassifier as PrivateConformalClassifier,
+    )
+    from dp_halfspace.model_selection.prefit import (
+        PrivateThresholdClassifier as PrivateThresholdClassifier,
     )
     from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
     from dp_halfspace.model_selection.search import confidence_repeats as confidence_repeats
-    from dp_halfspace.model_selection.threshold import (
-        PrivateThresholdClassifier as PrivateThresholdClassifier,
-    )
 
 _HOMES = {
     "dp_halfspace.model_selection._search_plan": ("RobustAccuracy",),
-    "dp_halfspace.model_selection.conformal": ("PrivateConformalClassifier",),
+    "dp_halfspace.model_selection.prefit": (
+        "PrivateConformalClassifier",
+        "PrivateThresholdClassifier",
+    ),
     "dp_halfspace.model_selection.search": ("PrivateSearchCV", "confidence_repeats"),
-    "dp_halfspace.model_selection.threshold": ("PrivateThresholdClassifier",),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

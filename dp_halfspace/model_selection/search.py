@@ -24,7 +24,6 @@ from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.sparse_rows import checked_csr
-from dp_halfspace.model_selection._prefit import WrappingClassifier
 from dp_halfspace.model_selection._search_plan import (
     SCORINGS,
     SELECTIONS,
@@ -40,6 +39,7 @@ from dp_halfspace.model_selection._search_plan import (
     run_candidates,
     silence,
 )
+from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.mechanisms import GaussianNoise, Permit, authorise
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import best_run

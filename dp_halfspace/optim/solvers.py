@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.optimize import minimize
 
 from dp_halfspace._params import require
 from dp_halfspace._silence import drop_output
@@ -442,95 +441,8 @@ def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
 
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 
-# Public seed from which stochastic minimisers draw the records that they read.
-_RECORD_SEED = 0
-# Most steps by default, even if the corollaries of the paper ask for more.
-_MOST_STOCHASTIC_STEPS = 4_000
-# Most steps of a pass over the data; larger tables are read in batches.
-_STEPS_PER_PASS = 1_000
-_MOST_EPOCHS = 30
+OPTIMIZERS = ("auto", "accelerated_gradient")
 
-
-def stochastic_subgradients(
-    F: FiniteSum, start: FloatArray, *, n_steps: int | None = None, seed: int = _RECORD_SEED
-) -> FloatArray:
-    r"""Take projected subgradient steps on records drawn with replacement.
-
-    Step t has the size :math:`2/(\mu(t+1))`; the points at which gradients are taken are averaged
-    with weights in proportion to t. The mean excess is at most :math:`2L^2/(\mu(T+1))` for T
-    gradients. The listing begins with a step of twice this size and averages the points after the
-    steps, for which the theorem that it cites does not state this bound.
-
-    References
-    ----------
-    A. Lowy and M. Razaviyayn (2021), Algorithm 2 and Corollary 3.1, which asks for
-    ``dp_halfspace.theory.sgd_iterations`` steps; by default they are at most 4,000, of batches
-    where there are more than 1,000 records.
-    """
-    n, mu = F.n_samples, F.strong_convexity
-    steps = min(2 * n * n, _MOST_STOCHASTIC_STEPS) if n_steps is None else n_steps
-    batch = math.ceil(n / _STEPS_PER_PASS) if n_steps is None else 1
-    rng = np.random.default_rng(seed)
-    w, total = project_to_ball(start, F.radius), np.zeros(F.size)
-    for t in range(1, steps + 1):
-        total += t * w
-        gradient = F.gradient_of(rng.integers(n, size=batch), w)
-        w = project_to_ball(w - 2.0 / (mu * (t + 1)) * gradient, F.radius)
-    return total * (2.0 / (steps * (steps + 1)))
-
-
-def katyusha(
-    F: FiniteSum, start: FloatArray, *, n_epochs: int | None = None, seed: int = _RECORD_SEED
-) -> FloatArray:
-    r"""Take accelerated steps with reduced variance: a full gradient for each pass over the data.
-
-    The listing prints :math:`\sqrt{3L}` in :math:`\tau_1`, where L is the smoothness of the cited
-    paper, :math:`\beta` elsewhere in the listing.
-
-    References
-    ----------
-    A. Lowy and M. Razaviyayn (2021), Algorithm 3 and Corollary 3.2; Z. Allen-Zhu, "Katyusha: the
-    first direct acceleration of stochastic gradient methods", 2018. Batches where there are more
-    than 1,000 records.
-    """
-    n, mu = F.n_samples, F.strong_convexity
-    batch = math.ceil(n / _STEPS_PER_PASS)
-    length = 2 * math.ceil(n / batch)
-    if n_epochs is None:
-        n_epochs = min(max(_MOST_STOCHASTIC_STEPS // length, 1), _MOST_EPOCHS)
-    beta = max(F.smoothness - mu, mu)
-    tau = min(math.sqrt(length * mu / (3.0 * beta)), 0.5)
-    gamma = 1.0 / (3.0 * tau * beta)
-    rng = np.random.default_rng(seed)
-    y = z = anchor = project_to_ball(start, F.radius)
-    for _ in range(n_epochs):
-        full = F.gradient(anchor) - mu * anchor
-        total, weight, mass = np.zeros(F.size), 1.0, 0.0
-        for _ in range(length):
-            w = tau * z + 0.5 * anchor + (0.5 - tau) * y
-            index = rng.integers(n, size=batch)
-            change = F.gradient_of(index, w) - F.gradient_of(index, anchor) - mu * (w - anchor)
-            gradient = full + change
-            z = (z - gamma * gradient) / (1.0 + gamma * mu)
-            y = (3.0 * beta * w - gradient) / (3.0 * beta + mu)
-            total, mass = total + weight * y, mass + weight
-            weight *= 1.0 + gamma * mu
-            if weight > 1e100:  # Only ratios of the weights matter, so this avoids an overflow.
-                total, mass, weight = total / weight, mass / weight, 1.0
-        anchor = total / mass
-    return anchor
-
-
-STOCHASTIC: dict[str, Callable[[FiniteSum, FloatArray], FloatArray]] = {
-    "sgd": stochastic_subgradients,
-    "katyusha": katyusha,
-}
-
-
-OPTIMIZERS = ("auto", "newton", "newton_cg", "lbfgs", "accelerated_gradient", *STOCHASTIC)
-
-# Most full Newton steps.
-_NEWTON_STEPS = 50
 # Most BFGS steps with the Hessian of a subsample.
 _START_STEPS = 25
 
@@ -569,9 +481,7 @@ def certified_minimum(
     radius : float
         Public bound on the norm of the exact minimiser.
     optimizer : str or callable
-        What is tried first, one of ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``,
-        ``"accelerated_gradient"``, ``"sgd"`` and ``"katyusha"``; the last two are for means over
-        records. A callable gets a
+        What is tried first, ``"auto"`` or ``"accelerated_gradient"``. A callable gets a
         :class:`~dp_halfspace.optim.solvers.FiniteSum` and a starting point; it returns a
         point. It is trusted with speed only: its answer is checked, and improved or replaced
         when it does not meet the tolerance.
@@ -624,11 +534,10 @@ def certified_minimum(
     path = objective if surrogate is None else surrogate
     with single_blas_thread():
         fast: Callable[[Objective, float], Point]
-        own = optimizer if callable(optimizer) else STOCHASTIC.get(optimizer)
-        if own is not None:
-            fast = partial(_polish, w=silent_answer(own, path, radius))
+        if callable(optimizer):
+            fast = partial(_polish, w=silent_answer(optimizer, path, radius))
         else:
-            fast = _FAST_SOLVERS[str(optimizer)]
+            fast = _solve_auto if optimizer == "auto" else _solve_nothing
         with np.errstate(all="ignore"):
             # A surrogate has other rounding errors, for which half of the goal is left.
             point = fast(path, goal.gradient * (1.0 if surrogate is None else 0.5))
@@ -669,18 +578,11 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
 
 def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimizer) -> None:
     """Refuse parameters out of range; the check reads public numbers alone."""
-    check_optimizer(optimizer, objective.size)
+    if not callable(optimizer) and optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
     require("positive and finite", gamma=gamma, radius=radius)
     if not math.isfinite(objective.gradient_lipschitz):
         raise ValueError("the objective must be smooth")
-
-
-def check_optimizer(optimizer: Optimizer, size: int) -> None:
-    """Refuse an unknown optimizer, and full Newton steps of too many coefficients."""
-    if not callable(optimizer) and optimizer not in OPTIMIZERS:
-        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
-    if optimizer == "newton" and size > MAX_DENSE:
-        raise ValueError(f"optimizer='newton' is for at most {MAX_DENSE} coefficients")
 
 
 def _polish(objective: Objective, target: float, w: FloatArray) -> Point:
@@ -710,39 +612,9 @@ def _solve_auto(objective: Objective, target: float) -> Point:
     return _rescue(objective, hybrid_newton(objective, point, target), target)
 
 
-def _solve_newton(objective: Objective, target: float) -> Point:
-    """Take full Newton steps from zero, and polish the result if kinks stopped them."""
-    start = point_at(objective, np.zeros(objective.size))
-    point = newton(objective, start, target, _NEWTON_STEPS)
-    return point if point.norm <= target else _polish(objective, target, point.w)
-
-
-def _solve_lbfgs(objective: Objective, target: float) -> Point:
-    """Run the limited-memory BFGS of scipy, and polish the result."""
-    options = {"maxiter": 300, "maxcor": 20, "ftol": 0.0, "gtol": target / objective.size**0.5}
-    found = minimize(
-        objective.value_and_gradient,
-        np.zeros(objective.size),
-        jac=True,
-        method="L-BFGS-B",
-        options=options,
-    )
-    w = found.x if np.isfinite(found.x).all() else np.zeros(objective.size)
-    return _polish(objective, target, w)
-
-
 def _solve_nothing(objective: Objective, target: float) -> Point:
     """Return a point that meets no goal, so that the accelerated gradient method runs."""
     return Point(np.zeros(objective.size), np.zeros(objective.size), math.inf)
-
-
-_FAST_SOLVERS: dict[str, Callable[[Objective, float], Point]] = {
-    "auto": _solve_auto,
-    "newton": _solve_newton,
-    "newton_cg": newton_cg_path,
-    "lbfgs": _solve_lbfgs,
-    "accelerated_gradient": _solve_nothing,
-}
 
 
 # Share of the gap for the gradient at a certified minimiser.

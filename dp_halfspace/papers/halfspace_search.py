@@ -242,7 +242,7 @@ def plan_direction_training(
     A record counts if its margin is below a tenth of `margin`; with None only errors count.
     """
     epsilon = budget.epsilon
-    defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
+    defaults = direction_defaults(problem.facts.n_privacy_units, problem.facts.n_features, epsilon)
     linear_map, constant_column = (
         problem.draw_map(defaults.n_components),
         problem.constant(defaults.constant_column),

@@ -68,7 +68,7 @@ class KernelPlan(FitPlan):
         rows, used = self._rows(data), self.training
         if isinstance(used, MarginPlan):
             used = used.choose(rows, data, permit)
-        weights: Any = weights_of(relative_weights(used.problem.class_weights), data)
+        weights: Any = weights_of(relative_weights(used.problem.facts.class_weights), data)
         released = used.algorithm.run(rows, data.class_indices, weights, permit)
         return Fitted(
             *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),

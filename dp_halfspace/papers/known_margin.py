@@ -447,7 +447,7 @@ def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: f
 
 def _refuse_several_classes(problem: Problem, solver: str) -> None:
     """Refuse more than two classes for solvers that use the hinge of two classes."""
-    if problem.n_classes > 2:
+    if problem.facts.n_classes > 2:
         raise ValueError(
             f"Only binary classification is supported by solver={solver!r}: use "
             "'objective_perturbation' or 'noisy_gd'"
@@ -461,7 +461,7 @@ def plan_single_record_steps(problem: Problem, margin: float | None, budget: Bud
     margin = _margin(problem, margin, mu)
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     plan = plan_single_records(
-        problem.n_samples,
+        problem.facts.n_privacy_units,
         problem.n_columns(linear_map),
         margin=kept,
         budget=budget,
@@ -487,7 +487,7 @@ def _margin(problem: Problem, margin: float | None, mu: float) -> float:
     """Return the known margin, or else `default_margin`."""
     if margin is not None:
         return margin
-    return default_margin(problem.n_samples, problem.n_columns(), mu)
+    return default_margin(problem.facts.n_privacy_units, problem.n_columns(), mu)
 
 
 def _plan_known_margin(
@@ -495,21 +495,25 @@ def _plan_known_margin(
 ) -> tuple[LinearMap | None, float | None, float]:
     """Return the projection, the constant column and the margin that remains after projection."""
     is_named = problem.projection in PROJECTIONS
-    linear_map = problem.draw_map(jl_dimension(margin, problem.n_samples) if is_named else None)
+    linear_map = problem.draw_map(
+        jl_dimension(margin, problem.facts.n_privacy_units) if is_named else None
+    )
     if linear_map is not None:
-        distortion = jl_distortion(linear_map.n_components, problem.n_samples)
+        distortion = jl_distortion(linear_map.n_components, problem.facts.n_privacy_units)
         # The published algorithms assume a third of the margin; with many components more is
         # proved: docs/proofs/projection.md, section 4.
         margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
     n_columns = problem.n_columns(linear_map)
-    constant_column = _row_constant(problem.n_samples, n_columns, problem.n_classes, mu)
+    constant_column = _row_constant(
+        problem.facts.n_privacy_units, n_columns, problem.facts.n_classes, mu
+    )
     return linear_map, problem.constant(constant_column), margin
 
 
 def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """Plan noisy gradient steps for one margin."""
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
-    n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
+    n_outputs = 1 if problem.facts.n_classes == 2 else problem.facts.n_classes
     sizes = problem.sizes(linear_map)
     if problem.tail_fraction == 1.0 and n_outputs == 1:
         plan = plan_mean_descent(**sizes, mu=mu, margin=kept)
@@ -543,7 +547,7 @@ def _plan_pass_for_margin(problem: Problem, margin: float, mu: float) -> LinearP
     """Plan one pass of proximal steps for one margin."""
     _refuse_several_classes(problem, "phased_prox")
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
-    n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
+    n_samples, n_columns = problem.facts.n_privacy_units, problem.n_columns(linear_map)
     order = public_generator(problem.seed, "permutation").permutation(n_samples)
     plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)
     return linear_plan(

@@ -114,7 +114,7 @@ class SelectionPlan(FitPlan):
         """
         classes = data.class_indices
         rows = cache(lambda i: self.candidates[i].rows(data.X, None))
-        weights = relative_weights(self.candidates[0].problem.class_weights)
+        weights = relative_weights(self.candidates[0].problem.facts.class_weights)
 
         def train(i: int, paid: Permit) -> tuple[FloatArray, float]:
             candidate = self.candidates[i]
@@ -147,7 +147,7 @@ class SelectionPlan(FitPlan):
 
 def margin_grid(problem: Problem, budget: Budget) -> list[float]:
     """Return half, once, twice and four times `default_margin`, none above one."""
-    centre = default_margin(problem.n_samples, problem.n_columns(), budget.mu)
+    centre = default_margin(problem.facts.n_privacy_units, problem.n_columns(), budget.mu)
     return sorted({min(centre * factor, 1.0) for factor in (0.5, 1.0, 2.0, 4.0)})
 
 
@@ -201,7 +201,9 @@ def plan_selection(
 
 def _penalty(problem: Problem, n_columns: int) -> float:
     """Bound the errors on fresh records beyond those in training: Wang et al. (2025), (3)."""
-    capacity = n_columns * math.log(2 * problem.n_samples) + math.log(4.0 / _POPULATION_BETA)
+    capacity = n_columns * math.log(2 * problem.facts.n_privacy_units) + math.log(
+        4.0 / _POPULATION_BETA
+    )
     return 2.5 * capacity
 
 
@@ -210,11 +212,11 @@ def _score_bound(problem: Problem, *, population: bool) -> float:
 
     Proof: ``docs/proofs/selection.md``, Lemma 4.
     """
-    largest = float(problem.n_samples)
+    largest = float(problem.facts.n_privacy_units)
     if population:
         # A projection has no more columns than the data.
         largest += _penalty(problem, problem.n_columns())
-    return UP + (problem.n_classes + 4) * 2.0**-52 * largest
+    return UP + (problem.facts.n_classes + 4) * 2.0**-52 * largest
 
 
 def _errors(
@@ -283,7 +285,7 @@ class MarginPlan:
           gap of its computed minimum.
         - Proof: ``docs/proofs/kernel.md``, section 4.
         """
-        weights = relative_weights(self.candidates[0].problem.class_weights)
+        weights = relative_weights(self.candidates[0].problem.facts.class_weights)
         classes = data.class_indices
         costs = self._costs(rows, np.where(classes == 1, 1.0, -1.0), weights[classes])
         return self.candidates[permit.choose(costs, self.choice, is_cost=True)]
@@ -307,7 +309,7 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginP
     sensitivity of a computed minimum: ``docs/proofs/kernel.md``, section 4.
     """
     epsilon, delta = budget.epsilon, budget.delta
-    n_samples, n_columns = problem.n_samples, problem.n_columns()
+    n_samples, n_columns = problem.facts.n_privacy_units, problem.n_columns()
     halvings = max(1, round(0.5 * math.log2(n_samples)))
     margins = [0.5**j for j in range(1, halvings + 1)]
     gaps = tuple((1.0 + 1.0 / margin) / 2.0 for margin in margins)

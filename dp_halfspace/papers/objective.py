@@ -23,7 +23,7 @@ from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.certificate import Tolerance
 from dp_halfspace.optim.risks import Risk, Vertices, minimisers, tolerance
-from dp_halfspace.optim.solvers import Optimizer, check_optimizer
+from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
@@ -239,7 +239,6 @@ def plan_objective(
     References: ``docs/proofs/objective_perturbation.md``, sections 2 to 6; for pairs
     ``docs/proofs/pairwise.md``, sections 6 and 7.
     """
-    check_optimizer(optimizer, risk.n_blocks * risk.n_columns)
     _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
     linear: LinearTerm

@@ -32,7 +32,7 @@ from dp_halfspace.optim.risks import (
     minimisers,
     tolerance,
 )
-from dp_halfspace.optim.solvers import Optimizer, check_optimizer
+from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import ObjectivePlan, sketch_objective
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.interception import Mechanism
@@ -137,7 +137,6 @@ def plan_output(
     References: ``docs/proofs/stability.md``, section 5, and ``docs/proofs/certificate.md``; for
     pairs ``docs/proofs/pairwise.md``.
     """
-    check_optimizer(optimizer, risk.n_blocks * risk.n_columns)
     ridge = max(ridge, risk.least_ridge)
     radius, exact, total = risk.radius(ridge), risk.sensitivity(ridge), risk.total(ridge)
     goal = tolerance(risk, ridge, radius, exact * total)

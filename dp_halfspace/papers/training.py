@@ -17,6 +17,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
     FitPlan,
     Fitted,
+    PublicFacts,
     for_rows_as_given,
     refuse_projected_rows,
     relative_weights,
@@ -61,28 +62,19 @@ class Plan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Public facts about a fit, before an algorithm is chosen.
+    """Public facts about a table, and the parameters that published algorithms share.
 
     `intercept` is the factor of the constant column, None without an intercept. `projection` is a
     key of `PROJECTIONS`, ``"auto"`` or None. `tail_fraction` is the share of the last steps whose
     iterates are averaged, None for that of the algorithm. `seed` is that of public random objects.
-    Rows are divided by `data_norm`; with `clips`, longer ones are scaled down to it first.
     """
 
-    n_samples: int
-    n_features: int
-    n_classes: int
-    is_sparse: bool
+    facts: PublicFacts
     intercept: float | None
     projection: str | None = None
     n_components: int | None = None
     tail_fraction: float | None = None
     seed: int | None = None
-    class_weights: tuple[float, ...] = (1.0, 1.0)
-    data_norm: float = 1.0
-    clips: bool = True
-    balances_classes: bool = False
-    has_weights: bool = False
 
     def draw_map(self, wanted: int | None) -> LinearMap | None:
         """Draw the projection; an automatic one has `wanted` components, or is none at all."""
@@ -95,7 +87,7 @@ class Problem:
 
         size = self.n_components or wanted or _COMPONENTS
         rng = public_generator(self.seed, "projection")
-        return draw_projection(kind, self.n_features, size, rng)
+        return draw_projection(kind, self.facts.n_features, size, rng)
 
     def n_columns(self, linear_map: LinearMap | None = None) -> int:
         """Return the number of columns of the rows that a solver reads."""
@@ -103,11 +95,12 @@ class Problem:
 
     def sizes(self, linear_map: LinearMap | None = None) -> dict[str, Any]:
         """Return the shape of the rows that a solver reads, and how many it sums at a time."""
-        kept = self.n_features if linear_map is None else linear_map.n_components
-        is_sparse = self.is_sparse and linear_map is None
-        block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
+        facts = self.facts
+        kept = facts.n_features if linear_map is None else linear_map.n_components
+        is_sparse = facts.is_sparse and linear_map is None
+        block_rows = block_size(facts.n_privacy_units, kept, is_sparse=is_sparse)
         return {
-            "n_samples": self.n_samples,
+            "n_samples": facts.n_privacy_units,
             "n_columns": kept + (self.intercept is not None),
             "block_rows": block_rows,
         }
@@ -139,27 +132,28 @@ class LinearPlan(FitPlan):
 
     def with_class_weights(self, weights: FloatArray) -> LinearPlan:
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
-        return replace(self, problem=replace(self.problem, class_weights=tuple(weights.tolist())))
+        facts = self.problem.facts.with_class_weights(weights)
+        return replace(self, problem=replace(self.problem, facts=facts))
 
     def rows(self, X: Any, people: People | None) -> Any:
         """Return the rows that the algorithm reads."""
-        norm, constant_column = self.problem.data_norm, self.constant_column
-        how = {"clips": self.problem.clips, "people": people}
+        norm, constant_column = self.problem.facts.data_norm, self.constant_column
+        how = {"clips": self.problem.facts.is_scale_stated, "people": people}
         return rows_over(normalised_rows, X, norm, constant_column, self.linear_map, **how)
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
         rows = self.rows(data.X, data.people)
-        weights: Any = weights_of(relative_weights(self.problem.class_weights), data)
+        weights: Any = weights_of(relative_weights(self.problem.facts.class_weights), data)
         return self.to_fitted(self.algorithm.run(rows, data.class_indices, weights, permit))
 
     def to_fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were handed in: post-processing."""
-        norm = self.problem.data_norm
+        norm = self.problem.facts.data_norm
         back = (self.constant_column, self.problem.intercept, norm, self.linear_map)
         return Fitted(
             *for_rows_as_given(released, *back),
-            data_norm=norm if self.problem.clips else math.inf,
+            data_norm=norm if self.problem.facts.is_scale_stated else math.inf,
             attributes={"margin_": asked_margin(self, released), "projection_": self.linear_map},
         )
 
@@ -181,7 +175,7 @@ def linear_plan(
     a record after a projection, so groups are not accepted there.
     """
     if linear_map is not None:
-        refuse_projected_rows(problem.n_samples, linear_map.n_components)
+        refuse_projected_rows(problem.facts.n_privacy_units, linear_map.n_components)
     takes = {"sample_weight"} if solver == "objective_perturbation" else set()
     if solver == "noisy_gd":
         is_plain = linear_map is None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.engine.plan import LinearPrior, linear_classes
+from dp_halfspace.engine.plan import LinearPrior
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
@@ -285,8 +285,7 @@ class SmallTablePlan:
         constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
         yield np.repeat(constant, self.n_constants)
         if self.prior is not None:
-            prior = self.prior
-            said = linear_classes(X, prior.coefficients, prior.intercepts, prior.fill)
+            said = classes_of(self.prior, X)
             errors = [
                 np.array([np.count_nonzero(said[index] != c)]) for c, index in enumerate(members)
             ]
@@ -319,6 +318,20 @@ class SmallTablePlan:
         found = coefficients[:, column].astype(np.float64)
         limit = float(thresholds[column]) + 0.5
         return SmallModel(sign * SCORE_STEP * found, -sign * SCORE_STEP * limit, exponent)
+
+
+def classes_of(prior: LinearPrior, X: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the class of every row, a function of this row alone to the last bit.
+
+    Products are added column by column, because the rounding errors of a matrix product may depend
+    on the place of a row.
+    """
+    scores = np.tile(prior.intercepts, (X.shape[0], 1))
+    for column, weights in enumerate(prior.coefficients.T):
+        cells = X[:, column, None]
+        scores += np.where(np.isnan(cells), prior.fill[column], cells) * weights
+    found = scores[:, 0] > 0.0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return np.asarray(found, dtype=np.intp)
 
 
 def prior_model(prior: LinearPrior) -> SmallModel:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.engine.plan import LinearPrior, linear_classes
+from dp_halfspace.engine.plan import LinearPrior
 from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import Permit
@@ -44,6 +44,7 @@ from dp_halfspace.selection.small_tables import (
     SCORE_STEP,
     ErrorCount,
     SmallModel,
+    classes_of,
     counted_share,
     plan_counted_choice,
     plan_error_count,
@@ -201,8 +202,7 @@ class SmallTreePlan:
             yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
         yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
         if self.prior is not None:
-            prior = self.prior
-            said = linear_classes(X, prior.coefficients, prior.intercepts, prior.fill)
+            said = classes_of(self.prior, X)
             errors = int(factors[codes[said != codes]].sum())
             yield np.repeat(np.array([errors >> WEIGHT_BITS]), self.n_listed)
 

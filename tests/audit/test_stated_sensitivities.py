@@ -30,8 +30,8 @@ from dp_halfspace.papers.labels import plan_labels
 from dp_halfspace.papers.margin_selection import plan_selection
 from dp_halfspace.papers.noisy_gd import Steps, plan_descent
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
+from tests.permits import problem_of
 
 DELTAS = pytest.mark.parametrize("delta", [0.0, 1e-6])
 
@@ -99,7 +99,7 @@ def test_planted_bug_shorter_rows_are_seen(monkeypatch):
 @pytest.mark.parametrize(("kind", "factor"), [("exponential", 1.0), ("gaussian", math.sqrt(2.0))])
 def test_a_record_moves_the_error_of_every_margin_by_one(kind, factor):
     """``selection.md``, section 6: each score by one, so two of them together by the root of 2."""
-    problem = Problem(300, 4, 2, False, 1.0)
+    problem = problem_of(300, 4)
     plan = plan_selection(
         problem, "phased_prox", kind, (0.05, 0.2), Budget.of(2.0, 1e-5), population=False
     )

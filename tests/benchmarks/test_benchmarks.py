@@ -16,6 +16,7 @@ from benchmarks import (
     dimension,
     linear,
     multiclass,
+    pictures,
     problems,
     published_margin,
     removed_points,
@@ -111,6 +112,23 @@ def test_a_cell_is_run_again_only_when_something_changed(tiny_set, tmp_path, mon
     cells.data_digest.cache_clear()
 
 
+def test_one_table_compares_all_sets_and_counts_where_the_default_is_ahead():
+    def row(*means):
+        return {e: {"mean": m, "sd": 0.02, "draws": 2} for e, m in zip("13", means, strict=True)}
+
+    found = {"adaptive_margin": row(0.8, 0.9), "dp_sgd": row(0.7, 0.92)}
+    found["majority"] = {"any": {"mean": 0.5, "sd": 0.0, "draws": 1}}
+    facts = {"tiny": {"n_train": 10, "n_features": 2}}
+    text = tables.compared(
+        {"cells": {"tiny": found}, "problems": facts}, cells.METHODS, "adaptive_margin"
+    )
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    assert lines[0] == ["", "tiny (10 x 2)", "ahead / behind"]
+    assert [line[1:] for line in lines[2:]] == [
+        [".500", ""], [".800/.900", ""], [".020", ""], [".700/.920", "1 / 1 of 2"],
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_speed_measures_time_and_memory():
     found = speed.measure(tiny(2), pairs=2)
@@ -152,6 +170,15 @@ def test_removal_experiment_runs_on_a_small_problem():
     shares, margins = cell["curve"]
     assert shares == pytest.approx([0.0, 0.02, 0.04], abs=0.01)
     assert cell["last_margin"] == margins[-1]
+    assert len(cell["half"]) == len(margins)
+    assert max(cell["half"]) > 0
+
+
+def test_the_jackknife_of_a_mean_is_the_interval_of_a_mean():
+    x = np.random.default_rng(0).standard_normal(30)
+    without = np.array([[np.delete(x, i).mean()] for i in range(30)])
+    half = removed_points.jackknife(without)
+    assert half == pytest.approx(pictures.half_width({"draws": 30, "sd": x.std(ddof=1)}))
 
 
 def test_page_is_filled_between_its_markers():

@@ -106,6 +106,20 @@ def pure_default_rows() -> dict[str, list[str | None]]:
     }
 
 
+def scale_rows() -> dict[str, list[str]]:
+    """The table of column scales of evidence/adaptive_margin.md."""
+    return {
+        f"{name} ": [
+            figure(found["majority"]),
+            *(figures(map(mean, found[key])) for key in ("units", "ranges", "oracle")),
+            figure(found["LinearSVC"]),
+            figure(found["boosting"]),
+        ]
+        for name, found in stored("tables_raw").items()
+        if name != "versions"
+    }
+
+
 def label_rows() -> dict[str, list[str]]:
     """The table of evidence/label_private.md."""
     rows = {}
@@ -150,27 +164,6 @@ def published_ranking_rows() -> dict[str, list[str]]:
             for name in (key, f"{key}_pure")
         ]
         rows[start] = [f"**{text}**" for text in texts] if start == "default" else texts
-    return rows
-
-
-def kernel_rows() -> dict[str, list[str]]:
-    """The table of random features beside the linear default of evidence/kernel.md."""
-    found = stored("kernel")["accuracy"]
-    sets = {
-        "satimage": "satimage",
-        "ijcnn1": "ijcnn1",
-        "checkerboard": "checkers",
-        "adult": "adult",
-        "breast cancer": "cancer",
-        "digits": "digits",
-    }
-    rows: dict[str, list[str]] = {}
-    for start, name in sets.items():
-        rows[start] = []
-        for label in ("0.3", "1", "3", "inf"):
-            pair = [found[name][key][label]["mean"] for key in ("kernel", "linear")]
-            texts = [f"**{figure(v)}**" if v == max(pair) else figure(v) for v in pair]
-            rows[start].append(" / ".join(texts))
     return rows
 
 
@@ -243,9 +236,9 @@ TABLES = [
     ("evidence/objective_perturbation.md", "| data (rows x columns) | $(", objective_rows),
     ("evidence/pure_halfspace.md", "| data (rows x columns; $n", pure_rows),
     ("evidence/adaptive_margin.md", "| `AdaptiveMarginClassifier(delta=0)` |", pure_default_rows),
+    ("evidence/adaptive_margin.md", "| table | majority |", scale_rows),
     ("evidence/auc.md", "| algorithm | $\\delta=1/n^2$, $\\epsilon$ = .05", published_ranking_rows),
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
-    ("evidence/kernel.md", "| | $\\epsilon=.3$ | 1 | 3 |", kernel_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/limits.md", "| rows | logistic regression", hospital_rows),
     ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import paper_margins
+from benchmarks import paper_margins, tables
 from benchmarks.cells import read
 
 
@@ -21,9 +21,10 @@ def test_a_small_run_is_measured_printed_and_drawn(tmp_path, monkeypatch, capsys
     found = read(out)
     assert set(found["errors"]["margin"]) == {"Algorithm 5", "full-batch steps"}
     assert set(found["errors"]["columns"]["Algorithm 2"]) == {"200", "300"}  # where it projects
-    assert set(found["errors"]["epsilon"]) == {"records", "labels"}
+    assert set(found["errors"]["epsilon"]) == {"records", "labels", "labels, Algorithm 4"}
     (cell,) = found["samples"]["margin"]["Algorithm 1"].values()
     assert cell["middle"] <= cell["sufficient"]
+    assert cell["fits"] == 2
     assert "records for an error of .1, margin" in capsys.readouterr().out
     for name in ("margin_errors.svg", "margin_samples.svg"):
         assert (tmp_path / name).stat().st_size > 1000
@@ -37,7 +38,11 @@ def test_the_interval_of_a_number_of_records(monkeypatch):
         paper_margins, "errors_of", lambda model, n, *_, **__: {"mean": means[n], "half": 0.06}
     )
     found = paper_margins.enough(lambda margin, d: None, 5, 0.2, 3)
-    assert found == {"low": 80, "middle": 320, "high": 640}
+    assert found == {"low": 80, "middle": 320, "high": 640, "fits": 3}
+    monkeypatch.setattr(paper_margins, "SIZES", (40, 80))
+    found = paper_margins.enough(lambda margin, d: None, 5, 0.2, 3)
+    assert found == {"low": 80, "middle": None, "high": None, "fits": 3}
+    assert tables._margins_text(found | {"sufficient": 9}) == "more (80 to more), bound 9"
 
 
 def test_errors_are_those_of_the_separator():

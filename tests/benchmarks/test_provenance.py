@@ -20,7 +20,6 @@ ROWS: dict[str, dict[str, int]] = {
     "auc": CELLS,
     "dimension": {"cells": 2},
     "features": CELLS,
-    "front_page": CELLS,
     "hospital": CELLS,
     "kernel": {"accuracy": 3, "timing": 1, "prediction": 0},
     "label": {"accuracy": 3},

@@ -83,7 +83,7 @@ def test_the_card_of_two_such_classes(folder, capsys):
     harmless(capsys)
     page = Path("c.html").read_text(encoding="utf-8")
     assert not CONTROL.search(page)
-    assert "log odds of =cmd|&#x27; /C calc&#x27;!A0\\x1b[31m, compared with" in page
+    assert "log odds of =cmd|&#x27; /C calc&#x27;!A0\\x1b[31m of a row" in page
 
 
 def test_what_is_said_prints_line_by_line():

@@ -44,13 +44,14 @@ def test_counts_move_by_their_sensitivity_at_most(n_classes, kind):
 
 def test_weights_are_at_most_one_and_balance_released_counts():
     noise = GaussianNoise(1.0, 0.5)
-    assert balancing_weights(np.array([25.0]), 125, noise) == (0.25, 1.0)
-    assert balancing_weights(np.array([10.0, 40.0, 20.0]), 70, noise) == (1.0, 0.25, 0.5)
+    # The deviation of the noise is 2.
+    assert balancing_weights(np.array([25.0]), 125, noise) == pytest.approx((27 / 98, 1.0))
+    found = balancing_weights(np.array([10.0, 40.0, 20.0]), 70, noise)
+    assert found == pytest.approx((1.0, 12 / 38, 12 / 22))
     # A count within its noise counts as that, and one without noise as one record.
-    assert balancing_weights(np.array([-5.0]), 100, noise) == (
-        pytest.approx(2.0 / 105.0, rel=1e-3),
-        1.0,
-    )
+    assert balancing_weights(np.array([-5.0]), 100, noise) == pytest.approx((2 / 98, 1.0))
+    # Little is told apart where the noise is as large as the classes.
+    assert min(balancing_weights(np.array([70.0]), 100, GaussianNoise(1.0, 1e-3))) > 0.9
     assert balancing_weights(np.array([0.0]), 100, NoNoise()) == (0.01, 1.0)
     for released in (-1e9, 0.0, 1e9):
         assert 0.0 < min(balancing_weights(np.array([released]), 100, noise)) <= 1.0

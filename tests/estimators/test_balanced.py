@@ -135,7 +135,9 @@ def counted(released, *, people=None, weights=None):
     codes = np.array([0, 0, 0, 0, 1, 1])
     data = TrainingData(np.zeros((6, 1)), codes, np.array([0, 1]), None, people, weights)
     n_units = 6 if people is None else len(people)
-    facts = PublicFacts(n_privacy_units=n_units, n_features=1, n_classes=2, class_weights=(1.0, 1.0))
+    facts = PublicFacts(
+        n_privacy_units=n_units, n_features=1, n_classes=2, class_weights=(1.0, 1.0)
+    )
     noise = count_noise(2, Budget.gaussian(50.0), has_weights=weights is not None)
     plan = BalancedPlan(facts, noise, Inner(), (noise.event,))
     seen = []

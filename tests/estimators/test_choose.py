@@ -9,19 +9,19 @@ from scipy import sparse
 from dp_halfspace import privacy
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.estimators._choose import plan_training
-from dp_halfspace.papers.training import Problem, asked_margin
+from dp_halfspace.papers.training import asked_margin
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import jl_dimension, jl_margin
 from dp_halfspace.rows.rows import normalised_rows
-from tests.permits import permit_for
+from tests.permits import permit_for, problem_of
 from tests.releases import record_releases
 
 ONE = Budget.gaussian(1.0)
-PROBLEM = Problem(400, 6, 2, False, 1.0, "auto")
+PROBLEM = problem_of(400, 6, projection="auto")
 
 
 def test_projection_of_many_columns_keeps_what_is_proved():
-    wide = replace(PROBLEM, n_features=4000, projection="rademacher", n_samples=50)
+    wide = problem_of(50, 4000, projection="rademacher")
     training = plan_training(wide, "noisy_gd", 0.5, ONE)
     k = jl_dimension(0.5, 50)
     assert training.linear_map.n_components == k < 4000
@@ -29,7 +29,7 @@ def test_projection_of_many_columns_keeps_what_is_proved():
     assert training.margin == 0.5
     kept = jl_margin(0.5)
     assert 0.5 / 3 < kept < 0.5
-    direct = plan_training(replace(wide, n_features=k, projection=None), "noisy_gd", kept, ONE)
+    direct = plan_training(problem_of(50, k), "noisy_gd", kept, ONE)
     assert direct.events == training.events
 
 
@@ -44,14 +44,15 @@ def test_projection_of_many_columns_keeps_what_is_proved():
     ],
 )
 def test_pure_epsilon_takes_directions_where_they_pay(changed, solver, margin, chosen):
-    problem = replace(PROBLEM, **{"n_samples": 14_999, **changed})
+    sizes = {"n_samples": 14_999, "n_features": 6, **changed}
+    problem = problem_of(**sizes, projection="auto")
     training = plan_training(problem, solver, margin, Budget.of(0.1, 0.0))
     assert training.public["solver"] == chosen
     assert 0.1 * (1 - 1e-6) <= privacy.epsilon(training.events, 0.0) <= 0.1 * (1 + 1e-12)
 
 
 def test_automatic_projection_for_pure_epsilon_on_many_columns():
-    wide = replace(PROBLEM, n_samples=4000, n_features=2000)
+    wide = problem_of(4000, 2000, projection="auto")
     assert plan_training(wide, "noisy_gd", None, Budget.of(1.0, 0.0)).linear_map.n_components == 150
     assert plan_training(wide, "noisy_gd", None, Budget.of(1.0, 1e-6)).linear_map is None
     without = replace(wide, projection=None)
@@ -64,7 +65,9 @@ def test_automatic_projection_for_pure_epsilon_on_many_columns():
 def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
     """They enter the bound on rounding errors."""
     X = form(np.random.default_rng(0).random((9000, 40)))
-    problem = Problem(9000, 40, 2, sparse.issparse(X), intercept, kind, 7)
+    problem = problem_of(
+        9000, 40, is_sparse=sparse.issparse(X), intercept=intercept, projection=kind, n_components=7
+    )
     training = plan_training(problem, "noisy_gd", 0.1, ONE)
     rows = normalised_rows(X, 1.0, training.constant_column, training.linear_map)
     n_samples, n_columns, block_rows = problem.sizes(training.linear_map).values()
@@ -74,7 +77,7 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
 
 
 def test_sizes_test_sees_the_blocks_of_the_unprojected_rows():
-    problem = Problem(9000, 4000, 2, False, None, "rademacher", 7)
+    problem = problem_of(9000, 4000, intercept=None, projection="rademacher", n_components=7)
     assert problem.sizes()["block_rows"] != problem.sizes(problem.draw_map(None))["block_rows"]
 
 

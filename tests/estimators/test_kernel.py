@@ -10,7 +10,6 @@ from scipy import sparse
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import kernel as module
-from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import (
     AdditiveMap,
@@ -82,9 +81,8 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     X, y = crossed(500)
     a, b = seeded(X, y), seeded(-3.0 * X, 1 - y)
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
-    problem = Problem(500, X.shape[1], 2, False, 1.0)
     facts, budget = PublicFacts(500, X.shape[1], 2, (1.0, 1.0)), Budget.of(a.epsilon, 1 / 500**2)
-    again = a._drawn_map(problem, facts, budget, public(a)["feature_seed"])
+    again = a._drawn_map(facts, budget, public(a)["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
     free = [
         PrivateKernelClassifier(kernel="rbf", data_norm=1.0).fit(X, y).feature_map_.frequencies

@@ -160,8 +160,12 @@ def garbage(fun_and_grad, x0):
 def test_optimizers_agree_and_are_trusted_only_through_the_certificate(table, kind):
     X, y = table
     reference = together(exact(kind, X, y, alpha=0.01))
-    names = ["newton", "newton_cg", "lbfgs", "accelerated_gradient"]
-    for optimizer in [*names, garbage, lambda f, x: x + 1.0, lambda f, x: "no vector"]:
+    for optimizer in [
+        "accelerated_gradient",
+        garbage,
+        lambda f, x: x + 1.0,
+        lambda f, x: "no vector",
+    ]:
         found = together(exact(kind, X, y, alpha=0.01, optimizer=optimizer))
         np.testing.assert_allclose(found, reference, atol=1e-6)
     for loss in ("logistic", "huber_hinge"):

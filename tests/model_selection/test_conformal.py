@@ -26,7 +26,7 @@ from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators._crossing import COUNT_GRID
-from dp_halfspace.model_selection import _prefit, conformal
+from dp_halfspace.model_selection import prefit
 from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
@@ -91,7 +91,7 @@ def test_planted_bug_classes_that_are_charged_as_one_are_seen(monkeypatch):
     def cheaper(sensitivity, epsilon):
         return ParallelChoice(1.0, epsilon)
 
-    monkeypatch.setattr(conformal, "ParallelChoice", cheaper)
+    monkeypatch.setattr(prefit, "ParallelChoice", cheaper)
     assert largest_moves(True) > 1.5
 
 
@@ -139,9 +139,9 @@ def test_a_replay_of_neighbours_finds_nothing(by_class):
 def test_planted_bug_a_utility_that_counts_twice_is_found_by_a_replay(monkeypatch):
     rows, labels = X[:300].copy(), Y[:300].copy()
     rows[0], labels[0] = [9.0, -9.0, 0.0], (labels[0] + 1) % 3
-    honest = conformal.crossing_utilities
+    honest = prefit.crossing_utilities
     monkeypatch.setattr(
-        conformal, "crossing_utilities", lambda excess, **given: 4.0 * honest(excess, **given)
+        prefit, "crossing_utilities", lambda excess, **given: 4.0 * honest(excess, **given)
     )
     for by_class in (False, True):
         model = PrivateConformalClassifier(
@@ -210,12 +210,12 @@ def test_sets_by_class_are_hardly_larger_where_classes_have_seven_hundred_record
 @pytest.mark.parametrize("short", [1.0, 4.0])
 def test_a_target_is_met_in_the_mean_however_many_candidates_miss_it(many, short):
     """The worst case of the proof: all but one candidate lack as much, and the last has none."""
-    rule = conformal.MeanSlack(0.5)
+    rule = prefit.MeanSlack(0.5)
     assert rule.step * 0.5 == pytest.approx(0.1, rel=1e-3)
     excess = np.array([-short] * many + [0.0, 1e6]) - rule.mean
     excess[many:] = 0.0, 1e6
     steps = np.arange(many + 1.0, -1.0, -1.0)
-    weights = np.exp(0.5 * (conformal.crossing_utilities(excess) - rule.step * steps))
+    weights = np.exp(0.5 * (prefit.crossing_utilities(excess) - rule.step * steps))
     lacking = (short + rule.mean) * weights[:many].sum() / weights.sum()
     assert lacking <= rule.mean
     # Near what the proof allows at the worst distance, with two candidates that meet the target.
@@ -227,11 +227,11 @@ def test_a_target_is_met_in_the_mean_however_many_candidates_miss_it(many, short
 
 def test_inequalities_of_the_slack_hold_at_all_rates_that_use_them():
     """``operating_points.md``, (1) to (3) of Theorem 6, in units of 1/rho, with room for a grid."""
-    for rate in np.linspace(1e-3, _prefit._LARGEST_RATE_OF_TWO, 250):
-        rule = conformal.MeanSlack(rate)
+    for rate in np.linspace(1e-3, prefit._LARGEST_RATE_OF_TWO, 250):
+        rule = prefit.MeanSlack(rate)
         step, moved, short = math.exp(rate * rule.step), math.exp(-rate), rate * rule.mean
         least, odds = rate * rule.least_missed, rule.odds
-        steepest = max(1.0, conformal._STEEPNESS)
+        steepest = max(1.0, prefit._STEEPNESS)
         assert rate + 1.5 / steepest >= 0.04 + short * (1.0 + (step - 1.0) / moved)
         near = np.linspace(0.0, short, 200)
         spare = (1.0 - moved) * (short - near) + moved * least
@@ -279,7 +279,7 @@ def test_the_fewest_records_are_those_of_the_proof(coverage, by_class):
 
 
 def test_planted_bug_no_slack_does_not_cover(monkeypatch):
-    monkeypatch.setattr(conformal.MeanSlack, "mean", -8.0)
+    monkeypatch.setattr(prefit.MeanSlack, "mean", -8.0)
     assert coverage_of(Several(), 60, 100, 1.0)[0] < 0.89
 
 
@@ -287,7 +287,7 @@ def test_without_noise_ranks_are_those_of_split_conformal_prediction():
     grid = np.linspace(1e-3, 0.999, 4000)
     model = PrivateConformalClassifier(Several(), thresholds=grid, epsilon=math.inf).fit(X, Y)
     probabilities = np.sort(Several().predict_proba(X)[np.arange(1500), Y])[::-1]
-    rank = math.ceil(conformal.rounded_up(0.9) * 1501)
+    rank = math.ceil(prefit.rounded_up(0.9) * 1501)
     smallest = probabilities[rank - 1]
     assert model.thresholds_[0] == grid[grid <= smallest][-1]
     by_class = PrivateConformalClassifier(
@@ -295,7 +295,7 @@ def test_without_noise_ranks_are_those_of_split_conformal_prediction():
     ).fit(X, Y)
     for c in range(3):
         own = np.sort(Several().predict_proba(X)[c == Y, c])[::-1]
-        rank = math.ceil(conformal.rounded_up(0.9) * (len(own) + 1))
+        rank = math.ceil(prefit.rounded_up(0.9) * (len(own) + 1))
         assert by_class.thresholds_[c] == grid[grid <= own[rank - 1]][-1]
 
 
@@ -385,14 +385,14 @@ def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
     assert model.plan(X, Y).events == (Exponential(1.5),)
     assert model.fit(X, Y).privacy_.events == (Exponential(1.5),)
     assert ledger.spent() == pytest.approx(1.5, rel=1e-9)
-    honest = _prefit.authorise
+    honest = prefit.authorise
 
     def late(record, source, ledger):
         """Planted: the choice is drawn before the charge."""
         honest(record, source).release(np.zeros(2), ExponentialChoice(1.0, 1.0))
         return honest(record, source, ledger)
 
-    monkeypatch.setattr(_prefit, "authorise", late)
+    monkeypatch.setattr(prefit, "authorise", late)
     with record_releases() as releases, pytest.raises(BudgetError):
         PrivateConformalClassifier(Several(), ledger=Book(refuse=True)).fit(X, Y)
     assert releases

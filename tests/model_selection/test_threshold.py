@@ -32,8 +32,8 @@ from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import _crossing as crossing
 from dp_halfspace.estimators._crossing import crossing_utilities, excess_of
-from dp_halfspace.model_selection import _prefit, threshold
-from dp_halfspace.model_selection._prefit import Slack
+from dp_halfspace.model_selection import prefit
+from dp_halfspace.model_selection.prefit import Slack
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -86,7 +86,7 @@ def test_no_record_moves_a_release_by_more_than_is_charged_for(target):
 
 def utilities_of(labels, scores, target, slack):
     """What the code makes of counts, with a given slack."""
-    plan = threshold._Plan(
+    plan = prefit._Threshold(
         target, 0.75, np.array(GRID), None, ExponentialChoice(1.0, 1.0), slack, 0.0, 0.0
     )
     cells = np.searchsorted(GRID, scores, side="right")
@@ -114,8 +114,8 @@ def test_utilities_of_all_small_tables_move_by_one_at_most(target, slack):
 
 
 def test_planted_bug_a_utility_that_counts_twice_is_seen(monkeypatch):
-    honest = threshold.crossing_utilities
-    monkeypatch.setattr(threshold, "crossing_utilities", lambda excess: 2.0 * honest(excess))
+    honest = prefit.crossing_utilities
+    monkeypatch.setattr(prefit, "crossing_utilities", lambda excess: 2.0 * honest(excess))
     assert max(largest_moves("recall").values()) > 1.5
 
 
@@ -146,7 +146,7 @@ def test_planted_bugs_are_found_by_a_replay(monkeypatch):
     model = PrivateThresholdClassifier(FrozenEstimator(Rare()), epsilon=2.0)
     pair = X[:300], Y[:300], other, label
     with monkeypatch.context() as patch:
-        patch.setattr(threshold, "crossing_utilities", lambda e: 3.0 * crossing_utilities(e))
+        patch.setattr(prefit, "crossing_utilities", lambda e: 3.0 * crossing_utilities(e))
         found = replay(model, *pair, n_histories=3, random_state=0).findings
         assert any("times the sensitivity" in text for text in found)
     with monkeypatch.context() as patch:
@@ -219,7 +219,7 @@ def test_held_out_records_meet_a_target_whatever_they_are():
 
 
 def test_planted_bug_no_slack_misses(monkeypatch):
-    monkeypatch.setattr(threshold._Plan, "slack_for", lambda self, count, n: 0.0)
+    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
     assert share_met(Rare(), "recall", 40) < 0.8
 
 
@@ -238,7 +238,7 @@ def test_shares_and_slacks_are_exact_multiples():
         assert (up * crossing.COUNT_GRID).is_integer()
         assert up - down == 1.0 / crossing.COUNT_GRID
     for rate in (0.013, 0.37, 1.0, 5.1):
-        mean = _prefit.MeanSlack(rate)
+        mean = prefit.MeanSlack(rate)
         slacks = [
             mean.step,
             mean.mean,
@@ -305,7 +305,7 @@ def test_the_sign_and_the_label_of_the_positive_class():
 
 @every_target
 def test_without_noise_the_first_threshold_that_does_is_taken(target, monkeypatch):
-    monkeypatch.setattr(threshold._Plan, "slack_for", lambda self, count, n: 0.0)
+    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
     value = {"recall": 0.75, "precision": 0.5, "fpr": 0.125}[target]
     model = PrivateThresholdClassifier(
         Rare(), target=target, value=value, thresholds=np.linspace(-3, 3, 601), epsilon=math.inf
@@ -433,7 +433,7 @@ def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
     assert record.epsilon_at(0.0) <= 1.5
     with pytest.raises(BudgetError):
         clone(model).fit(X, Y)
-    honest = _prefit.authorise
+    honest = prefit.authorise
 
     def late(record, source, ledger):
         """Planted: the count is drawn before the charge."""
@@ -441,7 +441,7 @@ def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
         honest(record, source).release(np.zeros(1), noise)
         return honest(record, source, ledger)
 
-    monkeypatch.setattr(_prefit, "authorise", late)
+    monkeypatch.setattr(prefit, "authorise", late)
     with record_releases() as releases, pytest.raises(BudgetError):
         PrivateThresholdClassifier(Rare(), ledger=Book(refuse=True)).fit(X, Y)
     assert releases

@@ -1,7 +1,6 @@
 """The choice of a margin by its loss: what it is given, and that nothing else decides."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +10,12 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.papers import margin_selection
 from dp_halfspace.papers.known_margin import plan_margin_descent
 from dp_halfspace.papers.margin_selection import plan_margin_choice
-from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
+from tests.permits import problem_of
 
-PROBLEM = Problem(n_samples=200, n_features=3, n_classes=2, is_sparse=False, intercept=1.0)
+PROBLEM = problem_of(200, 3)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (20.0, 1e-3)])
@@ -87,7 +86,7 @@ def test_what_was_released_decides(chosen, solver):
 def test_one_record_moves_every_cost_by_its_sensitivity_at_most():
     """The worst case: all records agree but one, which has the longest loss or none."""
     weights = (1.0, 0.5)
-    problem = replace(PROBLEM, class_weights=(2.0, 1.0))
+    problem = problem_of(200, 3, weights=(2.0, 1.0))
     plan = plan_margin_choice(problem, "noisy_gd", Budget.of(1.0, 1e-6))
     rows, seen = normalised_rows(np.eye(3)[np.zeros(200, int)], 1.0, None), []
 

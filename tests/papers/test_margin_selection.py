@@ -19,7 +19,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.papers import SELECTIONS
 from dp_halfspace.papers.margin_selection import plan_selection
-from dp_halfspace.papers.training import Problem, linear_plan
+from dp_halfspace.papers.training import linear_plan
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import RandomStopping, single_runs
@@ -27,11 +27,12 @@ from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
+from tests.permits import problem_of
 from tests.releases import record_releases
 from tests.support import RELEASED, Book
 
 MODULE = importlib.import_module("dp_halfspace.papers.margin_selection")
-PROBLEM = Problem(300, 4, 2, False, 1.0, None, None, None, None)
+PROBLEM = problem_of(300, 4)
 FIXED = ("exponential", "gaussian")
 
 
@@ -81,7 +82,7 @@ def test_a_record_moves_the_count_by_one_at_most_and_does(n_classes):
     assert largest_change(n_classes, np.ones(n_classes)) == 1.0
     weights = np.array([0.3, 1.0, 0.2, 0.7])[:n_classes]
     # Weighted counts are rounded: that is what the bound has beyond one.
-    problem = replace(PROBLEM, n_samples=7, n_classes=n_classes)
+    problem = problem_of(7, 4, n_classes)
     worst = largest_change(n_classes, weights)
     assert 0.99 < worst <= MODULE._score_bound(problem, population=False) < 1 + 1e-11
 
@@ -130,7 +131,7 @@ def test_rounding_of_weighted_counts_is_within_its_allowance():
     count = MODULE._errors(Rows(np.ones((n, 1))), codes, weights, model)
     wrong = np.bincount(codes[codes != model[:, 0].argmax()], minlength=n_classes)
     exact = math.fsum(float(w) * int(k) for w, k in zip(weights, wrong, strict=True))
-    problem = replace(PROBLEM, n_samples=n, n_classes=n_classes)
+    problem = problem_of(n, 4, n_classes)
     allowed = MODULE._score_bound(problem, population=False) - 1
     assert 2 * abs(count - exact) <= allowed < 1e-6
     assert MODULE._score_bound(problem, population=True) - 1 > allowed
@@ -276,7 +277,7 @@ def test_a_choice_that_is_not_paid_for_is_refused():
 def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
     plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
-    problem = replace(PROBLEM, n_features=1, intercept=None)
+    problem = problem_of(300, 1, intercept=None)
     return linear_plan(
         problem, "fixed", plan, margin=margin, margin_offset=1.0, constant_column=None
     )

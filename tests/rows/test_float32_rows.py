@@ -18,7 +18,6 @@ from dp_halfspace.engine.steps import N_STEPS
 from dp_halfspace.estimators._centred import RowsRead
 from dp_halfspace.estimators._ranking import clipped_scored_rows, threshold_losses
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.papers.training import Problem
 from dp_halfspace.rows import float32_rows as module
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.float32_rows import (
@@ -27,6 +26,7 @@ from dp_halfspace.rows.float32_rows import (
     clipped_float32_rows,
     group_size,
 )
+from tests.permits import problem_of
 
 FORMS = {
     "C": np.asarray,
@@ -315,7 +315,7 @@ def test_only_the_default_steps_count_on_blocks_of_float32():
     assert [shape.block_rows for shape in steps] == [double, single]
     facts = PublicFacts(10**6, 50, 2, (1.0, 1.0), is_single=True, copies_are_single=True)
     assert RowsRead(facts, 1.0).block_rows == double
-    assert Problem(10**6, 50, 2, False, 1.0).sizes()["block_rows"] == double
+    assert problem_of(10**6, 50).sizes()["block_rows"] == double
 
 
 def sensitivities(plan):

@@ -7,8 +7,10 @@ import pytest
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum, clipped_rows, solvers
-from dp_halfspace.optim.solvers import STOCHASTIC, FiniteSum, katyusha, stochastic_subgradients
+from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum, clipped_rows
+from dp_halfspace.optim.solvers import FiniteSum
+from dp_halfspace.papers import stochastic
+from dp_halfspace.papers.stochastic import STOCHASTIC, katyusha, stochastic_subgradients
 from dp_halfspace.theory import katyusha_iterations, sgd_iterations
 from dp_halfspace.theory.bounds import published_rate
 from tests.support import releases_of
@@ -103,8 +105,8 @@ def test_which_records_are_read_is_public():
 
 
 def test_large_tables_are_read_in_batches(monkeypatch):
-    monkeypatch.setattr(solvers, "_STEPS_PER_PASS", 20)
-    monkeypatch.setattr(solvers, "_MOST_STOCHASTIC_STEPS", 120)
+    monkeypatch.setattr(stochastic, "_STEPS_PER_PASS", 20)
+    monkeypatch.setattr(stochastic, "_MOST_STOCHASTIC_STEPS", 120)
     F, least = problem(n=100)
     for solver in (stochastic_subgradients, katyusha):
         assert F.value(solver(F, np.zeros(F.size))) - least < 0.05

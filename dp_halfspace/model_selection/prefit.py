@@ -1,0 +1,925 @@
+"""A threshold, or prediction sets, for a fitted model: learnt from held-out private records.
+
+Both choose the first of a list of candidates that meets a target, by the exponential mechanism. The
+excess of a candidate over the target changes by at most one if a record is replaced, and so does
+the utility that is computed from it. Proofs: ``docs/proofs/operating_points.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, lambertw, ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._budget import (
+    BUDGET,
+    opened_ledger,
+    warn_of_calls_around,
+    warn_of_weak_budget,
+)
+from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
+from dp_halfspace._params import fit_context
+from dp_halfspace._repeated_fits import warn_of_repeated_fits
+from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.engine.plan import PublicPlan
+from dp_halfspace.estimators._crossing import (
+    COUNT_GRID,
+    candidates,
+    chosen_places,
+    crossing_utilities,
+    excess_of,
+    most_and_variance,
+    rounded_up,
+    safe_target,
+)
+from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.metrics._held_out import HeldOut, held_out
+from dp_halfspace.metrics._tallies import (
+    Cells,
+    chances_of_truth,
+    checked_borders,
+    count_scores,
+    probabilities_of_all,
+    scores_of,
+)
+from dp_halfspace.model_selection._wrapping import WrappingClassifier
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.exponential import ParallelChoice
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit, authorise
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
+
+AnyPlan = TypeVar("AnyPlan", bound=PublicPlan)
+
+
+class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
+    """A fitted model, and one release about held-out records when the wrapper is fitted."""
+
+    estimator: Any
+    epsilon: float
+    random_state: int | None
+
+    # What is learnt from the held-out records, and all that the record of a fit covers.
+    learnt_part: ClassVar[str]
+    # The model must have at least one of these methods.
+    _methods: tuple[str, ...] = ("predict_proba",)
+
+    def _check_model(self) -> NDArray[Any]:
+        """Refuse an object that is not a fitted classifier with the required methods."""
+        name = type(self).__name__
+        kind = type(self.estimator).__name__
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "predict"):
+            raise ValueError(f"estimator of {name} must be a fitted classifier, got {kind}")
+        if not hasattr(self.estimator, "classes_"):
+            raise ValueError(
+                f"estimator of {name} must be fitted before: {kind} has no attribute classes_. Fit "
+                "it on other records. A clone forgets what was fitted: wrap the model in "
+                "sklearn.frozen.FrozenEstimator to keep it"
+            )
+        if not any(hasattr(self.estimator, method) for method in self._methods):
+            raise ValueError(
+                f"estimator of {name} needs {' or '.join(self._methods)}, which {kind} does not "
+                "have; PrivateTableClassifier has probabilities"
+            )
+        return np.asarray(self.estimator.classes_)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: ArrayLike, *, groups: Any = None) -> Any:
+        """Learn from held-out private records within the budget; the model stays as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or in chunks
+            Records to which the model was not fitted, in any form that the model accepts.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels, from the public set ``estimator.classes_``.
+        groups : array-like of shape (n_samples,) or None, default=None
+            The person to whom each record belongs. The unit of privacy is then a person with all
+            records, each of which weighs one over their number.
+
+        Returns
+        -------
+        estimator object
+            The fitted wrapper itself.
+
+        Raises
+        ------
+        ValueError, BudgetError
+            If parameters, model, data or budget are refused. Nothing was spent.
+
+        Notes
+        -----
+        **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
+        """
+        data, plan, record = self._plan_fit(X, y, groups)
+        warn_of_calls_around(record)
+        warn_of_weak_budget(record)
+        self._warn_of_plan(plan, data)
+        # Evaluate the model before anything is charged, so that its own errors cost nothing.
+        values = data.outcomes(self._outcome, self.estimator)
+        source = noise_source(self.random_state)
+        ledger = opened_ledger(self.ledger, type(self).__name__, partial(self._record_with, data))
+        warn_of_repeated_fits(type(self), record, ledger, X)
+        permit = authorise(record, source, ledger)
+        self._release(plan, data, values, permit)
+        self.classes_, self.privacy_ = data.classes, record
+        self._warn_of_release(plan, data)
+        return self
+
+    def _warn_of_plan(self, plan: AnyPlan, data: HeldOut) -> None:
+        """Warn, by public numbers only and before anything is spent, if nothing can be learned."""
+
+    def _warn_of_release(self, plan: AnyPlan, data: HeldOut) -> None:
+        """Warn, by released values only, if the release is uninformative."""
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is drawn or charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or in chunks
+            What would be fitted. Only the number of records matters, and that they are valid.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels.
+        groups : array-like of shape (n_samples,) or None, default=None
+            The person to whom each record belongs; only the number of people matters.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry.
+
+        Raises
+        ------
+        ValueError
+            As ``fit`` would before it charges.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it uses no budget.
+        """
+        return self._plan_fit(X, y, groups)[2]
+
+    def _plan_fit(
+        self, X: Any, y: ArrayLike, groups: Any
+    ) -> tuple[HeldOut, AnyPlan, PrivacyRecord]:
+        """Validate the records and fix every public number of a fit."""
+        classes = self._check_model()
+        self._check_classes(classes)
+        data = held_out(self.estimator, X, y, groups)
+        plan = self._plan_release(data)
+        return data, plan, self._record(plan, data)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def _plans(
+        self, X: Any, y: ArrayLike, *, groups: Any = None
+    ) -> Callable[[float], PrivacyRecord]:
+        """Return the record of `plan` as a function of epsilon; the data are validated once."""
+        return partial(self._record_with, self._plan_fit(X, y, groups)[0])
+
+    def _record_with(self, data: HeldOut, epsilon: float) -> PrivacyRecord:
+        """Return the record of a fit with another epsilon."""
+        other = self._with_epsilon(epsilon)
+        return other._record(other._plan_release(data), data)
+
+    def _record(self, plan: AnyPlan, data: HeldOut) -> PrivacyRecord:
+        """Return the record of a planned release."""
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=0.0,
+            adjacency="replace-one" if data.people is None else "replace-one-person",
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            public={"n_samples": data.n, "classes": data.classes.tolist(), **plan.public},
+        )
+
+    def _check_classes(self, classes: NDArray[Any]) -> None:
+        """Refuse a label set that does not fit."""
+
+    @property
+    @abstractmethod
+    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
+        """Function of model, rows, class indices and classes: one outcome for each record."""
+
+    @abstractmethod
+    def _plan_release(self, data: HeldOut) -> AnyPlan:
+        """Fix the public numbers: ``events``, ``public`` and what the release needs."""
+
+    @abstractmethod
+    def _release(self, plan: AnyPlan, data: HeldOut, values: Any, permit: Permit) -> None:
+        """Count, release and set the fitted attributes."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the model."""
+        return int(self.estimator.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns of the model, if it stores them."""
+        return np.asarray(self.estimator.feature_names_in_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "privacy_" in self.__dict__
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of any input of a model."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def events_of(*mechanisms: Any) -> tuple[Event, ...]:
+    """Return the events of mechanisms."""
+    return tuple(mechanism.event for mechanism in mechanisms)
+
+
+# Natural logarithm of the ratio of the weights of a candidate and of the one before it.
+_STEP = 0.1
+# Up to this rate the weights of two candidates that meet the target are used; beyond, slacks are
+# below one record.
+_LARGEST_RATE_OF_TWO = 1.25
+# Smallest number of records that a target must leave out, in units of the mean slack.
+_LEAST_MISSED = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Slack:
+    """Amount by which a target is raised so that it is met with high probability over the noise.
+
+    Attributes
+    ----------
+    n_candidates : int
+        Number of candidates; the last one always meets the target.
+    rate : float
+        The weight of a candidate is the exponential of the rate times its utility.
+    """
+
+    n_candidates: int
+    rate: float
+
+    def for_failure(self, beta: float) -> float:
+        """Return the slack for which the choice fails with probability `beta` at most."""
+        if math.isinf(self.rate):
+            return 0.0
+        return rounded_up(math.log(max(self.n_candidates - 1, 1) / beta) / self.rate)
+
+    @property
+    def usual_variance(self) -> float:
+        """Variance of the excess of the chosen candidate, if there is a candidate at every rank."""
+        return 2.0 / self.rate**2
+
+
+@dataclass(frozen=True, slots=True)
+class MeanSlack:
+    """Amount by which a target is raised so that it is met in expectation over the noise.
+
+    Each step away from the last candidate, which always meets the target, is penalised by a public
+    ``step`` of utility. However many candidates miss the target, their total weight is then at most
+    ``odds`` times that of the first candidate that meets it. ``docs/proofs/operating_points.md``,
+    section 3.
+
+    Attributes
+    ----------
+    rate : float
+        The weight of a candidate is the exponential of the rate times its utility.
+    """
+
+    rate: float
+
+    @property
+    def step(self) -> float:
+        """Loss of utility of a candidate relative to the next one: a weight of about .9."""
+        return 0.0 if math.isinf(self.rate) else rounded_up(_STEP / self.rate)
+
+    @property
+    def odds(self) -> float:
+        """Bound on the weight of all candidates before one, relative to the weight of that one."""
+        return 1.0 / math.expm1(self.rate * self.step)
+
+    @property
+    def mean(self) -> float:
+        """Records by which the target is raised: the mean cost of choices that miss it."""
+        if math.isinf(self.rate):
+            return 0.0
+        if self.rate > _LARGEST_RATE_OF_TWO:
+            return rounded_up(math.log1p(self.odds) / self.rate)
+        # A record that is left out changes the weights of others by at most this factor.
+        moved = math.exp(self.rate)
+        meeting = math.exp(self.rate * self.step) + 1.0 / moved
+        odds = self.odds / (meeting * math.e * moved)
+        return rounded_up(moved * float(lambertw(odds).real) / self.rate)
+
+    @property
+    def least_missed(self) -> float:
+        """Records that the target must leave out; with fewer, the last candidate is chosen."""
+        return _LEAST_MISSED * self.mean
+
+    def for_failure(self, beta: float, steepness: float) -> float:
+        """Return the deficit at which each candidate but the last has probability at most `beta`.
+
+        The utility of the last candidate is this deficit times the steepness.
+        """
+        if math.isinf(self.rate):
+            return 0.0
+        return rounded_up(max(math.log(self.odds / beta), 0.0) / ((1.0 + steepness) * self.rate))
+
+
+# Public candidates: multiples of an eighth in log-odds for probabilities; for scores of unknown
+# scale zero, and sizes that grow by the sixteenth root of two.
+_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 129))
+_SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
+_PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+# Share of epsilon for the number of positives; one standard deviation of its noise is added to the
+# released number.
+_COUNT_SHARE = 0.05
+# Up to this multiple of the records that a target takes, all or none are often predicted positive.
+_AMPLE = 1.5
+_TARGETS = ("recall", "precision", "fpr", "false_positive_rate")
+
+
+@dataclass(frozen=True, slots=True)
+class _Threshold:
+    """Public numbers: the candidates, preferred ones first, the noise, and slacks."""
+
+    target: str
+    value: float
+    borders: NDArray[np.float64]
+    count: DiscreteLaplaceNoise | NoNoise | None
+    choice: ExponentialChoice | NoNoise
+    slack: float
+    variance: float
+    deviations: float
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that is released."""
+        return events_of(*(() if self.count is None else (self.count,)), self.choice)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return {"target": self.target, "value": self.value, "thresholds": self.borders}
+
+    @property
+    def thresholds(self) -> NDArray[np.float64]:
+        """The candidates, preferred ones first."""
+        return candidates(self.target, self.borders)
+
+    @property
+    def takes(self) -> float:
+        """Number that the positive records, or for a false positive rate all records, must exceed.
+
+        The excess of a candidate over the target is at most ``1 - value`` for each positive
+        record, or ``value`` for each negative one, and the slack is subtracted from it.
+        """
+        most, _ = most_and_variance(self.target, self.value)
+        return self.slack / max(most, 1.0 / COUNT_GRID)
+
+    def slack_for(self, count: float | None, n: int) -> float:
+        """Return the slack by which the target is raised, from public numbers and the noisy count.
+
+        It covers the noise of the choice for any held-out records, and the sampling error of fresh
+        records together with the standard deviation of the choice.
+        """
+        # There are at most n negatives.
+        counted = float(n)
+        if self.count is not None:
+            noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
+            counted = min(max((count or 0.0) + noise, 1.0), counted)
+        spread = most_and_variance(self.target, self.value)[1] * counted
+        usual = math.sqrt(spread + self.variance)
+        return max(self.slack, rounded_up(self.deviations * usual))
+
+
+@dataclass(eq=False, repr=False)
+class PrivateThresholdClassifier(PrefitClassifier[_Threshold]):
+    """A fitted binary model with a private threshold for a target on held-out records.
+
+    One exponential mechanism over public candidates, with at most one additional noisy count,
+    chooses the threshold such that new records meet the target with a stated confidence.
+
+    Parameters
+    ----------
+    estimator : fitted classifier of two classes
+        A model with ``predict_proba`` or ``decision_function``, of any library, public or private,
+        that was fitted to other records. The labels ``estimator.classes_`` are public. To keep it
+        in a clone, wrap it in :class:`sklearn.frozen.FrozenEstimator`.
+    target : {"recall", "precision", "false_positive_rate", "fpr"}, default="recall"
+        The target: a recall of at least `value` at the highest possible threshold, a precision of
+        at least `value` at the lowest possible threshold, or a false positive rate (by either name)
+        of at most `value` at the lowest possible threshold.
+    value : float, default=0.9
+        Value of the target metric, strictly between 0 and 1.
+    pos_label : label, default=None
+        The positive class; None is the second of the sorted labels.
+    confidence : float, default=0.95
+        Probability, in [0.5, 0.999], with which the held-out records meet the target, over the
+        noise and for all records; with the same probability, over samples and noise, fresh records
+        meet it, as far as counts are normally distributed. The target is raised accordingly.
+    thresholds : array-like of increasing floats or None, default=None
+        PUBLIC candidates for the threshold. None takes multiples of an eighth in log-odds from -8
+        to 8 for probabilities; for other scores it takes zero and both signs of sizes from 2^-12 to
+        2^24, each 4 % above the previous one. "All records are positive" and "no record is
+        positive" are always candidates as well.
+    epsilon : float, default=1.0
+        Budget of the threshold, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
+        is spent.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, path or None, default=None
+        Privacy ledger that is charged before any noise is drawn. Copies and clones charge the same
+        account.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Scores of at least this are predicted positive; infinite, with a `PrivacyWarning`, if all
+        records or none are predicted positive. The warning also comes if there are too few
+        records for the target, or by the noisy count too few positive ones; where the number of
+        records shows it, before anything is spent.
+    n_positive_ : float or None
+        The noisy number of positives among the held-out records; None for ``"fpr"``, which needs no
+        count.
+    classes_ : ndarray of shape (2,)
+        The public label set, sorted.
+    privacy_ : PrivacyRecord
+        The guarantee of the threshold alone; the model has a record of its own, or none.
+
+    See Also
+    --------
+    dp_halfspace.metrics.private_score : Private metrics at the threshold, with a separate budget.
+    sklearn.model_selection.TunedThresholdClassifierCV : The same without privacy.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, 0)-differentially private in the held-out records, under
+    replace-one adjacency, of a record or, with `groups`, of a person with any number of records.
+    Public: their number, or that of people, the labels, the candidates and every parameter. The
+    model must predict each record independently of the others, as all models of this package do,
+    and must not have been fitted to these records unless both releases are charged to one ledger.
+    What it prints, warns or raises for these records is not shown; that it failed is not covered.
+    Let tau be the target and count true and false positives above a threshold t. The excess of t
+    over the target is TP(t) - tau P, TP(t) - tau (TP(t) + FP(t)) or tau N - FP(t), and replacing a
+    record changes it by at most one. With few positives (fewer than about 300 at epsilon 1) there
+    is no room for the slack: then all records are predicted positive, which meets a target recall
+    and is useless. Source: this project, ``docs/proofs/operating_points.md``; F. McSherry and K.
+    Talwar (2007).
+
+    Examples
+    --------
+    >>> from dp_halfspace import AdaptiveMarginClassifier, PrivateThresholdClassifier
+    >>> from dp_halfspace.datasets import make_halfspace
+    >>> X, y = make_halfspace(12000, 5, margin=0.0, random_state=0)
+    >>> model = AdaptiveMarginClassifier(epsilon=1.0, classes=[-1, 1]).fit(X[:6000], y[:6000])
+    >>> safe = PrivateThresholdClassifier(model, target="recall", value=0.95)
+    >>> safe = safe.fit(X[6000:], y[6000:])
+    >>> found = safe.predict(X)[y == 1] == 1
+    >>> bool(found.mean() > 0.94), safe.privacy_.epsilon, safe.privacy_.delta
+    (True, 1.0, 0.0)
+    """
+
+    estimator: Any
+    _: KW_ONLY
+    target: str = "recall"
+    value: float = 0.9
+    pos_label: Any = None
+    confidence: float = 0.95
+    thresholds: ArrayLike | None = None
+    epsilon: float = 1.0
+    random_state: int | None = None
+    ledger: Any = None
+
+    learnt_part = "threshold"
+    _methods = ("predict_proba", "decision_function")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "target": [StrOptions(set(_TARGETS))],
+        "value": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
+        "thresholds": ["array-like", None],
+        "epsilon": BUDGET["epsilon"],
+        "random_state": BUDGET["random_state"],
+        "ledger": BUDGET["ledger"],
+    }
+
+    def _check_classes(self, classes: NDArray[Any]) -> None:
+        if len(classes) != 2:
+            raise ValueError(
+                f"PrivateThresholdClassifier needs a model of two classes, got {len(classes)}"
+            )
+        if self.pos_label is not None and self.pos_label not in classes.tolist():
+            raise ValueError(f"pos_label={self.pos_label!r} is not among {classes.tolist()}")
+
+    @property
+    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
+        """The model output that is used for a record: the score of the positive class."""
+        return partial(_positive_scores, positive=self._positive)
+
+    @property
+    def _positive(self) -> int:
+        """Position of the positive class among the sorted ones."""
+        classes = np.unique(np.asarray(self.estimator.classes_)).tolist()
+        return 1 if self.pos_label is None else classes.index(self.pos_label)
+
+    def _plan_release(self, data: HeldOut) -> _Threshold:
+        """Fix the candidates, the noise and the slacks: all of it is public."""
+        if self.thresholds is not None:
+            borders = checked_borders(self.thresholds)
+        else:
+            borders = _LOG_ODDS if hasattr(self.estimator, "predict_proba") else _PLACES
+        target = "fpr" if self.target == "false_positive_rate" else self.target
+        budget = Budget.of(float(self.epsilon), 0.0)
+        count: DiscreteLaplaceNoise | NoNoise | None = None
+        if target != "fpr":
+            first, budget = budget.split(_COUNT_SHARE)
+            # A record moves the number of positives by at most one.
+            count = NoNoise() if first.is_infinite else DiscreteLaplaceNoise(1, first.epsilon)
+        epsilon = budget.epsilon
+        # A record moves the excess of each candidate, hence its utility, by at most one:
+        # `docs/proofs/operating_points.md`, Lemmas 1 and 3.
+        choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
+        miss = 1.0 - float(self.confidence)
+        # In addition to the borders there are the candidates "all are positive" and "none is".
+        rule = Slack(len(borders) + 2, epsilon / 2.0)
+        slack, variance = rule.for_failure(miss), rule.usual_variance
+        value = safe_target(target, float(self.value))
+        return _Threshold(
+            target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
+        )
+
+    def _release(self, plan: _Threshold, data: HeldOut, values: Any, permit: Permit) -> None:
+        """Count positives and negatives above every candidate, and choose one.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: one candidate, and the noisy number of positive records where the target needs
+          it.
+        - Sensitivity: 1 of each.
+        - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
+        """
+        cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
+        table = sum_over_chunks(count_scores, values, data.codes, cells)
+        # From the highest score down; first no record, last all records.
+        above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
+        positive, negative = above[self._positive], above[1 - self._positive]
+        count = None
+        if plan.count is not None:
+            count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
+        excess = excess_of(plan.target, plan.value, positive, negative)
+        excess -= plan.slack_for(count, data.n)
+        # The last candidate meets every target: no record, or every record, is positive.
+        excess[-1] = data.n
+        released = permit.release(crossing_utilities(excess), plan.choice)
+        place = int(chosen_places(released, plan.choice)[0])
+        self.threshold_ = float(plan.thresholds[place])
+        self.n_positive_ = count
+
+    def _warn_of_plan(self, plan: _Threshold, data: HeldOut) -> None:
+        """Warn where the number of records leaves no room for a threshold, whatever they are."""
+        there = f"there are {data.n} {data.unit}"
+        if data.n <= plan.takes:
+            self._warn(plan, data.unit, there, "would be")
+        # If the scale of scores is unknown, most candidates may be beyond all scores.
+        elif plan.count is None and plan.borders is _PLACES and data.n <= _AMPLE * plan.takes:
+            self._warn(plan, data.unit, there, "may be")
+
+    def _warn_of_release(self, plan: _Threshold, data: HeldOut) -> None:
+        """Warn where every record is predicted positive, or none, or may be by the noisy count."""
+        if data.n <= plan.takes:
+            return
+        is_infinite = math.isinf(self.threshold_)
+        count = self.n_positive_
+        if count is not None and count <= _AMPLE * plan.takes:
+            there = f"by a noisy count there are {max(count, 0.0):.0f}"
+            self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
+        elif is_infinite:
+            warn_caller(
+                f"the threshold is infinite: {_who(plan)} record is predicted positive. {_ROOM}"
+            )
+
+    def _warn(self, plan: _Threshold, unit: str, there: str, verb: str) -> None:
+        """Say what the target takes, what there is, and what follows."""
+        kind = unit if plan.target == "fpr" else f"positive {unit}"
+        name = "false positive rate" if plan.target == "fpr" else plan.target
+        warn_caller(
+            f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
+            f"{plan.takes:.0f} {kind}, better {_AMPLE * plan.takes:.0f}, and {there}: {_who(plan)} "
+            f"record {verb} predicted positive, which says nothing. {_ROOM}"
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the positive class where the score reaches the threshold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
+        check_is_fitted(self)
+        codes = np.zeros(n_rows(X), dtype=np.intp)
+        is_positive = self._outcome(self.estimator, X, codes, self.classes_) >= self.threshold_
+        return self.classes_[np.where(is_positive, self._positive, 1 - self._positive)]
+
+
+_ROOM = "More records, a larger epsilon or an easier target leave room for a threshold"
+
+
+def _who(plan: _Threshold) -> str:
+    """Return who is predicted positive by the candidate that meets every target."""
+    return "every" if plan.target == "recall" else "no"
+
+
+def _positive_scores(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any], *, positive: int
+) -> NDArray[np.float64]:
+    """Return the score of each record for the positive class: a probability, if the model has."""
+    scores = scores_of(model, X, codes, classes)
+    if positive:
+        return scores
+    return 1.0 - scores if hasattr(model, "predict_proba") else -scores
+
+
+# Public candidates for the threshold: multiples of a quarter in log-odds in the middle, and few
+# where sets contain nearly all classes or none, because noise may choose any of these.
+_LOG_ODDS_OF_SETS = expit([-7.0, -5.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
+# With `by_class`, from this coverage on, utilities fall faster after the target than before it.
+_LEAST_STEEP_COVERAGE = 0.6
+# How many times as fast they fall.
+_STEEPNESS = 1.5
+# Factor of the utility of a class of few records then, so that it changes no more than other
+# utilities.
+_STEEP_FEW_RATE = 0.5
+# Number of arrays of the size of the counts, with their utilities and noise.
+_COPIES = 10
+_SMALLER_SETS = "More records, a larger epsilon or a lower coverage leave room for smaller sets"
+
+
+@dataclass(frozen=True, slots=True)
+class _SetSize:
+    """Public numbers: the candidates, the choice, and the slack of the rank of the quantile."""
+
+    borders: NDArray[np.float64]
+    choice: ExponentialChoice | ParallelChoice | NoNoise
+    coverage: float
+    slack: float
+    step: float
+    few: float
+    few_rate: float
+    lacking: float
+    steepness: float
+    by_class: bool
+
+    @property
+    def takes(self) -> float:
+        """Number of records, with `by_class` of each class, up to which sets hold all classes."""
+        return (self.few + self.lacking / self.few_rate) / self.coverage - 1.0
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that is released."""
+        return events_of(self.choice)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return {"coverage": self.coverage, "by_class": self.by_class, "thresholds": self.borders}
+
+
+@dataclass(eq=False, repr=False)
+class PrivateConformalClassifier(PrefitClassifier[_SetSize]):
+    """A fitted model with prediction sets whose coverage holds for every distribution of records.
+
+    Split conformal prediction: a prediction set contains every class whose predicted probability is
+    at least a threshold. The threshold is a quantile of the predicted probabilities of the true
+    classes of private calibration records. The rank of the quantile is chosen by the exponential
+    mechanism.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        A model with ``predict_proba``, of any library, public or private, that was fitted to other
+        records. The labels ``estimator.classes_`` are public. To keep it in a clone, wrap it in
+        :class:`sklearn.frozen.FrozenEstimator`.
+    coverage : float, default=0.9
+        Smallest probability with which a set contains the true class, in [0.5, 0.999].
+    by_class : bool, default=False
+        Whether the coverage holds for the records of every class separately, with a threshold for
+        each class; otherwise it holds for all records together.
+    thresholds : array-like of increasing floats or None, default=None
+        PUBLIC candidates for the threshold, between 0 and 1. None takes multiples of a quarter in
+        log-odds from -3 to 1.5, and six candidates beyond. Zero, for sets of all classes, is always
+        a candidate as well.
+    epsilon : float, default=1.0
+        Budget of the calibration, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
+        is spent.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int repeats the noise on any machine, and
+        raises `PrivacyWarning`: anyone who knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, path or None, default=None
+        Privacy ledger that is charged before any noise is drawn. Copies and clones charge the same
+        account.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (n_classes,)
+        Threshold of each class: a class is in the set if its probability is at least this. All are
+        equal without `by_class`.
+    classes_ : ndarray of shape (n_classes,)
+        The public label set, sorted: the columns of `predict_set`.
+    privacy_ : PrivacyRecord
+        The guarantee of the calibration alone; the model has a record of its own, or none.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, 0)-differentially private in the calibration records, under
+    replace-one adjacency, of a record or, with `groups`, of a person with any number of records.
+    Public: their number, or that of people, the labels, the candidates and every parameter. The
+    model must predict each record independently of the others, as all models of this package do,
+    and must not have been fitted to these records unless both releases are charged to one ledger.
+    What it prints, warns or raises for these records is not shown; that it failed is not covered.
+    **Coverage.** For calibration records and a fresh record that are exchangeable, of any
+    distribution and any model, the set contains the true class with at least the stated
+    probability, over the records and the noise, at every epsilon and n; with too few records, sets
+    contain all classes. With `groups` this is proved for people with one record each. Source: this
+    project, ``docs/proofs/operating_points.md``. Split conformal prediction is due to V. Vovk, A.
+    Gammerman and G. Shafer (2005); private sets based on histograms are due to A. Angelopoulos, S.
+    Bates, T. Zrnic and M. Jordan (2022).
+
+    Examples
+    --------
+    >>> from dp_halfspace import PrivateConformalClassifier, PrivateTableClassifier
+    >>> from dp_halfspace.datasets import make_halfspace
+    >>> X, y = make_halfspace(12000, 5, margin=0.0, random_state=0)
+    >>> model = PrivateTableClassifier(epsilon=1.0, classes=[-1, 1]).fit(X[:6000], y[:6000])
+    >>> sure = PrivateConformalClassifier(model, coverage=0.95).fit(X[6000:9000], y[6000:9000])
+    >>> sets = sure.predict_set(X[9000:])
+    >>> sets.shape, bool(sets[range(3000), (y[9000:] > 0).astype(int)].mean() > 0.93)
+    ((3000, 2), True)
+    """
+
+    estimator: Any
+    _: KW_ONLY
+    coverage: float = 0.9
+    by_class: bool = False
+    thresholds: ArrayLike | None = None
+    epsilon: float = 1.0
+    random_state: int | None = None
+    ledger: Any = None
+
+    learnt_part = "size of the sets"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
+        "by_class": ["boolean"],
+        "thresholds": ["array-like", None],
+        "epsilon": BUDGET["epsilon"],
+        "random_state": BUDGET["random_state"],
+        "ledger": BUDGET["ledger"],
+    }
+
+    @property
+    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
+        """The model output that is used for a record: the probability of its class."""
+        return chances_of_truth
+
+    def _plan_release(self, data: HeldOut) -> _SetSize:
+        """Fix the candidates, the noise and the slack: all of it is public."""
+        borders = _LOG_ODDS_OF_SETS if self.thresholds is None else checked_borders(self.thresholds)
+        if not (borders[0] > 0.0 and borders[-1] < 1.0):
+            raise ValueError("thresholds of PrivateConformalClassifier must be between 0 and 1")
+        n_counts = len(data.classes) * (len(borders) + 1)
+        refuse_beyond_memory(
+            _COPIES * NUMBER_BYTES * n_counts,
+            f"a table of {n_counts} counts, of each class between thresholds,",
+            "state fewer thresholds",
+        )
+        epsilon, share = float(self.epsilon), rounded_up(float(self.coverage))
+        choice: ExponentialChoice | ParallelChoice | NoNoise = NoNoise()
+        sensitivity, steepness, few_rate = 1.0, 1.0, 1.0
+        if self.by_class:
+            if share >= _LEAST_STEEP_COVERAGE:
+                steepness, few_rate = _STEEPNESS, _STEEP_FEW_RATE
+            # A record that moves from one class to another changes the utilities of two classes,
+            # each by half of this.
+            sensitivity = (1.0 + steepness) * share
+        if math.isfinite(epsilon):
+            kind = ParallelChoice if self.by_class else ExponentialChoice
+            choice = kind(sensitivity, epsilon)
+        rule = MeanSlack(epsilon / (2.0 * sensitivity))
+        # A class with fewer records than this gets sets of all classes.
+        few = rounded_up(share * rule.least_missed / (1.0 - share))
+        lacking = rule.for_failure(1.0 - share, steepness)
+        numbers = (rule.mean, rule.step, few, few_rate, lacking, steepness)
+        return _SetSize(borders, choice, share, *numbers, self.by_class)
+
+    def _release(self, plan: _SetSize, data: HeldOut, values: Any, permit: Permit) -> None:
+        """Count the true classes above every candidate, and choose one.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: one candidate for all records, or one for each class.
+        - Sensitivity: 1 of each utility, or by class ``(1 + steepness) * coverage`` of all
+          utilities together.
+        - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
+        """
+        n_classes = len(data.classes)
+        cells = Cells(n_classes, plan.borders, data.people, largest=16 * COUNT_GRID)
+        table = sum_over_chunks(count_scores, values, data.codes, cells)
+        if not plan.by_class:
+            table = table.sum(axis=0, keepdims=True)
+        # From the highest probability, the smallest sets, down to all classes.
+        inside = np.cumsum(table[:, ::-1], axis=1)
+        wanted = plan.coverage * (inside[:, -1:] + 1.0)
+        enough = plan.few_rate * (wanted - plan.few) - plan.lacking
+        excess = np.minimum(inside - wanted - plan.slack, enough)
+        # The last candidate, in addition to the borders, is "all classes": its excess is larger
+        # than the deficit of any other.
+        excess[:, -1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
+        steps = np.arange(excess.shape[1] - 1.0, -1.0, -1.0)
+        utilities = crossing_utilities(excess, steepness=plan.steepness) - plan.step * steps
+        # Subtract the same number from all candidates of a class, which does not affect the choice:
+        # changes in both directions are then equally large.
+        utilities -= 0.5 * (plan.steepness - 1.0) * plan.coverage * inside[:, -1:]
+        released = permit.release(utilities if plan.by_class else utilities[0], plan.choice)
+        smallest = np.append(plan.borders[::-1], 0.0)[chosen_places(released, plan.choice)]
+        self.thresholds_ = np.broadcast_to(smallest, (n_classes,)).copy()
+
+    def _warn_of_plan(self, plan: _SetSize, data: HeldOut) -> None:
+        """Warn where the number of records leaves no room for a threshold, whatever they are."""
+        if data.n <= plan.takes:
+            kind = f"{data.unit} of each class" if plan.by_class else data.unit
+            warn_caller(
+                f"a coverage of {self.coverage:g} at epsilon={self.epsilon:g} takes more than "
+                f"{plan.takes:.0f} {kind}, and there are {data.n} {data.unit}: every set would "
+                f"contain all classes, which says nothing. {_SMALLER_SETS}"
+            )
+
+    def _warn_of_release(self, plan: _SetSize, data: HeldOut) -> None:
+        """Warn where the released thresholds put a class into every set."""
+        is_in_all = self.thresholds_ <= 0.0
+        if data.n <= plan.takes or not is_in_all.any():
+            return
+        if is_in_all.all():
+            warn_caller(f"every set contains all classes, which says nothing. {_SMALLER_SETS}")
+        else:
+            labels = ", ".join(map(repr, self.classes_[is_in_all].tolist()))
+            warn_caller(f"every set contains {labels}, which says nothing of it. {_SMALLER_SETS}")
+
+    def predict_set(self, X: Any) -> NDArray[np.bool_]:
+        """Return which classes are in the set of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``. A set may be empty if no class has a large
+            enough probability.
+        """
+        check_is_fitted(self)
+        codes = np.zeros(n_rows(X), dtype=np.intp)
+        with shortages_dropped():
+            probabilities = probabilities_of_all(self.estimator, X, codes, self.classes_)
+            sets = (probabilities >= self.thresholds_) | (self.thresholds_ <= 0.0)
+            return np.asarray(sets, dtype=np.bool_)
+        raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels, as the model does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator.predict(X))
