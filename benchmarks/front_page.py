@@ -33,8 +33,9 @@ def curve(cells: dict[str, Any], key: str) -> tuple[list[float], list[float]]:
 
 
 def panel(axis: Any, name: str, facts: dict[str, Any], cells: dict[str, Any]) -> None:
-    """Draw one data set; the axis starts just below the majority class."""
+    """Draw one data set; the axis shows the majority class and all of our lines."""
     low, high = (cells[key][ANY_BUDGET]["mean"] for key in ("majority", "linear_svc"))
+    low = min(low, *(mean for key in OURS for mean in curve(cells, key)[1]))
     for methods, style in ((OTHERS, "--"), (OURS, "-")):
         for key, (label, color, marker) in methods.items():
             if key in cells:
@@ -65,14 +66,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_argument("--picture", type=Path, default=IMAGES / "accuracy.svg")
     given = options.parse_args(argv)
     results = read(given.results)
-    names = [name for name in PANELS if name in results["cells"]]
-    figure = Figure(figsize=(3.1 * len(names), 4.0), layout="constrained")
-    axes = figure.subplots(1, len(names), squeeze=False)[0]
-    for axis, name in zip(axes, names, strict=True):
+    # Two columns, so that it can be read on a telephone.
+    figure = Figure(figsize=(5.2, 6.6), layout="constrained")
+    axes = figure.subplots(2, 2).ravel()
+    for axis, name in zip(axes, PANELS, strict=True):
         panel(axis, name, results["problems"][name], results["cells"][name])
-    axes[0].set_ylabel("test accuracy")
+    figure.supylabel("test accuracy", fontsize="medium")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=1, frameon=False)
     save(figure, given.picture)
 
 

@@ -1,14 +1,19 @@
-// Ranks results of the search: pages to learn from come before proofs and single functions, and a
-// title with more words of the query before one with fewer.
+// The search of the two books. Loaded after Sphinx's search tools, whose results it ranks and sifts:
+// pages of the research part are left out unless the address says `research=on`; a title with more
+// words of the query comes first, and pages of the guide come before single functions, examples and
+// the pages for contributors.
+const RESEARCH =
+  /^(research|papers|theorems|proofs|evidence|defaults|benchmarks|real_tables|lower_bound|risk_bounds|generated\/research)(\/|$)/;
+const LATER = /^(generated\/|gallery\/|project|architecture|contributing|changes)/;
+const withResearch = () => /[?&]research=on/.test(window.location.search);
+let asked = [];
+
 var Scorer = {
   score: (result) => {
     const [page, title, , , score] = result;
-    const query = new URLSearchParams(window.location.search).get("q") || "";
-    const words = query.toLowerCase().split(/\s+/).filter((word) => word.length > 2);
-    const named = words.filter((word) => title.toLowerCase().includes(word)).length;
-    const isForUsers = /^(start|guide|tutorials|choosing_epsilon|planning|index|command|estimators)/;
-    const isForAuditors = /^(proofs|generated|papers|defaults|evidence|benchmarks)/;
-    return score + 4 * named + (isForUsers.test(page) ? 2 : 0) - (isForAuditors.test(page) ? 2 : 0);
+    const named = asked.filter((word) => title.toLowerCase().includes(word)).length;
+    const isLater = LATER.test(page) || RESEARCH.test(page);
+    return score + 4 * named - (isLater ? 4 : 0);
   },
   // The values below are those of Sphinx.
   objNameMatch: 11,
@@ -20,3 +25,26 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
 };
+
+const ofBothBooks = Search._performSearch;
+Search._performSearch = (query, ...terms) => {
+  asked = query.toLowerCase().split(/\s+/).filter((word) => word.length > 2);
+  const found = ofBothBooks(query, ...terms);
+  return withResearch() ? found : found.filter(([page]) => !RESEARCH.test(page));
+};
+
+document.addEventListener("DOMContentLoaded", () => {
+  const results = document.getElementById("search-results");
+  const given = new URLSearchParams(window.location.search);
+  if (!results || !given.get("q")) return;
+  const said = document.createElement("p");
+  said.append(withResearch() ? "All pages. " : "The user's book. ");
+  const link = document.createElement("a");
+  link.textContent = withResearch()
+    ? "Leave out research"
+    : "Include research: papers, proofs, measurements";
+  withResearch() ? given.delete("research") : given.set("research", "on");
+  link.href = `?${given}`;
+  said.append(link);
+  results.before(said);
+});

@@ -180,9 +180,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     feature_map_ : FeatureMap
         The public feature map; ``feature_map_.apply(X / data_norm_)`` computes the features of rows
         in column scales.
-    coef_axes_ : ndarray of shape (n_components_, n_components_)
+    coef_axes_ : ndarray of shape (n_components, n_components)
         Only after the default steps: orthonormal axes of the features, in the columns.
-    coef_axis_std_error_ : ndarray of shape (n_scores, n_components_)
+    coef_axis_std_error_ : ndarray of shape (n_scores, n_components)
         Only after the default steps: standard errors of the coefficients along the axes, by the
         noise of the steps, from released numbers alone.
     row_clip_ : RowClip or None

@@ -107,7 +107,7 @@ def pure_default_rows() -> dict[str, list[str | None]]:
 
 
 def scale_rows() -> dict[str, list[str]]:
-    """The first table of column_scales.md."""
+    """The table of column scales of evidence/adaptive_margin.md."""
     return {
         f"{name} ": [
             figure(found["majority"]),
@@ -179,7 +179,7 @@ def feature_rows() -> dict[str, list[str]]:
 
 
 def hospital_rows() -> dict[str, list[str]]:
-    """The table of guide/stories.md."""
+    """The table of guide/limits.md."""
     text = hospital.shown(stored("hospital")["cells"])
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in text.splitlines()]
     return {f"{row[0]} ": [cell.replace("0.", ".") for cell in row[1:]] for row in rows[2:]}
@@ -236,11 +236,11 @@ TABLES = [
     ("evidence/objective_perturbation.md", "| data (rows x columns) | $(", objective_rows),
     ("evidence/pure_halfspace.md", "| data (rows x columns; $n", pure_rows),
     ("evidence/adaptive_margin.md", "| `AdaptiveMarginClassifier(delta=0)` |", pure_default_rows),
-    ("column_scales.md", "| table | majority |", scale_rows),
+    ("evidence/adaptive_margin.md", "| table | majority |", scale_rows),
     ("evidence/auc.md", "| algorithm | $\\delta=1/n^2$, $\\epsilon$ = .05", published_ranking_rows),
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
-    ("guide/stories.md", "| rows | logistic regression", hospital_rows),
+    ("guide/limits.md", "| rows | logistic regression", hospital_rows),
     ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),
     ("lower_bound.md", "| | records | lower bound |", lower_rows),
     ("risk_bounds.md", "| fresh records |", partial(risk_rows, "records")),
