@@ -59,7 +59,7 @@ class SmallTableFit(WrappedPlan):
     @property
     def asks(self) -> tuple[str, ...]:
         """What each event asks for, in words."""
-        if isinstance(self.plan, StagedTreePlan):
+        if isinstance(self.plan, StagedSelection):
             steps = ("a first cut", "trees on both sides of it", "number of their errors")
             return steps[: len(self.events)]
         one = f"one of {self.plan.public['n_candidates']} listed classifiers"

@@ -16,7 +16,6 @@ from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import (
     PublicFacts,

@@ -16,7 +16,6 @@ from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
