@@ -191,7 +191,7 @@ def test_that_test_sees_a_power_that_overflows(monkeypatch):
             assert np.sum(rows**3) < np.inf
         return clipped_rows(rows, *args)
 
-    module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
+    module = importlib.import_module("dp_halfspace.estimators._centred")
     monkeypatch.setattr(module, "clipped_rows", careless)
     with pytest.raises(AssertionError, match="FloatingPointError"):
         test_neighbours_fare_alike_at_both_ends_of_every_range("OutputPerturbationClassifier", 3)

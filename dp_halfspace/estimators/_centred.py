@@ -5,7 +5,7 @@
 2. One regularised minimiser for the centred, whitened and clipped rows, with noise or with a random
    linear term.
 
-Where the moment is not worth its cost, the minimiser is that for clipped rows. Derivations:
+Where the moment is not worth its cost, all rows are brought to norm one instead. Derivations:
 ``docs/proofs/engine.md``, sections 2 and 3; ``stability.md``, section 8;
 ``objective_perturbation.md``, section 8.
 """
@@ -62,12 +62,15 @@ from dp_halfspace.projection import LinearMap
 from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import Rows, clipped_rows
+from dp_halfspace.rows.rows import Rows, clipped_rows, normalised_rows
 
 # Noise of a release before the minimiser.
 Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 # Dimension to which more than 512 columns are projected by random signs for pure DP.
 COMPONENTS = 150
+# The constant next to rows over their public norm, before all are brought to norm one: a larger one
+# leaves less of a short row to its columns.
+_CONSTANT = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,8 @@ class RowsRead:
         return block_size(self.facts.n_privacy_units, self.n_columns, is_sparse=is_sparse)
 
     def first_constant(self, *, has_moment: bool) -> float:
-        """Return the constant of rows of norm at most one, before all are divided by its norm."""
-        return CONSTANT if has_moment and self.constant else CONSTANT * self.constant
+        """Return the constant of rows of norm at most one, before they are divided."""
+        return CONSTANT if has_moment and self.constant else _CONSTANT * self.constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +185,14 @@ class CentredFit(FitPlan):
         return Fitted(coefficients, intercepts, math.inf, attributes=wanted)
 
     def first_rows(self, X: Any, unit: float) -> Rows:
-        """Return the rows over `unit`, clipped to norm one, with the constant, over its norm."""
+        """Return rows of norm at most one, with their constant.
+
+        Those of a moment are clipped, and all are divided by the same number; otherwise each row is
+        divided by its own norm, which changes no sign of a score.
+        """
         constant, length = self._constant_and_length
+        if self.moment is None:
+            return normalised_rows(X, unit, constant or None)
         constants = (constant / length,) if constant else ()
         return clipped_rows_over(X, unit * length, 1.0 / length, constants, None)
 
@@ -208,8 +217,10 @@ class CentredFit(FitPlan):
 
     @property
     def _constant_and_length(self) -> tuple[float, float]:
-        constant = self.read.first_constant(has_moment=self.moment is not None)
-        return constant, math.hypot(1.0, constant)
+        """The constant of first rows, and the number by which all are divided with it."""
+        has_moment = self.moment is not None
+        constant = self.read.first_constant(has_moment=has_moment)
+        return constant, math.hypot(1.0, constant) if has_moment else 1.0
 
     def _release_centring(self, rows: Rows, weights: FloatArray | None, permit: Permit) -> Centring:
         """Release the second moment, from which the map of the rows follows.

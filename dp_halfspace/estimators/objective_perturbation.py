@@ -95,8 +95,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         constant to all. ``"clipped"``, as published, leaves rows up to `data_norm` as they are.
     preconditioner : bool or "auto", default="auto"
         Whether to release the second moment that centres and whitens rows. ``"auto"`` does so for
-        at most 512 columns, unless noise would dominate it; True requires one. Without it the rows
-        are clipped to norm one.
+        at most 512 columns, unless noise would dominate it; True requires one. Without it all rows
+        are brought to norm one, with their constant.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
         Public random projection of rows to fewer columns, before they are centred. ``"auto"`` uses
         random signs for pure DP with more than 512 columns, and otherwise no projection.

@@ -1,5 +1,7 @@
 """Perturbed minimisers of centred rows: budget, neighbours, certificate, coefficients."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -154,6 +156,28 @@ def test_private_query_is_certified(table, k, delta):
     expected = images @ w[:, :-1].T + w[:, -1] * centring.constants[0]
     found = rows @ fitted.coefficients.T + fitted.intercepts
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
+
+
+def longest_first_row(table, form, constant):
+    """Largest norm of a row of a fit without a moment, with its constant."""
+    X = form(table[1])
+    read = replace(read_of(*X.shape), constant=constant)
+    plan = plan_centred_objective(read, LOGISTIC, Budget.of(1.0, 0.0), has_moment=False)
+    rows = plan.first_rows(X, 1.0)
+    return float(np.linalg.norm(rows.dense(np.arange(X.shape[0])), axis=1).max())
+
+
+@TABLES
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("constant", [0.0, 1.0, 7.0])
+def test_without_a_moment_rows_have_norm_one(table, form, constant):
+    assert longest_first_row(table, form, constant) <= 1.0 + 2.0**-40
+
+
+def test_norm_test_sees_rows_that_are_only_clipped(monkeypatch):
+    """Planted: the constant comes after the clip, and no row is divided by the norm with it."""
+    monkeypatch.setattr(centred_module, "normalised_rows", centred_module.clipped_rows)
+    assert longest_first_row(("ones", np.ones((40, 3)), None), np.asarray, 1.0) > 1.01
 
 
 def stretched(rng, d):

@@ -156,7 +156,7 @@ class Closed:
 @pytest.mark.parametrize(("name", "params", "said"), CASES)
 def test_what_cannot_be_done_is_refused_by_name(monkeypatch, name, params, said):
     """Before the data are read or anything is charged, and without a trace in the estimator."""
-    module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
+    module = importlib.import_module("dp_halfspace.estimators._centred")
     monkeypatch.setattr(module, "clipped_rows", lambda *a: pytest.fail("the data were read"))
     X, y = separated(100, 15)
     model = getattr(dp_halfspace, name)(ledger=Closed()).set_params(**{"data_norm": 1.0, **params})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace import inspection
+from dp_halfspace import theory
 
 SLACK = 1 + 1e-7
 positive = st.floats(1e-3, 1e3)
@@ -78,7 +78,7 @@ def test_bounds_are_monotone(name, arguments, data):
     drawn = {key: data.draw(strategy, label=key) for key, strategy in arguments.items()}
 
     def value(**changed):
-        return value_of(getattr(inspection, name)(**{**drawn, **changed}))
+        return value_of(getattr(theory, name)(**{**drawn, **changed}))
 
     base = value()
     assert 0 <= base < math.inf
