@@ -103,8 +103,8 @@ SENTENCES = {
         f"{of('inspection.accuracy_plan._ROWS_PER_COLUMN')} for each column)",
     ),
     "guide/weights.md": (
-        f"At least {of('data.record_weights._FEWEST')} records are needed",
-        f"multiples of $2^{{-{of('data.record_weights._GRID_BITS')}}}$",
+        f"At least {of('data.record_weights._FEWEST_WEIGHTED')} records are needed",
+        f"multiples of $2^{{-{of('data.people.GRID_BITS')}}}$",
     ),
     "guide/ledger.md": (
         f"cost {ten_fits():.1f} times one of them",
