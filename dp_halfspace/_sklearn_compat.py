@@ -110,7 +110,7 @@ def without_callbacks(estimator: Any) -> None:
         if isinstance(params.get(name.rpartition("__")[0]), FrozenEstimator):
             continue
         # Versions before scikit-learn 1.8 have no callbacks.
-        if hasattr(type(held), "set_callbacks") and not isinstance(held, type):
+        if not isinstance(held, type) and hasattr(held, "set_callbacks"):
             held.set_callbacks()
 
 
