@@ -109,7 +109,7 @@ def without_callbacks(estimator: Any) -> None:
     for name, held in [("", estimator), *params.items()]:
         if isinstance(params.get(name.rpartition("__")[0]), FrozenEstimator):
             continue
-        # Versions before scikit-learn 1.8 have no callbacks.
+        # Many objects have no callbacks, and before scikit-learn 1.9 none has.
         if not isinstance(held, type) and hasattr(held, "set_callbacks"):
             held.set_callbacks()
 

@@ -68,9 +68,6 @@ from dp_halfspace.rows.rows import Rows, clipped_rows, normalised_rows
 Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 # Dimension to which more than 512 columns are projected by random signs for pure DP.
 COMPONENTS = 150
-# The constant next to rows over their public norm, before all are brought to norm one: a larger one
-# leaves less of a short row to its columns.
-_CONSTANT = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,7 @@ class RowsRead:
 
     def first_constant(self, *, has_moment: bool) -> float:
         """Return the constant of rows of norm at most one, before they are divided."""
-        return CONSTANT if has_moment and self.constant else _CONSTANT * self.constant
+        return CONSTANT if has_moment and self.constant else CONSTANT * self.constant
 
 
 @dataclass(frozen=True, slots=True)

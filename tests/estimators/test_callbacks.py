@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn see how far a fit is, and the model once it was paid for."""
+"""Callbacks of scikit-learn see each release of a fit, and the model after the last one."""
 
 import numpy as np
 import pytest
