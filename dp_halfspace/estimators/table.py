@@ -454,7 +454,8 @@ class PrivateTableClassifier(PrivateClassifier):
             return str(self.model_._finding)
         return (
             f"by a noisy count one class is rare, so the model is one column, {column!r}, selected "
-            "to rank that class: every predicted label is the other one. Rank rows by its probability"
+            "to rank that class: every predicted label is the other one. Rank rows by the "
+            "probability of that class"
         )
 
     @property
