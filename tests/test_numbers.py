@@ -40,8 +40,7 @@ def short(value: float) -> str:
 
 
 DEFAULTS, SCALES, RARE = "selection.rule", "engine.scales", "estimators._rare_tables"
-SMALL, PURE = of(f"{DEFAULTS}.SMALL"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
-TWO, MORE = of(f"{DEFAULTS}.SMALL_OF_TWO_IN_SCALE"), of(f"{DEFAULTS}.SMALL_IN_SCALE")
+STEPS_PAY, PURE = of(f"{DEFAULTS}.STEPS_PAY"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
 LEAST, MOST = of(f"{RARE}._LEAST"), of(f"{RARE}._MOST")
 PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
 WORDS = {0.6: "three fifths", 0.25: "a quarter"}
@@ -61,9 +60,9 @@ def elsewhere() -> float:
 SENTENCES = {
     "guide/choosing_a_classifier.md": (f"| up to {PURE:.0f} |", f"| above {PURE:.0f} |"),
     "guide/small_tables.md": (
-        f"below {SMALL:.0f} records times epsilon ({PURE:.0f} with `delta=0`)",
-        f"the limit is {TWO:.0f} for two classes and {MORE:.0f} for three to seven",
-        f"(for `PrivateTableClassifier(delta=0)` {PURE:.0f})",
+        f"is below {STEPS_PAY:.0f} times the root of the number of encoded columns "
+        f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred), "
+        f"and below {PURE:.0f} with `delta=0`",
         f"counts two classes from {LEAST:.0f} on",
         f"times epsilon must be below {of(f'{DEFAULTS}.SMALL_WITH_PRIOR'):.0f}, and",
     ),
@@ -71,7 +70,6 @@ SENTENCES = {
         f"From {LEAST:.0f} to {MOST:.0f} records times epsilon it counts",
         f"a class of at most {of(f'{RARE}._RARE'):.0%}".replace("%", " %"),
         f"of at most {of(f'{RARE}._FEW'):.0f} records over epsilon",
-        f"Below {SMALL:.0f} records times epsilon",
         "spends up to .3 of epsilon",
     ),
     "column_scales.md": (
@@ -194,7 +192,7 @@ def test_every_number_of_the_text_is_tested(page):
 def test_an_untested_number_is_seen():
     page = "guide/small_tables.md"
     text = (DOCS / page).read_text("utf-8")
-    assert untested(page, text.replace(f"{SMALL:.0f} records", "950 records")) != []
+    assert untested(page, text.replace(f"{STEPS_PAY:.0f} times", "125 times")) != []
     assert untested(page, f"{text} It gains .03 of accuracy.") != []
 
 

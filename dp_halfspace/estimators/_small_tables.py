@@ -106,25 +106,23 @@ def plan_small_fit(
     attributes: Mapping[str, Any] | None = None,
     *,
     counts: bool = False,
-    has_features: bool = False,
+    n_indicators: int = 0,
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
     The fit also sets these `attributes`. If `counts`, a part of the budget is spent on counting the
-    errors of the chosen classifier. `has_features` states whether gradient steps would use features
-    of columns. Rows in chunks, sparse rows, rows of people and rows with weights are left to the
-    engine.
+    errors of the chosen classifier. The rule does not count the last `n_indicators` columns, which
+    show what is missing. Rows in chunks, sparse rows, rows of people and rows with weights are left
+    to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
     if not small_table_rule(
         n_samples=facts.n_privacy_units,
-        n_features=facts.n_features,
+        n_features=facts.n_features - n_indicators,
         n_classes=facts.n_classes,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        is_scale_stated=facts.is_scale_stated,
-        has_features=has_features,
         has_prior=facts.prior is not None,
     ):
         return None

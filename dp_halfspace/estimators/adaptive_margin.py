@@ -61,9 +61,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, except for small tables: with dense rows of at most 512
         columns, two to seven classes, every other parameter that shapes the model at its default
-        and ``n epsilon`` below 900 (if `data_norm` is given, 600 with two classes and 300 with
-        more; for pure DP in original units 1500), it is an exponential mechanism over a public list
-        of classifiers, or two of them in sequence, which spend no delta.
+        and ``n epsilon`` below 120 times the root of the number of columns (for pure DP 1500), it
+        is an exponential mechanism over a public list of classifiers, or two of them in sequence,
+        which spend no delta.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at

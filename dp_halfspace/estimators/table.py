@@ -263,9 +263,10 @@ class PrivateTableClassifier(PrivateClassifier):
     columns are stated, or estimated within the budget. A number has two cosines beside it, and an
     indicator of what is missing. A noisy second moment centres and whitens these features, and
     noisy steps of logistic regression follow. Probabilities follow from the scores and cost
-    nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 600, below 300
-    with three to seven classes, or below 1500 with ``delta=0``; at most 512 encoded columns and
-    seven classes), the model is selected from a public list of classifiers by a pure DP mechanism.
+    nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 120 times the
+    root of the number of encoded columns, or below 1500 with ``delta=0``; at most 512 encoded
+    columns and seven classes), the model is selected from a public list of classifiers by a pure DP
+    mechanism.
     With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
     class of at most 7 % of the records, and at most ``60 / epsilon`` of them, is ranked by one
     selected column, and every predicted label is the other one.
@@ -550,8 +551,7 @@ class PrivateTableClassifier(PrivateClassifier):
             {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
-            # With features of two classes, steps need fewer rows than those of columns alone.
-            has_features=facts.n_classes == 2,
+            n_indicators=len(data.encoding.indicated),
         )
         return None if inner is None else self._selected_fit(data, inner)
 

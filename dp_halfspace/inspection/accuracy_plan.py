@@ -463,5 +463,4 @@ def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: 
         n_classes=len(np.unique(table.y)),
         epsilon=epsilon,
         delta=delta,
-        is_scale_stated=model.data_norm is not None,
     )

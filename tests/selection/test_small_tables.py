@@ -267,29 +267,23 @@ def test_memory_is_in_blocks():
 
 
 def rule(**changed):
-    given = {"n_samples": 400, "n_features": 30, "n_classes": 2, "epsilon": 1.0, "delta": 1e-5}
-    return small_table_rule(**{**given, "is_scale_stated": False, **changed})
+    given = {"n_samples": 400, "n_features": 100, "n_classes": 2, "epsilon": 1.0, "delta": 1e-5}
+    return small_table_rule(**{**given, **changed})
 
 
 def test_rule_is_that_of_the_pages():
-    assert rule()
-    assert rule(n_samples=899)
-    assert not rule(n_samples=900)
-    assert rule(n_samples=599, is_scale_stated=True)
-    assert not rule(n_samples=600, is_scale_stated=True)
-    assert rule(n_samples=1499, delta=0.0)
-    assert not rule(n_samples=1500, delta=0.0)
-    for n_classes, *limits in ((3, 900, 300), (5, 900, 300), (7, 900, 300), (8, 0, 0)):
-        for stated, most in zip((False, True), limits, strict=True):
-            given = {"n_classes": n_classes, "is_scale_stated": stated}
-            assert rule(**given, n_samples=most - 1) == (most > 0)
-            assert not rule(**given, n_samples=most)
-    assert rule(n_classes=7, delta=0.0, n_samples=1499)
-    assert not rule(n_classes=3, delta=0.0, n_samples=1500)
-    assert not rule(n_classes=3, delta=0.0, n_samples=300, is_scale_stated=True)
-    for n_classes, most in ((2, 600), (3, 300)):
-        assert rule(n_classes=n_classes, n_samples=most - 1, has_features=True)
-        assert not rule(n_classes=n_classes, n_samples=most, has_features=True)
+    for n_classes in range(2, 8):
+        assert rule(n_classes=n_classes, n_samples=1199)
+        assert not rule(n_classes=n_classes, n_samples=1200)
+        assert rule(n_classes=n_classes, n_samples=1499, delta=0.0)
+        assert not rule(n_classes=n_classes, n_samples=1500, delta=0.0)
+    assert rule(n_samples=239, n_features=4)
+    assert not rule(n_samples=240, n_features=4)
+    assert rule(n_samples=2999, has_prior=True)
+    assert not rule(n_samples=3000, has_prior=True)
+    assert rule(n_samples=1199, has_prior=True, n_classes=3)
+    assert not rule(n_samples=1200, has_prior=True, n_classes=3)
+    assert not rule(n_classes=8, n_samples=10)
     assert pays_for_stages(334, 3, 1.0)
     assert not pays_for_stages(333, 3, 1.0)
     assert pays_for_stages(200, 5, 1.0)
