@@ -635,6 +635,7 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
             margin=1.0 / length,
         )
     errors, intercept_errors = errors_of(shape, known, linear_map)
+    clips = known.scales is not None and known.centring is not None
     return Fitted(
         coefficients,
         intercepts,
@@ -647,6 +648,7 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         },
         scales=known.scales,
         clip=COLUMN_CLIP,
+        row_clip=known.released_centring.row_clip(unit) if clips else None,
     )
 
 
@@ -673,7 +675,7 @@ def _model_of_features(
             "margin_": margin,
             "feature_map_": features.feature_map,
             "n_components_": features.n_columns,
-            "row_clip_": known.released_centring.row_clip(offsets) if clips else None,
+            "row_clip_": known.released_centring.feature_clip(offsets) if clips else None,
         },
         scales=features.with_released(known.scales).scales,
         clip=CLIP,

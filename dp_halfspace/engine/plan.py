@@ -24,6 +24,7 @@ from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import FloatArray
 
 if TYPE_CHECKING:
+    from dp_halfspace.engine.moment import RowClip
     from dp_halfspace.engine.scales import ColumnScales
     from dp_halfspace.projection import LinearMap
 
@@ -172,7 +173,7 @@ class Fitted:
     prediction, infinite if they are not. `attributes` are further fitted attributes by name.
     `error_share` is the released share of errors of a selection for a small table, `rarer_share`
     that of the records in the rarer of two classes. `population` are the class weights that scores
-    are for.
+    are for. `row_clip` shortens long rows in the column scales.
     """
 
     coefficients: FloatArray
@@ -184,6 +185,7 @@ class Fitted:
     error_share: float | None = None
     rarer_share: float | None = None
     population: tuple[float, ...] | None = None
+    row_clip: RowClip | None = None
 
 
 class PublicPlan(Protocol):

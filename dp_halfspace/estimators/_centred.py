@@ -159,7 +159,7 @@ class CentredFit(FitPlan):
                 data = replace(data, X=linear_map.apply(data.X))
             unit = self._release_unit(data, permit)
             rows = self.first_rows(data.X, unit)
-            kept = None
+            kept, row_clip = None, None
             if self.moment is None:
                 found = self.minimiser.run(rows, *how)
                 coefficients, intercepts = self._in_columns(found, unit)
@@ -169,6 +169,8 @@ class CentredFit(FitPlan):
                 found = self.minimiser.run(formed, *how, surrogate=surrogate)
                 coefficients, intercepts = self._uncentred(found, centring, unit)
                 kept = np.column_stack(self._in_columns(centring.to_final, unit))
+                if linear_map is None:
+                    row_clip = centring.row_clip(unit)
         if linear_map is not None:
             coefficients = linear_map.pull_back(coefficients)
         more = {
@@ -179,7 +181,7 @@ class CentredFit(FitPlan):
             "margin_": 1.0 / max(float(np.linalg.norm(found)), 1.0),
         }
         wanted = {name: more[name] for name in self.attributes}
-        return Fitted(coefficients, intercepts, math.inf, attributes=wanted)
+        return Fitted(coefficients, intercepts, math.inf, attributes=wanted, row_clip=row_clip)
 
     def first_rows(self, X: Any, unit: float) -> Rows:
         """Return rows of norm at most one, with their constant.

@@ -80,7 +80,8 @@ class RankingFit(FitPlan):
         threshold = self.problem.threshold
         if self.choice is not None:
             threshold = self._release_threshold(fitted, data, permit)
-        return replace(fitted, intercepts=np.array([-threshold]), attributes={})
+        # A ranking is linear in clipped columns, and so are the scores of its threshold.
+        return replace(fitted, intercepts=np.array([-threshold]), attributes={}, row_clip=None)
 
     def _release_threshold(self, fitted: Fitted, data: TrainingData, permit: Permit) -> float:
         """Release the threshold for the scores of the rows, as they are at a prediction."""

@@ -571,8 +571,8 @@ class PrivateLinearClassifier(PrivateClassifier):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
 
-        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns, instead of
-        `X` if there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
+        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns and long
+        rows, instead of `X` if there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
         With `row_lengths_`, for a table of few rows, scores are divided by these.
 
         Parameters
@@ -647,7 +647,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         if fitted.scales is not None:
             from dp_halfspace.preprocessing.scalers import ReleasedScaler  # noqa: PLC0415
 
-            self.scaler_ = ReleasedScaler(fitted.scales.center, fitted.scales.scale, fitted.clip)
+            scales, how = fitted.scales, (fitted.clip, fitted.row_clip)
+            self.scaler_ = ReleasedScaler(scales.center, scales.scale, *how)
             self.scaler_.n_features_in_ = self.n_features_in_
             if data.feature_names is not None:
                 self.scaler_.feature_names_in_ = data.feature_names

@@ -30,6 +30,7 @@ from dp_halfspace.data.validation import (
     sort_by_person,
     stand_in,
 )
+from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.engine.scales import (
     CLIP,
     ColumnScales,
@@ -147,7 +148,7 @@ def checked_ranges(ranges: Any, n_features: int) -> NDArray[np.float64]:
 class ReleasedScaler(ColumnScaler):
     """Scale columns by given numbers: ``clip((x - center) / scale, -clip, clip)``.
 
-    The attribute ``scaler_`` of a classifier that estimates column scales is of this class.
+    Long rows are shortened after it if there is a `row_clip`. The attribute ``scaler_`` of a classifier that estimates column scales is of this class.
 
     Parameters
     ----------
@@ -156,7 +157,10 @@ class ReleasedScaler(ColumnScaler):
     scale : array-like of shape (n_features,)
         PUBLIC or released width of each column, positive.
     clip : float, default=4.0
-        Largest absolute value of the result.
+        Largest absolute value of a column in its scale.
+    row_clip : RowClip or None, default=None
+        Released limit of the length of rows, in the scaler of a classifier that centred and
+        whitened its rows: a longer row is shortened towards the mean, nearly as in the fit.
 
     Attributes
     ----------
@@ -187,6 +191,14 @@ class ReleasedScaler(ColumnScaler):
     center: ArrayLike
     scale: ArrayLike
     clip: float = CLIP
+    row_clip: RowClip | None = None
+
+    def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Centre, scale and clip columns that are already checked, then shorten long rows."""
+        rows = super().in_column_scales(X)
+        if self.row_clip is not None:
+            self.row_clip.shorten(rows)
+        return rows
 
     def _scales(self) -> tuple[ColumnScales, float]:
         center, scale = (np.asarray(part, dtype=np.float64) for part in (self.center, self.scale))

@@ -160,7 +160,7 @@ def test_scores_of_long_rows_are_those_of_shortened_images():
     expected = (images * factors) @ weights.T
     coefficients = weights @ root
     offsets = -coefficients @ mean
-    clip = centring.row_clip(offsets)
+    clip = centring.feature_clip(offsets)
     found = clip.shortened(rows, rows @ coefficients.T)
     # Offsets are a part of the intercepts, which are added afterwards.
     assert_allclose(found + offsets, expected, atol=1e-12)
