@@ -238,6 +238,7 @@ def figures(results: Mapping[str, Any], pool: str, epsilon: str) -> dict[str, di
 def means(results: Mapping[str, Any], pool: str) -> list[list[str]]:
     """Rows of a table: a method, its means at all budgets, on how many tables `table` is better."""
     every = [figures(results, pool, f"{epsilon:g}") for epsilon in sorted(EPSILONS)]
+    n_tables = sum(facts["pool"] == pool for facts in results["tables"].values())
     rows = []
     for method in METHODS:
         row = [TITLES[method]]
@@ -253,7 +254,7 @@ def means(results: Mapping[str, Any], pool: str) -> list[list[str]]:
                 ]
                 for found in every
             ]
-            row.append("" if method == "table" else wins(pairs, MEASURES[m]))
+            row.append("" if method == "table" else wins(pairs, MEASURES[m], n_tables))
         rows.append(row)
     return rows
 

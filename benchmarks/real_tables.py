@@ -319,15 +319,20 @@ def _groups(results: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def wins(pairs: Sequence[Sequence[Mapping[str, float]]], sign: int) -> str:
-    """Say for each pair on how many tables the first is better; equal to four digits is a half."""
+def wins(pairs: Sequence[Sequence[Mapping[str, float]]], sign: int, n_tables: int) -> str:
+    """Say for each pair on how many tables the first is better; equal to four digits is a half.
+
+    The number of tables that both have is added where it is not `n_tables`.
+    """
     counts, texts = set(), []
     for mine, other in pairs:
         both = [name for name in mine if name in other]
         won = sum(_wins(mine[name], other[name], sign) for name in both)
         texts.append(f"{won:g}" if both else "-")
         counts |= {len(both)} - {0}
-    return f"{'/'.join(texts)} of {max(counts)}" if counts else "-"
+    if not counts:
+        return "-"
+    return "/".join(texts) + ("" if counts == {n_tables} else f" of {max(counts)}")
 
 
 def means_and_wins(results: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
@@ -361,7 +366,7 @@ def means_and_wins(results: Mapping[str, Any], names: Sequence[str]) -> list[lis
             row.append("/".join(unique))
         for measure, sign in MEASURES.items():
             pairs = [(of("table", measure, e), of(method, measure, e)) for e in _SHOWN]
-            row.append("" if method == "table" else wins(pairs, sign))
+            row.append("" if method == "table" else wins(pairs, sign, len(names)))
         if set(row[1:]) - {"-", ""}:
             rows.append(row)
     return rows

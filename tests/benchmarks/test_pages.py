@@ -42,30 +42,6 @@ def means(cells: dict, method: str, budgets: Sequence[str]) -> list[float]:
     return [cells[method][label]["mean"] for label in budgets]
 
 
-TWO, MORE = (".1", ".3", "1", "3"), (".3", "1", "3", "8")
-TWO, MORE = ([f"{float(label):g}" for label in labels] for labels in (TWO, MORE))
-
-
-def objective_rows() -> dict[str, list[str]]:
-    """The table of all sets of evidence/objective_perturbation.md."""
-    linear, multi = stored("linear")["cells"], stored("multiclass")["cells"]
-    sets = {
-        "adult (": (linear["adult"], TWO),
-        "ijcnn1 (": (linear["ijcnn1"], TWO),
-        "satimage, two": (linear["satimage"], TWO),
-        "margin .2": (linear["syn100"], TWO),
-        "reuters": (linear["reuters"], TWO),
-        "satimage, 6": (multi["satimage6"], MORE),
-        "digits": (multi["digits"], MORE),
-        "10 Gaussian": (multi["syn10"], MORE),
-    }
-    names = ("objective_perturbation", "objective_perturbation_pure")
-    return {
-        start: [figures(means(cells, name, budgets)) for name in names]
-        for start, (cells, budgets) in sets.items()
-    }
-
-
 def pure_rows() -> dict[str, list[str]]:
     """The table of evidence/pure_halfspace.md."""
     cells = stored("pure")["cells"]
@@ -84,24 +60,6 @@ def pure_rows() -> dict[str, list[str]]:
             figure(cells[name]["majority"]["any"]["mean"]),
             *(figures(means(cells[name], method, budgets)) for method in names),
         ]
-        for start, name in sets.items()
-    }
-
-
-def pure_default_rows() -> dict[str, list[str | None]]:
-    """The table of pure DP of evidence/adaptive_margin.md."""
-    cells = stored("pure")["cells"]
-    sets = {
-        "cancer (": "cancer",
-        "digits odd/even ": "parity",
-        "adult, 2000 ": "adult-2000",
-        "ijcnn1, 2000 ": "ijcnn1-2000",
-        "satimage ": "satimage",
-    }
-    names = ("adaptive_margin_pure", "objective_perturbation_pure")
-    budgets = ["0.03", "0.1", "0.3", "1"]
-    return {
-        start: [None, *(figures(means(cells[name], method, budgets)) for method in names)]
         for start, name in sets.items()
     }
 
@@ -133,37 +91,6 @@ def label_rows() -> dict[str, list[str]]:
             else "-"
             for key in keys
         ] + [figure(found["exact"]["inf"]["mean"])]
-    return rows
-
-
-def plan_rows() -> dict[str, list[str | None]]:
-    """The measured column of evidence/planning.md; the others are of a script that prints."""
-    return {
-        f"{name} ": [None, figures(map(mean, found["units"])), None, None, None]
-        for name, found in stored("tables_raw").items()
-        if name != "versions"
-    }
-
-
-def published_ranking_rows() -> dict[str, list[str]]:
-    """The table of the published algorithms in evidence/auc.md, on ijcnn1."""
-    published, ours = (stored(name)["cells"]["ijcnn1"] for name in ("paper_auc", "auc"))
-    sets = {
-        "Algorithm 1": (published, "output"),
-        '`mechanism="output"`': (ours, "auc_output"),
-        "Algorithm 2": (published, "objective"),
-        '`mechanism="objective"`': (ours, "auc_objective"),
-        "Algorithm 3": (published, "pointwise"),
-        "default": (ours, "auc"),
-    }
-    budgets = ["0.05", "0.1", "0.2", "0.5"]
-    rows = {}
-    for start, (cells, key) in sets.items():
-        texts = [
-            figures(means(cells, name, budgets)).replace("/", " / ") if name in cells else "-"
-            for name in (key, f"{key}_pure")
-        ]
-        rows[start] = [f"**{text}**" for text in texts] if start == "default" else texts
     return rows
 
 
@@ -233,15 +160,11 @@ def lower_rows() -> dict[str, list[str]]:
 
 # Page, the head of a table in it, and what the table shows.
 TABLES = [
-    ("evidence/objective_perturbation.md", "| data (rows x columns) | $(", objective_rows),
     ("evidence/pure_halfspace.md", "| data (rows x columns; $n", pure_rows),
-    ("evidence/adaptive_margin.md", "| `AdaptiveMarginClassifier(delta=0)` |", pure_default_rows),
     ("evidence/adaptive_margin.md", "| table | majority |", scale_rows),
-    ("evidence/auc.md", "| algorithm | $\\delta=1/n^2$, $\\epsilon$ = .05", published_ranking_rows),
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/limits.md", "| rows | logistic regression", hospital_rows),
-    ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),
     ("lower_bound.md", "| | records | lower bound |", lower_rows),
     ("risk_bounds.md", "| fresh records |", partial(risk_rows, "records")),
     ("risk_bounds.md", "| tilt |", partial(risk_rows, "tilt")),
