@@ -83,8 +83,7 @@ def compared(
     """
     cells = results["cells"]
     budgets = {
-        name: shown
-        or sorted({k for one in found.values() for k in one} - {ANY_BUDGET}, key=float)
+        name: shown or sorted({k for one in found.values() for k in one} - {ANY_BUDGET}, key=float)
         for name, found in cells.items()
     }
     rows = []
@@ -101,7 +100,7 @@ def compared(
             ]
         row = ["-" if set(cell) <= set("-/") else cell for cell in row]
         ahead, behind = (sum(sign * gap > AHEAD for gap in gaps) for sign in (1, -1))
-        row.append(f"{ahead} / {behind} of {len(gaps)}" if gaps and key != ours else "")
+        row.append(f"{ahead}/{behind} of {len(gaps)}" if gaps and key != ours else "")
         rows.append(row)
         if key == ours:
             spreads = [
@@ -111,7 +110,7 @@ def compared(
             rows.append(["largest standard deviation of a fit", *map(short, spreads), ""])
     facts = results["problems"]
     sizes = [f"{name} ({facts[name]['n_train']} x {facts[name]['n_features']})" for name in cells]
-    return markdown(["", *sizes, "ahead / behind"], rows)
+    return markdown(["", *sizes, "ahead/behind"], rows)
 
 
 def score_tables(
@@ -226,20 +225,10 @@ def robust_table(results: dict) -> str:
         for epsilon, cell in found.items():
             who = "not private" if epsilon == "inf" else f"epsilon {epsilon}"
             for trained in ("without", "against"):
-                means = (f"{mean:.3f}" for mean in cell[trained]["mean"])
+                means = map(short, cell[trained]["mean"])
                 rows.append([f"{who}, trained {trained}", *means])
         parts.append(markdown([name, *(f"{share:g}" for share in shares)], rows))
     return "\n\n".join(parts)
-
-
-def shape_table(results: dict) -> str:
-    """Rows, columns and ratio of the classes, beside what was published."""
-    rows = [
-        [name, *(str(found[key]) for key in ("rows", "columns", "ratio", "published"))]
-        for name, found in results["shapes"].items()
-    ]
-    header = ["", "training rows of all", "columns", "n+ / n- of both", "published"]
-    return markdown(header, rows)
 
 
 def less_noise_table(results: dict) -> str:
@@ -266,25 +255,10 @@ def of_printed_protocol(results: dict) -> dict:
     return {**results, "cells": {name: {**printed[name], **ours[name]} for name in names}}
 
 
-def chosen_table(results: dict) -> str:
-    """Regularisers by cross-validation: a row for each algorithm, a column for each data set."""
-    chosen = results["chosen"]
-    rows = [
-        [method.title, *(found.get(key, {}).get("setting", "-") for found in chosen.values())]
-        for key, method in PUBLISHED.items()
-        if method.group != "ours"
-    ]
-    return markdown(["", *chosen], rows)
-
-
 def published_tables(results: dict) -> str:
-    """Lay out the reproduction of one paper: shapes, means at four budgets, and less noise."""
+    """Lay out the reproduction of one paper: means at four budgets, and less noise."""
     printed = of_printed_protocol(results)
     parts = [compared(printed, PUBLISHED, "auc", ("0.05", "0.1", "0.2", "0.5"))]
-    if "chosen" in results:
-        parts.append(chosen_table(results))
-    if "shapes" in results:
-        parts.insert(0, shape_table(results))
     if "less_noise" in results:
         parts.append(less_noise_table(results))
     return "\n\n".join(parts)
@@ -302,9 +276,6 @@ def sections(folder: Path = RESULTS) -> dict[str, str]:
         "speed": speed_table,
         "dimension": dimension_table,
         "removed_points": removed_table,
-        "tilt": tilt_table,
-        "robust": robust_table,
-        "paper_margins": margins_table,
     }
     for name, text in printers.items():
         results = read(folder / f"{name}.json")

@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -70,8 +69,6 @@ def scale_rows() -> dict[str, list[str]]:
         f"{name} ": [
             figure(found["majority"]),
             *(figures(map(mean, found[key])) for key in ("units", "ranges", "oracle")),
-            figure(found["LinearSVC"]),
-            figure(found["boosting"]),
         ]
         for name, found in stored("tables_raw").items()
         if name != "versions"
@@ -112,24 +109,6 @@ def hospital_rows() -> dict[str, list[str]]:
     return {f"{row[0]} ": [cell.replace("0.", ".") for cell in row[1:]] for row in rows[2:]}
 
 
-def risk_rows(panel: str) -> dict[str, list[str]]:
-    """One of the tables of risk_bounds.md: measured, bound, published."""
-    found = stored("risk_bounds")["cells"][panel]
-    shown = {
-        "records": (100, 1000, 10_000, 100_000),
-        "tilt": (0.0, 0.3, 1.0, 2.0),
-        "radius of the adversary": (0.001, 0.01, 0.1, 0.3),
-    }[panel]
-    rows = {}
-    for x in shown:
-        i = found["x"].index(x)
-        start = f"{x:,}".replace(",", " ") if x >= 10_000 else f"{x:g}".removeprefix("0")
-        rows[f"{start if x else 0} |"] = [
-            two_digits(found[key][i]) for key in ("measured", "bound", "published")
-        ]
-    return rows
-
-
 def paper_rows() -> dict[str, list[str]]:
     """The table of risk_bounds.md of the lines of a paper."""
     heads = {1: " (pure)", 3: " (pure, fresh records)", 4: " (fresh records)", 5: " (pure)"}
@@ -147,17 +126,6 @@ def paper_rows() -> dict[str, list[str]]:
     return rows
 
 
-def lower_rows() -> dict[str, list[str]]:
-    """The table of lower_bound.md."""
-    rows = {}
-    for name, found in stored("lower_bound")["cells"].items():
-        for i, size in enumerate(found["sizes"]):
-            values = (found[key][i] for key in ("lower", "mean", "measured", "upper"))
-            texts = (f"{value:.4f}".lstrip("0") if value < 1 else "1" for value in values)
-            rows[f"{name} | {size} "] = [str(size), *texts]
-    return rows
-
-
 # Page, the head of a table in it, and what the table shows.
 TABLES = [
     ("evidence/pure_halfspace.md", "| data (rows x columns; $n", pure_rows),
@@ -165,10 +133,6 @@ TABLES = [
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/limits.md", "| rows | logistic regression", hospital_rows),
-    ("lower_bound.md", "| | records | lower bound |", lower_rows),
-    ("risk_bounds.md", "| fresh records |", partial(risk_rows, "records")),
-    ("risk_bounds.md", "| tilt |", partial(risk_rows, "tilt")),
-    ("risk_bounds.md", "| radius of the", partial(risk_rows, "radius of the adversary")),
     ("risk_bounds.md", "| table | losses | order |", paper_rows),
 ]
 
