@@ -335,6 +335,10 @@ def wins(pairs: Sequence[Sequence[Mapping[str, float]]], sign: int, n_tables: in
     return "/".join(texts) + ("" if counts == {n_tables} else f" of {max(counts)}")
 
 
+# Measures by which the tables are counted on which a method is ahead.
+_COUNTED = ("accuracy", "area")
+
+
 def means_and_wins(results: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
     """Rows of a table: a method, its means at all budgets, and how often `table` is better.
 
@@ -364,9 +368,10 @@ def means_and_wins(results: Mapping[str, Any], names: Sequence[str]) -> list[lis
             ]  # fmt: skip
             unique = texts[:1] if method in BASELINES or set(texts) == {"-"} else texts
             row.append("/".join(unique))
-        for measure, sign in MEASURES.items():
+        for measure in _COUNTED:
             pairs = [(of("table", measure, e), of(method, measure, e)) for e in _SHOWN]
-            row.append("" if method == "table" else wins(pairs, sign, len(names)))
+            won = wins(pairs, MEASURES[measure], len(names))
+            row.append("" if method == "table" else won)
         if set(row[1:]) - {"-", ""}:
             rows.append(row)
     return rows
@@ -378,7 +383,7 @@ def summary(results: Mapping[str, Any]) -> str:
     for title, names in _groups(results).items():
         if names:
             head = [f"{title} ({len(names)})", "accuracy", "area", "log loss"]
-            head += [f"ahead of it, {m.replace('_', ' ')}" for m in MEASURES]
+            head += [f"ahead of it, {m}" for m in _COUNTED]
             rows = (head, ["---"] * len(head), *means_and_wins(results, names))
             parts.append("\n".join(_line(row) for row in rows))
     return "\n\n".join(parts)
@@ -393,7 +398,7 @@ def losses(results: Mapping[str, Any]) -> str:
     head = ["epsilon", "measure", "library that is ahead: its figure, `PrivateTableClassifier`"]
     rows = [head, ["---"] * 3]
     for epsilon in _SHOWN:
-        for measure in ("accuracy", "area"):
+        for measure in _COUNTED:
             texts = []
             for name, cells in figures(results, measure, epsilon, "validation").items():
                 ours = cells.get("table")
