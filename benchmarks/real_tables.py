@@ -395,7 +395,11 @@ LEAST_LOSS = 0.02
 
 def losses(results: Mapping[str, Any]) -> str:
     """Lay out the tables on which the best library is clearly ahead of PrivateTableClassifier."""
-    head = ["epsilon", "measure", "library that is ahead: its figure, `PrivateTableClassifier`"]
+    head = [
+        "epsilon",
+        "measure",
+        "library that is ahead: its figure/`PrivateTableClassifier`",
+    ]
     rows = [head, ["---"] * 3]
     for epsilon in _SHOWN:
         for measure in _COUNTED:
@@ -407,7 +411,7 @@ def losses(results: Mapping[str, Any]) -> str:
                     continue
                 best = max(others, key=lambda m, others=others: others[m])
                 if others[best] - ours > LEAST_LOSS:
-                    pair = f"{others[best]:.3f}, {ours:.3f}".replace("0.", ".")
+                    pair = f"{others[best]:.3f}/{ours:.3f}".replace("0.", ".")
                     texts.append(f"{_starred(name)} {best} {pair}")
             rows.append([epsilon, measure, "; ".join(texts) or "none"])
     return "\n".join(_line(row) for row in rows)

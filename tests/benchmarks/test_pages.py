@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,12 +28,6 @@ def figure(value: float) -> str:
 
 def figures(values: Iterable[float]) -> str:
     return "/".join(map(figure, values))
-
-
-def two_digits(value: float, digits: int = 2) -> str:
-    """Two digits that count, without the zero in front."""
-    places = max(0, digits - 1 - math.floor(math.log10(value)))
-    return f"{value:.{places}f}".removeprefix("0")
 
 
 def means(cells: dict, method: str, budgets: Sequence[str]) -> list[float]:
@@ -109,23 +102,6 @@ def hospital_rows() -> dict[str, list[str]]:
     return {f"{row[0]} ": [cell.replace("0.", ".") for cell in row[1:]] for row in rows[2:]}
 
 
-def paper_rows() -> dict[str, list[str]]:
-    """The table of risk_bounds.md of the lines of a paper."""
-    heads = {1: " (pure)", 3: " (pure, fresh records)", 4: " (fresh records)", 5: " (pure)"}
-    rows = {}
-    for line in stored("paper_tables")["lines"]:
-        if "measured" in line:
-            losses = line["losses"].replace("strong", "strongly convex")
-            head = f"{line['table']}{heads.pop(line['table'], '')} | {losses} "
-            values = [
-                two_digits(line[key]) if line[key] is not None else "-"
-                for key in ("order", "published", "ours", "measured")
-            ]
-            values[-1] += f" ± {two_digits(line['standard_error'], 1)}"
-            rows[head] = [losses, *values]
-    return rows
-
-
 # Page, the head of a table in it, and what the table shows.
 TABLES = [
     ("evidence/pure_halfspace.md", "| data (rows x columns; $n", pure_rows),
@@ -133,7 +109,6 @@ TABLES = [
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/limits.md", "| rows | logistic regression", hospital_rows),
-    ("risk_bounds.md", "| table | losses | order |", paper_rows),
 ]
 
 
