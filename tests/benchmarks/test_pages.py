@@ -89,7 +89,7 @@ def feature_rows() -> dict[str, list[str]]:
     return {
         f"{name} ": [
             figures(means(found, way, ["0.3", "1", "3"]))
-            for way in ("linear", "whitened", "ranges")
+            for way in ("linear", "whitened")
         ]
         for name, found in stored("features")["cells"].items()
     }
