@@ -88,8 +88,7 @@ def feature_rows() -> dict[str, list[str]]:
     """The table of evidence/kernel.md of columns with features beside the linear default."""
     return {
         f"{name} ": [
-            figures(means(found, way, ["0.3", "1", "3"]))
-            for way in ("linear", "whitened")
+            figures(means(found, way, ["0.3", "1", "3"])) for way in ("linear", "whitened")
         ]
         for name, found in stored("features")["cells"].items()
     }
