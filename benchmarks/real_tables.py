@@ -319,15 +319,24 @@ def _groups(results: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def wins(pairs: Sequence[Sequence[Mapping[str, float]]], sign: int) -> str:
-    """Say for each pair on how many tables the first is better; equal to four digits is a half."""
+def wins(pairs: Sequence[Sequence[Mapping[str, float]]], sign: int, n_tables: int) -> str:
+    """Say for each pair on how many tables the first is better; equal to four digits is a half.
+
+    The number of tables that both have is added where it is not `n_tables`.
+    """
     counts, texts = set(), []
     for mine, other in pairs:
         both = [name for name in mine if name in other]
         won = sum(_wins(mine[name], other[name], sign) for name in both)
         texts.append(f"{won:g}" if both else "-")
         counts |= {len(both)} - {0}
-    return f"{'/'.join(texts)} of {max(counts)}" if counts else "-"
+    if not counts:
+        return "-"
+    return "/".join(texts) + ("" if counts == {n_tables} else f" of {max(counts)}")
+
+
+# Measures by which the tables are counted on which a method is ahead.
+_COUNTED = ("accuracy", "area")
 
 
 def means_and_wins(results: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
@@ -359,9 +368,10 @@ def means_and_wins(results: Mapping[str, Any], names: Sequence[str]) -> list[lis
             ]  # fmt: skip
             unique = texts[:1] if method in BASELINES or set(texts) == {"-"} else texts
             row.append("/".join(unique))
-        for measure, sign in MEASURES.items():
+        for measure in _COUNTED:
             pairs = [(of("table", measure, e), of(method, measure, e)) for e in _SHOWN]
-            row.append("" if method == "table" else wins(pairs, sign))
+            won = wins(pairs, MEASURES[measure], len(names))
+            row.append("" if method == "table" else won)
         if set(row[1:]) - {"-", ""}:
             rows.append(row)
     return rows
@@ -373,7 +383,7 @@ def summary(results: Mapping[str, Any]) -> str:
     for title, names in _groups(results).items():
         if names:
             head = [f"{title} ({len(names)})", "accuracy", "area", "log loss"]
-            head += [f"ahead of it, {m.replace('_', ' ')}" for m in MEASURES]
+            head += [f"ahead of it, {m}" for m in _COUNTED]
             rows = (head, ["---"] * len(head), *means_and_wins(results, names))
             parts.append("\n".join(_line(row) for row in rows))
     return "\n\n".join(parts)
@@ -385,10 +395,14 @@ LEAST_LOSS = 0.02
 
 def losses(results: Mapping[str, Any]) -> str:
     """Lay out the tables on which the best library is clearly ahead of PrivateTableClassifier."""
-    head = ["epsilon", "measure", "library that is ahead: its figure, `PrivateTableClassifier`"]
+    head = [
+        "epsilon",
+        "measure",
+        "library that is ahead: its figure/`PrivateTableClassifier`",
+    ]
     rows = [head, ["---"] * 3]
     for epsilon in _SHOWN:
-        for measure in ("accuracy", "area"):
+        for measure in _COUNTED:
             texts = []
             for name, cells in figures(results, measure, epsilon, "validation").items():
                 ours = cells.get("table")
@@ -397,7 +411,7 @@ def losses(results: Mapping[str, Any]) -> str:
                     continue
                 best = max(others, key=lambda m, others=others: others[m])
                 if others[best] - ours > LEAST_LOSS:
-                    pair = f"{others[best]:.3f}, {ours:.3f}".replace("0.", ".")
+                    pair = f"{others[best]:.3f}/{ours:.3f}".replace("0.", ".")
                     texts.append(f"{_starred(name)} {best} {pair}")
             rows.append([epsilon, measure, "; ".join(texts) or "none"])
     return "\n".join(_line(row) for row in rows)

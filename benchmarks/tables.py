@@ -68,17 +68,24 @@ def short(value: float) -> str:
     return "1" if text == "1.000" else text
 
 
-def compared(results: dict, methods: Mapping[str, Method], ours: str) -> str:
-    """Lay out all data sets: a row per method, a cell per set with the means of all budgets.
+def compared(
+    results: dict,
+    methods: Mapping[str, Method],
+    ours: str,
+    shown: Sequence[str] | None = None,
+) -> str:
+    """Lay out all data sets: a row per method, a cell per set with the means of budgets.
 
-    The last column says in how many cells `ours` is ahead, and behind, by more than `AHEAD`; the
-    row below `ours` has the largest standard deviation of one fit.
+    These are the budgets that are `shown`, or all. The last column says in how many cells `ours` is
+    ahead, and behind, by more than `AHEAD`, and of how many if not of all; the row below `ours` has
+    the largest standard deviation of one fit.
     """
     cells = results["cells"]
     budgets = {
-        name: sorted({k for one in found.values() for k in one} - {ANY_BUDGET}, key=float)
+        name: shown or sorted({k for one in found.values() for k in one} - {ANY_BUDGET}, key=float)
         for name, found in cells.items()
     }
+    n_cells = sum(map(len, budgets.values()))
     rows = []
     for key in (k for k in methods if any(k in found for found in cells.values())):
         row, gaps = [methods[key].title], []
@@ -93,14 +100,18 @@ def compared(results: dict, methods: Mapping[str, Method], ours: str) -> str:
             ]
         row = ["-" if set(cell) <= set("-/") else cell for cell in row]
         ahead, behind = (sum(sign * gap > AHEAD for gap in gaps) for sign in (1, -1))
-        row.append(f"{ahead} / {behind} of {len(gaps)}" if gaps and key != ours else "")
+        of = "" if len(gaps) == n_cells else f" of {len(gaps)}"
+        row.append(f"{ahead}/{behind}{of}" if gaps and key != ours else "")
         rows.append(row)
         if key == ours:
-            spreads = [max(cell["sd"] for cell in found[ours].values()) for found in cells.values()]
+            spreads = [
+                max(found[ours][k]["sd"] for k in budgets[name] if k in found[ours])
+                for name, found in cells.items()
+            ]
             rows.append(["largest standard deviation of a fit", *map(short, spreads), ""])
     facts = results["problems"]
     sizes = [f"{name} ({facts[name]['n_train']} x {facts[name]['n_features']})" for name in cells]
-    return markdown(["", *sizes, "ahead / behind"], rows)
+    return markdown(["", *sizes, f"ahead/behind of {n_cells}"], rows)
 
 
 def score_tables(
@@ -163,15 +174,20 @@ def speed_table(results: dict) -> str:
 
 
 def dimension_table(results: dict) -> str:
-    """Accuracy against the number of columns: a row per method."""
+    """Accuracy against the number of columns: a row per method, with the largest deviation."""
     cells = results["cells"]
     sizes = sorted({int(d) for found in cells.values() for d in found})
     rows = [
-        [METHODS[key].title, *(_number(cells[key].get(str(d))) for d in sizes)]
+        [
+            METHODS[key].title,
+            *(short(cells[key][str(d)]["mean"]) if str(d) in cells[key] else "-" for d in sizes),
+            short(max(cell["sd"] for cell in cells[key].values())),
+        ]
         for key in METHODS
         if key in cells
     ]
-    return markdown(["", *(f"d = {d}" for d in sizes)], rows)
+    head = ["", *(f"d = {d}" for d in sizes), "largest standard deviation of a fit"]
+    return markdown(head, rows)
 
 
 def removed_table(results: dict) -> str:
@@ -194,7 +210,7 @@ def tilt_table(results: dict) -> str:
         rows = []
         for epsilon, by_tilt in found.items():
             who = "not private" if epsilon == "inf" else f"epsilon {epsilon}"
-            texts = [f"{by_tilt[t]['worst']:.2f} / {by_tilt[t]['accuracy']:.3f}" for t in tilts]
+            texts = [f"{by_tilt[t]['worst']:.2f}/{short(by_tilt[t]['accuracy'])}" for t in tilts]
             rows.append([f"{name}, {who}", *texts])
         header = ["loss of the worst group / accuracy", *(f"tilt {t}" for t in tilts)]
         parts.append(markdown(header, rows))
@@ -210,27 +226,17 @@ def robust_table(results: dict) -> str:
         for epsilon, cell in found.items():
             who = "not private" if epsilon == "inf" else f"epsilon {epsilon}"
             for trained in ("without", "against"):
-                means = (f"{mean:.3f}" for mean in cell[trained]["mean"])
+                means = map(short, cell[trained]["mean"])
                 rows.append([f"{who}, trained {trained}", *means])
         parts.append(markdown([name, *(f"{share:g}" for share in shares)], rows))
     return "\n\n".join(parts)
-
-
-def shape_table(results: dict) -> str:
-    """Rows, columns and ratio of the classes, beside what was published."""
-    rows = [
-        [name, *(str(found[key]) for key in ("rows", "columns", "ratio", "published"))]
-        for name, found in results["shapes"].items()
-    ]
-    header = ["", "training rows of all", "columns", "n+ / n- of both", "published"]
-    return markdown(header, rows)
 
 
 def less_noise_table(results: dict) -> str:
     """Area under the ROC curve when the noise is divided by a factor: it is not private then."""
     found = results["less_noise"]
     factors = sorted({f for row in found.values() for f in row}, key=float)
-    rows = [[name, *(_number(row.get(f)) for f in factors)] for name, row in found.items()]
+    rows = [[name, *(short(row[f]["mean"]) for f in factors)] for name, row in found.items()]
     return markdown(["", *(f"noise / {f}" for f in factors)], rows)
 
 
@@ -250,44 +256,22 @@ def of_printed_protocol(results: dict) -> dict:
     return {**results, "cells": {name: {**printed[name], **ours[name]} for name in names}}
 
 
-def chosen_table(results: dict) -> str:
-    """Regularisers by cross-validation: a row for each algorithm, a column for each data set."""
-    chosen = results["chosen"]
-    rows = [
-        [method.title, *(found.get(key, {}).get("setting", "-") for found in chosen.values())]
-        for key, method in PUBLISHED.items()
-        if method.group != "ours"
-    ]
-    return markdown(["", *chosen], rows)
-
-
-def published_tables(results: dict) -> str:
-    """Lay out the reproduction of one paper: shapes, curves at four budgets, and less noise."""
+def published_table(results: dict) -> str:
+    """Lay out the reproduction of one paper: means at four budgets."""
     printed = of_printed_protocol(results)
-    parts = [score_tables(printed, PUBLISHED, ("0.05", "0.1", "0.2", "0.5"))]
-    if "chosen" in results:
-        parts.append(chosen_table(results))
-    if "shapes" in results:
-        parts.insert(0, shape_table(results))
-    if "less_noise" in results:
-        parts.append(less_noise_table(results))
-    return "\n\n".join(parts)
+    return compared(printed, PUBLISHED, "auc", ("0.05", "0.1", "0.2", "0.5"))
 
 
 def sections(folder: Path = RESULTS) -> dict[str, str]:
     """Make the generated parts of the pages, by the name of their marker."""
-    parts = {"methods": "\n".join(f"- **{m.title}**: {m.about}" for m in METHODS.values())}
+    others = (m for m in METHODS.values() if m.group != "ours")
+    parts = {"methods": "\n".join(f"- **{m.title}**: {m.about}" for m in others)}
     printers: dict[str, Callable[[dict], str]] = {
         "linear": partial(compared, methods=METHODS, ours="adaptive_margin"),
         "multiclass": partial(compared, methods=METHODS, ours="adaptive_margin"),
         "auc": partial(compared, methods=RANKINGS, ours="auc"),
-        "paper_auc": published_tables,
+        "paper_auc": published_table,
         "speed": speed_table,
-        "dimension": dimension_table,
-        "removed_points": removed_table,
-        "tilt": tilt_table,
-        "robust": robust_table,
-        "paper_margins": margins_table,
     }
     for name, text in printers.items():
         results = read(folder / f"{name}.json")
@@ -299,7 +283,7 @@ def sections(folder: Path = RESULTS) -> dict[str, str]:
 def margins_table(results: dict) -> str:
     """Errors and numbers of records at known margins: a table for what they are plotted against."""
     parts = []
-    for name, panels in (("error", "errors"), ("records for an error of .1", "samples")):
+    for name, panels in (("error", "errors"), ("records for an error of .1; bound", "samples")):
         for axis, found in results.get(panels, {}).items():
             places = sorted({at for cells in found.values() for at in cells}, key=float)
             rows = [
@@ -311,13 +295,13 @@ def margins_table(results: dict) -> str:
 
 
 def _margins_text(cell: dict | None) -> str:
-    """Show a mean with its interval, or a number of records with its interval and the bound."""
+    """Show a mean with its interval, or a number of records with its interval; the bound."""
     if cell is None:
         return "-"
     if "mean" in cell:
         return f"{cell['mean']:.3f} ± {cell['half']:.3f}"
     low, middle, high = ("more" if cell[k] is None else cell[k] for k in ("low", "middle", "high"))
-    return f"{middle} ({low} to {high}), bound {cell['sufficient']}"
+    return f"{middle} ({low} to {high}); {cell['sufficient']}"
 
 
 def fill(page: str, parts: dict[str, str]) -> str:

@@ -204,6 +204,14 @@ def test_the_users_book_is_as_short_as_it_has_to_be():
     assert front["CHANGELOG.md"] <= 800
 
 
+def test_the_research_book_is_as_short_as_it_has_to_be():
+    pages = [path for path in DOCS.rglob("*.md") if RESEARCH.match(str(path.relative_to(DOCS)))]
+    made = {"_build", "generated", "gallery"}
+    words = {p: len(p.read_text("utf-8").split()) for p in pages if not made & set(p.parts)}
+    assert len(words) > 50
+    assert sum(words.values()) <= 55_000
+
+
 READING = (DOCS / "guide" / "schema.md").read_text("utf-8")
 
 

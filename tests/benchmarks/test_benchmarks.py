@@ -123,9 +123,9 @@ def test_one_table_compares_all_sets_and_counts_where_the_default_is_ahead():
         {"cells": {"tiny": found}, "problems": facts}, cells.METHODS, "adaptive_margin"
     )
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
-    assert lines[0] == ["", "tiny (10 x 2)", "ahead / behind"]
+    assert lines[0] == ["", "tiny (10 x 2)", "ahead/behind of 2"]
     assert [line[1:] for line in lines[2:]] == [
-        [".500", ""], [".800/.900", ""], [".020", ""], [".700/.920", "1 / 1 of 2"],
+        [".500", ""], [".800/.900", ""], [".020", ""], [".700/.920", "1/1"],
     ]  # fmt: skip
 
 

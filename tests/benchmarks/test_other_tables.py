@@ -91,11 +91,10 @@ def test_means_are_over_the_tables_that_every_method_has():
     results = {"tables": {"a": facts, "b": facts}, "cells": {"a": cells, "b": partly}}
     rows = {row[0]: row[1:] for row in other_tables.means(results, "R")}
     assert rows["interpret, DP-EBM"][0] == "-/.500/-"
-    assert rows["interpret, DP-EBM"][4:] == ["-/1/- of 1", "-/0/- of 1", "-/1/- of 1"]
+    assert rows["interpret, DP-EBM"][4:] == ["-/1/- of 1", "-/0/- of 1"]
     gains = other_tables.differences(results, "interpret")
-    assert gains == [
-        ["300 to 1000", "0.1 to 0.3", "1", "+0.200 (0.00)", "-0.100 (1.00)", "+0.100 (0.00)"]
-    ]
+    assert ["300 to 1000", "-", "+0.200/-0.100 (1)", "-"] in gains
+    assert sum(cell != "-" for _, *cells_ in gains for cell in cells_) == 1
 
 
 def test_the_page_shows_the_results_that_are_stored(tmp_path):

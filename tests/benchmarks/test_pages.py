@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -32,38 +30,8 @@ def figures(values: Iterable[float]) -> str:
     return "/".join(map(figure, values))
 
 
-def two_digits(value: float, digits: int = 2) -> str:
-    """Two digits that count, without the zero in front."""
-    places = max(0, digits - 1 - math.floor(math.log10(value)))
-    return f"{value:.{places}f}".removeprefix("0")
-
-
 def means(cells: dict, method: str, budgets: Sequence[str]) -> list[float]:
     return [cells[method][label]["mean"] for label in budgets]
-
-
-TWO, MORE = (".1", ".3", "1", "3"), (".3", "1", "3", "8")
-TWO, MORE = ([f"{float(label):g}" for label in labels] for labels in (TWO, MORE))
-
-
-def objective_rows() -> dict[str, list[str]]:
-    """The table of all sets of evidence/objective_perturbation.md."""
-    linear, multi = stored("linear")["cells"], stored("multiclass")["cells"]
-    sets = {
-        "adult (": (linear["adult"], TWO),
-        "ijcnn1 (": (linear["ijcnn1"], TWO),
-        "satimage, two": (linear["satimage"], TWO),
-        "margin .2": (linear["syn100"], TWO),
-        "reuters": (linear["reuters"], TWO),
-        "satimage, 6": (multi["satimage6"], MORE),
-        "digits": (multi["digits"], MORE),
-        "10 Gaussian": (multi["syn10"], MORE),
-    }
-    names = ("objective_perturbation", "objective_perturbation_pure")
-    return {
-        start: [figures(means(cells, name, budgets)) for name in names]
-        for start, (cells, budgets) in sets.items()
-    }
 
 
 def pure_rows() -> dict[str, list[str]]:
@@ -88,32 +56,12 @@ def pure_rows() -> dict[str, list[str]]:
     }
 
 
-def pure_default_rows() -> dict[str, list[str | None]]:
-    """The table of pure DP of evidence/adaptive_margin.md."""
-    cells = stored("pure")["cells"]
-    sets = {
-        "cancer (": "cancer",
-        "digits odd/even ": "parity",
-        "adult, 2000 ": "adult-2000",
-        "ijcnn1, 2000 ": "ijcnn1-2000",
-        "satimage ": "satimage",
-    }
-    names = ("adaptive_margin_pure", "objective_perturbation_pure")
-    budgets = ["0.03", "0.1", "0.3", "1"]
-    return {
-        start: [None, *(figures(means(cells[name], method, budgets)) for method in names)]
-        for start, name in sets.items()
-    }
-
-
 def scale_rows() -> dict[str, list[str]]:
     """The table of column scales of evidence/adaptive_margin.md."""
     return {
         f"{name} ": [
             figure(found["majority"]),
             *(figures(map(mean, found[key])) for key in ("units", "ranges", "oracle")),
-            figure(found["LinearSVC"]),
-            figure(found["boosting"]),
         ]
         for name, found in stored("tables_raw").items()
         if name != "versions"
@@ -136,43 +84,11 @@ def label_rows() -> dict[str, list[str]]:
     return rows
 
 
-def plan_rows() -> dict[str, list[str | None]]:
-    """The measured column of evidence/planning.md; the others are of a script that prints."""
-    return {
-        f"{name} ": [None, figures(map(mean, found["units"])), None, None, None]
-        for name, found in stored("tables_raw").items()
-        if name != "versions"
-    }
-
-
-def published_ranking_rows() -> dict[str, list[str]]:
-    """The table of the published algorithms in evidence/auc.md, on ijcnn1."""
-    published, ours = (stored(name)["cells"]["ijcnn1"] for name in ("paper_auc", "auc"))
-    sets = {
-        "Algorithm 1": (published, "output"),
-        '`mechanism="output"`': (ours, "auc_output"),
-        "Algorithm 2": (published, "objective"),
-        '`mechanism="objective"`': (ours, "auc_objective"),
-        "Algorithm 3": (published, "pointwise"),
-        "default": (ours, "auc"),
-    }
-    budgets = ["0.05", "0.1", "0.2", "0.5"]
-    rows = {}
-    for start, (cells, key) in sets.items():
-        texts = [
-            figures(means(cells, name, budgets)).replace("/", " / ") if name in cells else "-"
-            for name in (key, f"{key}_pure")
-        ]
-        rows[start] = [f"**{text}**" for text in texts] if start == "default" else texts
-    return rows
-
-
 def feature_rows() -> dict[str, list[str]]:
     """The table of evidence/kernel.md of columns with features beside the linear default."""
     return {
         f"{name} ": [
-            figures(means(found, way, ["0.3", "1", "3"]))
-            for way in ("linear", "whitened", "ranges")
+            figures(means(found, way, ["0.3", "1", "3"])) for way in ("linear", "whitened")
         ]
         for name, found in stored("features")["cells"].items()
     }
@@ -185,68 +101,13 @@ def hospital_rows() -> dict[str, list[str]]:
     return {f"{row[0]} ": [cell.replace("0.", ".") for cell in row[1:]] for row in rows[2:]}
 
 
-def risk_rows(panel: str) -> dict[str, list[str]]:
-    """One of the tables of risk_bounds.md: measured, bound, published."""
-    found = stored("risk_bounds")["cells"][panel]
-    shown = {
-        "records": (100, 1000, 10_000, 100_000),
-        "tilt": (0.0, 0.3, 1.0, 2.0),
-        "radius of the adversary": (0.001, 0.01, 0.1, 0.3),
-    }[panel]
-    rows = {}
-    for x in shown:
-        i = found["x"].index(x)
-        start = f"{x:,}".replace(",", " ") if x >= 10_000 else f"{x:g}".removeprefix("0")
-        rows[f"{start if x else 0} |"] = [
-            two_digits(found[key][i]) for key in ("measured", "bound", "published")
-        ]
-    return rows
-
-
-def paper_rows() -> dict[str, list[str]]:
-    """The table of risk_bounds.md of the lines of a paper."""
-    heads = {1: " (pure)", 3: " (pure, fresh records)", 4: " (fresh records)", 5: " (pure)"}
-    rows = {}
-    for line in stored("paper_tables")["lines"]:
-        if "measured" in line:
-            losses = line["losses"].replace("strong", "strongly convex")
-            head = f"{line['table']}{heads.pop(line['table'], '')} | {losses} "
-            values = [
-                two_digits(line[key]) if line[key] is not None else "-"
-                for key in ("order", "published", "ours", "measured")
-            ]
-            values[-1] += f" ± {two_digits(line['standard_error'], 1)}"
-            rows[head] = [losses, *values]
-    return rows
-
-
-def lower_rows() -> dict[str, list[str]]:
-    """The table of lower_bound.md."""
-    rows = {}
-    for name, found in stored("lower_bound")["cells"].items():
-        for i, size in enumerate(found["sizes"]):
-            values = (found[key][i] for key in ("lower", "mean", "measured", "upper"))
-            texts = (f"{value:.4f}".lstrip("0") if value < 1 else "1" for value in values)
-            rows[f"{name} | {size} "] = [str(size), *texts]
-    return rows
-
-
 # Page, the head of a table in it, and what the table shows.
 TABLES = [
-    ("evidence/objective_perturbation.md", "| data (rows x columns) | $(", objective_rows),
     ("evidence/pure_halfspace.md", "| data (rows x columns; $n", pure_rows),
-    ("evidence/adaptive_margin.md", "| `AdaptiveMarginClassifier(delta=0)` |", pure_default_rows),
     ("evidence/adaptive_margin.md", "| table | majority |", scale_rows),
-    ("evidence/auc.md", "| algorithm | $\\delta=1/n^2$, $\\epsilon$ = .05", published_ranking_rows),
     ("evidence/label_private.md", '| | `"statistic"` |', label_rows),
     ("evidence/kernel.md", '| table | linear default | `"auto"`', feature_rows),
     ("guide/limits.md", "| rows | logistic regression", hospital_rows),
-    ("evidence/planning.md", "| table | rows, columns, classes | measured |", plan_rows),
-    ("lower_bound.md", "| | records | lower bound |", lower_rows),
-    ("risk_bounds.md", "| fresh records |", partial(risk_rows, "records")),
-    ("risk_bounds.md", "| tilt |", partial(risk_rows, "tilt")),
-    ("risk_bounds.md", "| radius of the", partial(risk_rows, "radius of the adversary")),
-    ("risk_bounds.md", "| table | losses | order |", paper_rows),
 ]
 
 

@@ -42,7 +42,7 @@ def test_the_interval_of_a_number_of_records(monkeypatch):
     monkeypatch.setattr(paper_margins, "SIZES", (40, 80))
     found = paper_margins.enough(lambda margin, d: None, 5, 0.2, 3)
     assert found == {"low": 80, "middle": None, "high": None, "fits": 3}
-    assert tables._margins_text(found | {"sufficient": 9}) == "more (80 to more), bound 9"
+    assert tables._margins_text(found | {"sufficient": 9}) == "more (80 to more); 9"
 
 
 def test_errors_are_those_of_the_separator():

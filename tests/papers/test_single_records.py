@@ -132,7 +132,7 @@ def test_secret_draws_are_worth_the_root_of_the_number_of_records():
 
 @pytest.mark.slow
 def test_with_a_larger_budget_the_printed_noise_is_a_smaller_multiple_of_the_least():
-    """The example of docs/papers.md."""
+    """The fit of test_published_calls.py."""
     n, epsilon, small = 60, 8.0, 1 / 60**2
     printed = math.sqrt(32 * math.log(n / small) * math.log(1 / small)) / epsilon
     sigma = plan_of(n, 3, Budget.of(epsilon, small)).mechanism.sigma
