@@ -146,7 +146,7 @@ def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
     **Privacy.** Reads sizes only, which are public.
 
     The rule ``n epsilon / (n epsilon + 70 sqrt(d))`` was fitted to real tables of two to ten
-    classes; ``docs/planning.md`` has its errors.
+    classes; ``docs/evidence/planning.md`` has its errors.
 
     Examples
     --------

@@ -6,7 +6,7 @@ A display holds numbers; matplotlib is imported only when it is asked to draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -289,9 +289,13 @@ def _facts_of_numbers(model: Any, ranges: Any) -> list[_Fact]:
         around_all = np.column_stack(around(centres, scales))
         ends = np.where(np.array(flags)[:, None], [0.0, 1.0], around_all)
     else:
-        ends = np.asarray(ranges, dtype=np.float64)
+        # A mapping names columns of a table only.
+        ends = np.asarray([] if isinstance(ranges, Mapping) else ranges, dtype=np.float64)
     if ends.shape != (n_features, 2) or not np.isfinite(ends).all():
-        raise ValueError(f"ranges must be {n_features} pairs of finite numbers")
+        raise ValueError(
+            f"ranges must be {n_features} pairs of finite numbers, the PUBLIC ends of each column; "
+            "without them a fit needs released column scales"
+        )
     columns = [
         Column(str(name), "number", low=low, high=high)
         for name, (low, high) in zip(column_names(model), ends.tolist(), strict=True)

@@ -37,8 +37,9 @@ def test_curves_of_an_additive_model_add_up_to_its_scores(n_classes):
 def test_wrong_ranges_are_refused():
     X, y = data()
     model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y)
-    with pytest.raises(ValueError, match="2 pairs of finite numbers"):
-        EffectsDisplay.from_estimator(model, RANGES[:1])
+    for wrong in (RANGES[:1], {"0": [0, 1]}):
+        with pytest.raises(ValueError, match="2 pairs of finite numbers"):
+            EffectsDisplay.from_estimator(model, wrong)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
