@@ -94,7 +94,7 @@ SENTENCES = {
     "estimators/adaptive_margin.md": (f"clips columns at {CLIP:g} of their scales",),
     "estimators/objective_perturbation.md": (f"$n\\epsilon$ above {PURE:.0f}",),
     "estimators/pure_halfspace.md": (f"$n\\epsilon$ up to {PURE:.0f}",),
-    "explaining.md": (f"released widths ({CLIP:g}) of the released centres",),
+    "explaining.md": (f"values beyond {CLIP:g} released widths of the released centres",),
     "planning.md": (
         f"plus {short(of('inspection.accuracy_plan._MISFIT'))} for the error of the simulation",
         f"Tables of more than {of('inspection.accuracy_plan._ROWS')} rows (or "

@@ -152,9 +152,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite for the default steps.
     scaler_ : ReleasedScaler, CellScaler or None
-        Released column scales, which clip columns at 1.5 of them after the default steps; None if
-        none were estimated. For a model that was selected for a
-        small table it may be the public `CellScaler` whose cells the model reads.
+        Released column scales, which after the default steps clip columns at 1.5 of them and
+        shorten long rows; None if none were estimated. For a model that was selected for a small
+        table it may be the public `CellScaler` whose cells the model reads.
     row_lengths_ : RowLengths
         Positive divisors of the scores, which change no prediction; only for a model that was
         selected for a small table with two classes.

@@ -571,9 +571,9 @@ class PrivateLinearClassifier(PrivateClassifier):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
 
-        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns and long
-        rows, instead of `X` if there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
-        With `row_lengths_`, for a table of few rows, scores are divided by these.
+        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns and
+        shortens long rows, instead of `X` if there is a `scaler_`. Rows beyond a finite
+        `data_norm_` are scaled down to it first. With `row_lengths_`, for a table of few rows, scores are divided by these.
 
         Parameters
         ----------

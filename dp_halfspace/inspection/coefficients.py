@@ -87,8 +87,9 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     -------
     NaturalCoefficients
         Names, coefficients and intercepts. ``X @ coefficients.T + intercepts`` is
-        ``decision_function(X)`` for rows without missing entries, whose entries the scalers do not
-        clip (``scaler_.clip`` widths from the centre) and whose norm is at most ``data_norm_``.
+        ``decision_function(X)`` for rows without missing entries that the scalers neither clip
+        (``scaler_.clip`` widths from the centre) nor shorten, and whose norm is at most
+        ``data_norm_``.
 
     Raises
     ------
@@ -114,7 +115,8 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     >>> natural = natural_coefficients(model)
     >>> next(iter(natural.importances))
     'x0'
-    >>> inside = X[(abs(model.scaler_.transform(X)) < model.scaler_.clip).all(axis=1)]
+    >>> rows = model.scaler_.transform(X) * model.scaler_.scale + model.scaler_.center
+    >>> inside = X[np.isclose(rows, X).all(axis=1)]
     >>> bool(np.allclose(inside @ natural.coefficients[0] + natural.intercepts[0],
     ...                  model.decision_function(inside)))
     True

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.inspection.coefficients import LinearParts, linear_parts
 from dp_halfspace.preprocessing.scalers import RowLengths
 from dp_halfspace.rows.directions import LARGEST_CELL, PER_UNIT
@@ -62,6 +63,8 @@ def to_onnx(model: Any) -> Any:
         given = graph.apply("Div", given, scales.scale)
         given = graph.apply("Clip", given, -clip, clip)
         given = graph.apply("Where", graph.apply("IsNaN", given), 0.0, given)
+        if (row_clip := getattr(scaler, "row_clip", None)) is not None:
+            given = graph.shortened(given, row_clip)
     if not parts.scalers and parts.model.fill_value_ is not None:
         missing = graph.apply("IsNaN", given)
         given = graph.apply("Where", missing, parts.model.fill_value_, given)
@@ -137,6 +140,14 @@ class _Graph:
         """Scale rows down to a norm."""
         longest = self.apply("Max", self.apply("Sqrt", self.sum_of_squares(rows)), norm)
         return self.apply("Mul", rows, self.apply("Div", norm, longest))
+
+    def shortened(self, rows: str, limit: RowClip) -> str:
+        """Shorten long rows towards the mean, see `RowClip`."""
+        centred = self.apply("Sub", rows, limit.mean)
+        images = self.apply("MatMul", centred, limit.whitening)
+        lengths = self.apply("Max", self.apply("Sqrt", self.sum_of_squares(images)), limit.longest)
+        kept = self.apply("Mul", centred, self.apply("Div", limit.longest, lengths))
+        return self.apply("Add", kept, limit.mean)
 
     def inverse_sinh(self, rows: str, exponent: int, data_norm: float) -> str:
         """Add ``asinh(rows / data_norm / 2^exponent)``, which not all readers have in float64."""

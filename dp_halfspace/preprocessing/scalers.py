@@ -148,7 +148,8 @@ def checked_ranges(ranges: Any, n_features: int) -> NDArray[np.float64]:
 class ReleasedScaler(ColumnScaler):
     """Scale columns by given numbers: ``clip((x - center) / scale, -clip, clip)``.
 
-    Long rows are shortened after it if there is a `row_clip`. The attribute ``scaler_`` of a classifier that estimates column scales is of this class.
+    Long rows are shortened after it if there is a `row_clip`. The attribute ``scaler_`` of a
+    classifier that estimates column scales is of this class.
 
     Parameters
     ----------

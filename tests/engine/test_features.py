@@ -164,6 +164,9 @@ def test_scores_of_long_rows_are_those_of_shortened_images():
     found = clip.shortened(rows, rows @ coefficients.T)
     # Offsets are a part of the intercepts, which are added afterwards.
     assert_allclose(found + offsets, expected, atol=1e-12)
+    shortened, factors = rows / 2.0, np.minimum(1.0, 2.25 / lengths)[:, None]
+    centring.row_clip(0.5).shorten(shortened)
+    assert_allclose(shortened, (mean + (rows - mean) * factors) / 2.0, atol=1e-12)
 
 
 def test_many_records_pay_for_scales_and_joint_features():

@@ -18,6 +18,7 @@ from dp_halfspace.datasets import in_chunks
 from dp_halfspace.engine import linear, release
 from dp_halfspace.engine.linear import COLUMN_CLIP
 from dp_halfspace.inspection import natural_coefficients
+from dp_halfspace.preprocessing import ReleasedScaler
 from tests.permits import permit_for
 from tests.support import fitted
 
@@ -58,14 +59,32 @@ def test_scores_are_linear_in_the_clipped_columns(name, n_classes):
     # With so many records, scales pay although a norm is stated.
     assert (model.scaler_ is None) == (name == "projected")
     if model.scaler_ is not None:
-        assert np.abs(rows).max() == model.scaler_.clip == COLUMN_CLIP
-        assert pickle.loads(pickle.dumps(model)).scaler_.clip == COLUMN_CLIP
-        inside = (np.abs(rows) < COLUMN_CLIP).all(axis=1)
+        scaler = model.scaler_
+        clipped = ReleasedScaler(scaler.center, scaler.scale, scaler.clip).fit_transform(X)
+        assert np.abs(clipped).max() == scaler.clip == COLUMN_CLIP
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.decision_function(X), found)
+        inside = np.isclose(rows * scaler.scale + scaler.center, X).all(axis=1)
+        assert 0.2 < inside.mean() < (np.abs(clipped) < COLUMN_CLIP).all(axis=1).mean()
         natural = natural_coefficients(model)
         expected = X[inside] @ natural.coefficients.T + natural.intercepts
         np.testing.assert_allclose(scores[inside], expected, rtol=1e-9, atol=1e-9)
     if name == "no intercept":
         assert not model.intercept_.any()
+
+
+def test_rows_of_a_rare_flag_are_predicted_as_surely_as_they_were_fitted():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(60.0, 12.0, 20_000), rng.random(20_000) < 0.04])
+    odds = 0.05 * (X[:, 0] - 60.0) + 1.5 * X[:, 1] - 2.0
+    y = (odds + rng.logistic(size=len(X)) > 0.0).astype(int)
+    model = fitted(AdaptiveMarginClassifier(epsilon=1.0), X[:10_000], y[:10_000], random_state=0)
+    rows, truth = X[10_000:], y[10_000:]
+    flagged = rows[:, 1] == 1.0
+    observed = truth[flagged].mean()
+    assert abs(model.predict_proba(rows)[flagged, 1].mean() - observed) < 0.12
+    model.scaler_.row_clip = None
+    assert model.predict_proba(rows)[flagged, 1].mean() > observed + 0.4
 
 
 def test_signs_are_right_where_positives_are_few():

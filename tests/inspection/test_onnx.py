@@ -76,7 +76,7 @@ def test_selections_for_small_tables_predict_the_same(norm, n_classes):
     rows, labels = X[:600], np.minimum(Y, n_classes - 1)[:600]
     if norm is not None:
         rows = np.nan_to_num(rows, nan=250_000.0)
-    for epsilon in (0.4, 0.2):
+    for epsilon in (0.25, 0.2):
         model = AdaptiveMarginClassifier(epsilon=epsilon, classes=range(n_classes), data_norm=norm)
         equal_predictions(model.fit(rows, labels), rows)
         assert (model.scaler_ is None) or isinstance(model.scaler_, CellScaler)
