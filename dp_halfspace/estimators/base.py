@@ -573,7 +573,8 @@ class PrivateLinearClassifier(PrivateClassifier):
 
         ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns and
         shortens long rows, instead of `X` if there is a `scaler_`. Rows beyond a finite
-        `data_norm_` are scaled down to it first. With `row_lengths_`, for a table of few rows, scores are divided by these.
+        `data_norm_` are scaled down to it first. With `row_lengths_`, for a table of few rows,
+        scores are divided by these.
 
         Parameters
         ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,11 @@ def to_onnx(model: Any) -> Any:
         missing = graph.apply("IsNaN", given)
         given = graph.apply("Where", missing, parts.model.fill_value_, given)
     rows = _rows_of_coefficients(graph, given, parts)
+    if (row_clip := getattr(parts.model, "row_clip_", None)) is not None:
+        # The features of columns alone are the columns divided by a norm.
+        norm = float(parts.model.data_norm_)
+        given = {"mean": row_clip.mean * norm, "whitening": row_clip.whitening / norm}
+        rows = graph.shortened(rows, replace(row_clip, **given))
     scores = graph.apply("MatMul", rows, parts.coefficients.T)
     scores = graph.apply("Add", scores, parts.intercepts)
     lengths = getattr(parts.model, "row_lengths_", None)

@@ -155,7 +155,7 @@ def test_the_class_of_a_row_does_not_depend_on_others_or_its_place():
     [
         (60, 1.0, 2, None),
         (60, 1.0, 3, None),
-        (90, 8.0, 3, None),
+        (90, 2.5, 3, None),
         (90, 30.0, 2, 1e5),
     ],
 )
@@ -257,6 +257,7 @@ def test_a_prior_is_read_from_models_and_numbers():
         np.testing.assert_allclose(read.intercepts, intercepts)
     read = _small_tables.read_prior(private, data)
     scores = X @ read.coefficients[0] + read.intercepts[0]
+    private.scaler_.row_clip = None
     expected = private.decision_function(frame)
     inside = np.abs(private.scaler_.transform(frame)).max(axis=1) < private.scaler_.clip
     np.testing.assert_allclose(scores[inside], expected[inside], rtol=1e-6, atol=1e-9)
@@ -304,7 +305,7 @@ def test_other_columns_and_logarithmic_scales_are_refused():
     prior = RidgeClassifier().fit(frame, y)
     with pytest.raises(ValueError, match="other columns than those of X, or in another order"):
         classifier(prior=prior).fit(frame[list("bacd")], y)
-    model = classifier(epsilon=1.0, random_state=0)
+    model = classifier(epsilon=0.7, random_state=0)
     for seed in range(20):
         model.set_params(random_state=seed).fit(X, y)
         if model.scaler_ is not None:

@@ -134,7 +134,7 @@ def test_a_column_without_a_range_or_a_released_scale_has_no_axis():
     rng = np.random.default_rng(0)
     X = rng.normal(55, 12, (300, 2))
     schema = {"0": "number", "1": [0, 120]}
-    model = PrivateTableClassifier(epsilon=1.0, schema=schema, classes=[False, True])
+    model = PrivateTableClassifier(epsilon=0.5, schema=schema, classes=[False, True])
     model.fit(X, X[:, 0] > 55)
     assert hasattr(model.model_, "row_lengths_")
     (column,) = EffectsDisplay.from_estimator(model).columns
@@ -233,7 +233,7 @@ def test_there_is_no_band_for_a_column_that_was_selected():
 
 
 def test_there_is_no_band_for_a_model_from_a_list_and_none_of_noise_without_noise():
-    model, X, y = additive_table(n=250)
+    model, X, y = additive_table(n=250, epsilon=0.5)
     model.set_params(features="auto").fit(X, y)
     assert hasattr(model.model_, "row_lengths_")
     display = EffectsDisplay.from_estimator(model)
