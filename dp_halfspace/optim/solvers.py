@@ -41,9 +41,11 @@ _MIN_SUBSAMPLE = 1024
 _FIRST_RIDGE = 1e-2
 # Lower limit on a divisor, for objectives whose initial gap is zero.
 _TINY = 1e-300
-# Most Hessians that the hybrid Newton method forms, and BFGS steps with each of them.
+# Most full Hessians that are formed, and BFGS steps with each of them.
 _RENEWALS = 30
 _STEPS_PER_HESSIAN = 8
+# Most BFGS steps with the Hessian of a subsample.
+_START_STEPS = 25
 # Most gradients of a line search.
 _SEARCH_PASSES = 40
 # A step is long enough if the slope along it has fallen to this share of the first slope.
@@ -113,24 +115,6 @@ def _search(
     return None
 
 
-def newton(objective: Objective, start: Point, target: float, max_steps: int) -> Point:
-    """Take damped (semismooth) Newton steps with a dense Hessian."""
-    point, damping = start, 0.0
-    for _ in range(max_steps):
-        if not point.norm > target:
-            break
-        solve = _invert_hessian(objective, point.w, damping)
-        if solve is None:
-            break
-        direction = -solve(point.gradient)
-        found = _search(objective, point, direction)
-        if found is None:
-            break
-        damping = _next_damping(objective, damping, point, found, direction)
-        point = found
-    return point
-
-
 def _next_damping(
     objective: Objective, damping: float, point: Point, found: Point, direction: FloatArray
 ) -> float:
@@ -146,12 +130,9 @@ def _next_damping(
     return damping / 3.0 if damping > objective.ridge else 0.0
 
 
-def _invert_hessian(
-    objective: Objective, w: FloatArray, damping: float = 0.0
-) -> MatrixProduct | None:
+def _invert_hessian(objective: Objective, w: FloatArray) -> MatrixProduct | None:
     """Return the product with the inverse of the Hessian, None if its Cholesky factor fails."""
     hessian = objective.hessian(w)
-    hessian.flat[:: objective.size + 1] += damping
     if not np.isfinite(hessian).all():
         return None
     # LAPACK is called directly, since the wrappers of scipy.linalg take longer than small systems.
@@ -159,25 +140,8 @@ def _invert_hessian(
     return None if failed else lambda v: np.asarray(dpotrs(factor, v)[0])
 
 
-def preconditioned_start(objective: Objective) -> tuple[FloatArray, MatrixProduct] | None:
-    """Return a rough minimiser of a subsample, and the inverse of the Hessian there.
-
-    Return None if there are too few rows for a subsample, or if the Hessian has no inverse.
-    """
-    n, size = objective.n_records, objective.size
-    # A Hessian of 4 n / size rows costs about as much as a few gradients of all rows, and saves
-    # more of them.
-    part = objective.subsample(max(_MIN_SUBSAMPLE, 8 * size, min(n // 8, 4 * n // size)))
-    if part is None:
-        return None
-    zero = point_at(part, np.zeros(part.size))
-    point = newton(part, zero, 1e-2 * zero.norm, max_steps=20)
-    inverse = _invert_hessian(part, point.w)
-    return None if inverse is None else (point.w, inverse)
-
-
-def hybrid_newton(objective: Objective, start: Point, target: float) -> Point:
-    """Take BFGS steps preconditioned by a full Hessian, which is formed again after some steps."""
+def bfgs(objective: Objective, start: Point, target: float) -> Point:
+    """Take BFGS steps from a full Hessian, which is formed again after some of them."""
     point = start
     for _ in range(_RENEWALS):
         if point.norm <= target:
@@ -443,9 +407,6 @@ Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 
 OPTIMIZERS = ("auto", "accelerated_gradient")
 
-# Most BFGS steps with the Hessian of a subsample.
-_START_STEPS = 25
-
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
@@ -586,30 +547,31 @@ def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimiz
 
 
 def _polish(objective: Objective, target: float, w: FloatArray) -> Point:
-    """Improve a point by Newton methods until its gradient is small, as far as they succeed."""
+    """Improve a point until its gradient is small, as far as the methods succeed."""
     point = point_at(objective, w)
-    if objective.size <= MAX_DENSE:
-        return _rescue(objective, hybrid_newton(objective, point, target), target)
-    return newton_cg(objective, point, target)
-
-
-def _rescue(objective: Objective, point: Point, target: float) -> Point:
-    """Start again with decreasing ridges if a fast method failed, for example at kinks."""
-    if point.norm <= target:
-        return point
-    return hybrid_newton(objective, newton_cg_path(objective, target), target)
+    if objective.size > MAX_DENSE:
+        return newton_cg(objective, point, target)
+    point = bfgs(objective, point, target)
+    # BFGS steps may fail, for example at kinks.
+    return point if point.norm <= target else newton_cg_path(objective, target)
 
 
 def _solve_auto(objective: Objective, target: float) -> Point:
-    """Take BFGS steps from the Hessian of a subsample, or truncated Newton steps."""
-    if objective.size > MAX_DENSE:
+    """Take BFGS steps from the minimiser of a subsample, or truncated Newton steps."""
+    n, size = objective.n_records, objective.size
+    if size > MAX_DENSE:
         return newton_cg_path(objective, target)
-    start = preconditioned_start(objective)
-    if start is None:
-        return _polish(objective, target, np.zeros(objective.size))
-    w, inverse = start
-    point = lbfgs(objective, point_at(objective, w), target, inverse, _START_STEPS)
-    return _rescue(objective, hybrid_newton(objective, point, target), target)
+    w = np.zeros(size)
+    # A Hessian of 4 n / size rows costs about as much as a few gradients of all rows, and saves
+    # more of them.
+    part = objective.subsample(max(_MIN_SUBSAMPLE, 8 * size, min(n // 8, 4 * n // size)))
+    if part is not None:
+        zero = point_at(part, w)
+        w = newton_cg(part, zero, 1e-2 * zero.norm).w
+        inverse = _invert_hessian(part, w)
+        if inverse is not None:
+            w = lbfgs(objective, point_at(objective, w), target, inverse, _START_STEPS).w
+    return _polish(objective, target, w)
 
 
 def _solve_nothing(objective: Objective, target: float) -> Point:
