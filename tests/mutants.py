@@ -5567,7 +5567,12 @@ MUTANTS = [
             "shift, square",
             "test_terms_that_are_added_up_have_the_largest_shift_and_mu",
         ),
-        ("gaussian_terms", "max(a, _LEAST)", "a", "test_a_product_of_profiles_is_rounded_up"),
+        (
+            "gaussian_terms",
+            "max(a, _LEAST_WEIGHT)",
+            "a",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
         (
             "gaussian_terms",
             "1.0 + max(number - 1, 0) * 2.0**-51",
@@ -5941,13 +5946,13 @@ MUTANTS = [
         ),
         (
             "add_noise",
-            "np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)",
+            "np.minimum(np.maximum(block, -_CLIP_STEPS, out=block), _CLIP_STEPS, out=block)",
             "",
             "test_no_value_raises_or_warns",
         ),
         (
             "add_noise",
-            "source.branches())\n    if is_far:\n        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole",
+            "source.branches())\n    if is_far:\n        np.minimum(np.maximum(whole, -_CLIP_STEPS, out=whole), _CLIP_STEPS, out=whole",
             "source.branches()",
             "test_no_value_raises_or_warns",
         ),
@@ -6351,7 +6356,7 @@ MUTANTS = [
         "tests/projection/test_fourier.py",
         (
             "draw_fourier",
-            "np.clip(turns, -_LARGEST, _LARGEST)",
+            "np.clip(turns, -_LARGEST_FREQUENCY, _LARGEST_FREQUENCY)",
             "turns",
             "test_frequencies_are_finite_for_the_smallest_scale",
         ),

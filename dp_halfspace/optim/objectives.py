@@ -217,7 +217,7 @@ def _product(part: Objective, w: FloatArray, v: FloatArray) -> FloatArray:
 
 
 # Smallest smoothing: squares of smaller numbers would underflow.
-_SMALLEST = 1e-100
+SMALLEST_SMOOTHING = 1e-100
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +265,8 @@ class Adversary:
         if self.norm not in (2, "inf"):
             raise ValueError("norm must be 2 or 'inf'")
         checked_size("n_features", self.n_features)
-        if not _SMALLEST <= self.smoothing < math.inf:
-            raise ValueError(f"smoothing must be at least {_SMALLEST} and finite")
+        if not SMALLEST_SMOOTHING <= self.smoothing < math.inf:
+            raise ValueError(f"smoothing must be at least {SMALLEST_SMOOTHING} and finite")
 
     @property
     def k(self) -> float:

@@ -39,7 +39,7 @@ NODES = 22
 CURVATURE_NODES = 12
 # At this distance from the centre of a cell and beyond, the loss is a straight line up to an error
 # of exp(-40) < 5e-18.
-_FAR = 41.0
+_CURVED_WITHIN = 41.0
 # Largest absolute score: of larger ones rounding would leave no place within a cell.
 _LARGEST_SCORE = 1e15
 # The next three constants are computed by the tests. Lebesgue constant of `NODES` points: the
@@ -168,7 +168,7 @@ class _Sources:
 
     def near(self, centre: float) -> slice:
         """Return the range of the points for which the loss is curved, seen from a cell."""
-        ends = np.searchsorted(self.centres, (centre - _FAR, centre + _FAR))
+        ends = np.searchsorted(self.centres, (centre - _CURVED_WITHIN, centre + _CURVED_WITHIN))
         return slice(*ends.tolist())
 
 
@@ -475,7 +475,7 @@ def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct
 # second derivatives. Both are called with the scores and with the parameters of the loss.
 _LOGISTIC = logistic_pairs, logistic_curvature
 _RAMP = ramp_pairs, ramp_curvature
-_FAMILIES: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
+_PAIR_FUNCTIONS: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
     "logistic": _LOGISTIC,
     "shifted_logistic": _LOGISTIC,
     "huber_hinge": _RAMP,
@@ -483,7 +483,7 @@ _FAMILIES: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]]
     "squared_hinge": (parabola_pairs, parabola_curvature),
     "squared": (_sum_squares, _square_curvature),
 }
-PAIRWISE_LOSSES = tuple(_FAMILIES)
+PAIRWISE_LOSSES = tuple(_PAIR_FUNCTIONS)
 
 
 def _parameters(loss: Loss) -> dict[str, Any]:
@@ -496,12 +496,12 @@ def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSum
 
     Either class may be empty. Nothing warns; sums of numbers that are not finite are not finite.
     """
-    return _FAMILIES[loss.name][0](positive, negative, **_parameters(loss))
+    return _PAIR_FUNCTIONS[loss.name][0](positive, negative, **_parameters(loss))
 
 
 def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairProduct:
     """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose."""
-    return _FAMILIES[loss.name][1](positive, negative, **_parameters(loss))
+    return _PAIR_FUNCTIONS[loss.name][1](positive, negative, **_parameters(loss))
 
 
 @dataclass(frozen=True, slots=True)

@@ -829,7 +829,7 @@ def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of e
 
 
 # A larger epsilon counts as this one in the floor of the regulariser; its exponential is a float.
-_LARGEST_EPSILON = 100.0
+_LARGEST_FLOOR_EPSILON = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -942,7 +942,7 @@ class PairRisk(Risk):
         if math.isnan(epsilon) or epsilon <= 0.0:
             raise ValueError("epsilon must be positive")
         # The floor of a larger epsilon would underflow, and the floor for a smaller one is larger.
-        epsilon = min(epsilon, _LARGEST_EPSILON)
+        epsilon = min(epsilon, _LARGEST_FLOOR_EPSILON)
         curvature = self.curvature
         # The log ratio is at least log(1 + curvature / ridge), its value for one direction, and at
         # most curvature / ridge, the bound by the trace.

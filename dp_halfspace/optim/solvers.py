@@ -40,7 +40,7 @@ _MIN_SUBSAMPLE = 1024
 # First extra ridge of a path, in units of the squared gradient over the initial gap.
 _FIRST_RIDGE = 1e-2
 # Lower limit on a divisor, for objectives whose initial gap is zero.
-_TINY = 1e-300
+_LEAST_GAP = 1e-300
 # Most full Hessians that are formed, and BFGS steps with each of them.
 _RENEWALS = 30
 _STEPS_PER_HESSIAN = 8
@@ -224,7 +224,7 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int = CG_PAS
     point = point_at(objective, np.zeros(objective.size))
     if point.norm <= target:
         return point
-    ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _TINY)
+    ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _LEAST_GAP)
     # A ridge above the largest curvature is useless, and after an overflow the path would not end.
     ridge = min(ridge, objective.gradient_lipschitz)
     extra = 0.0
@@ -583,7 +583,7 @@ def _solve_nothing(objective: Objective, target: float) -> Point:
 _OF_GRADIENT = 1.0 / 16.0
 # Divisor of the multiplier from one problem to the next. Problems with large multipliers are solved
 # quickly, so they come first.
-_SHRINKAGE = 8.0
+_MULTIPLIER_DIVISOR = 8.0
 
 
 def ball_minimum(objective: MarginObjective, radius: float, gap: float) -> float:
@@ -615,4 +615,4 @@ def ball_minimum(objective: MarginObjective, radius: float, gap: float) -> float
         if float(gradient @ w) + radius * float(np.linalg.norm(gradient)) <= gap:
             return value - ridge / 2.0 * float(w @ w)
         low, high = (low, ridge) if is_inside else (ridge, high)
-        ridge = high / _SHRINKAGE if low == 0.0 else math.sqrt(low * high)
+        ridge = high / _MULTIPLIER_DIVISOR if low == 0.0 else math.sqrt(low * high)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.training import WIDE, LinearTraining, Problem, linear_plan
+from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Exponential, Pure
@@ -40,19 +40,19 @@ from dp_halfspace.rows.directions import (
 from dp_halfspace.rows.rows import Rows
 
 # Number of directions of a stage.
-_WANTED = 50_000
+_WANTED_DIRECTIONS = 50_000
 # Smallest number of directions, for many rows.
-_FEWEST = 2_000
+_FEWEST_DIRECTIONS = 2_000
 # Product of the numbers of directions and rows, so that a stage takes seconds.
-_WORK = 1e9
+_DIRECTION_WORK = 1e9
 # Value of n epsilon from which one more stage is worth its fraction of the budget:
 # ``docs/defaults.md``.
-_PER_STAGE = 350.0
-_MOST_STAGES = 8
+_STRENGTH_PER_STAGE = 350.0
+_MOST_DIRECTION_STAGES = 8
 # Radius of the cone of the second stage.
-_RADIUS = 1.0
+_CONE_RADIUS = 1.0
 # Largest number of features that are not projected.
-_NARROW = 64
+_WIDEST_UNPROJECTED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,16 @@ class DirectionDefaults:
 def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> DirectionDefaults:
     """Return the defaults for the shape of the features and a pure budget."""
     strength = min(n_samples * epsilon, 1e9)
-    n_directions = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
-    n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
+    n_directions = min(
+        max(round(_DIRECTION_WORK / n_samples), _FEWEST_DIRECTIONS), _WANTED_DIRECTIONS
+    )
+    n_stages = min(max(round(strength / _STRENGTH_PER_STAGE), 1), _MOST_DIRECTION_STAGES)
     n_components, constant_column = None, 0.5
-    if n_features > _NARROW:
+    if n_features > _WIDEST_UNPROJECTED:
         # The shorter the projected rows are, the more the constant column contributes to a score.
-        constant_column = 2.0 if n_features > WIDE else 1.0
+        constant_column = 2.0 if n_features > WIDE_COLUMNS else 1.0
         power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
-        n_components = min(max(power, _NARROW // 2), n_features)
+        n_components = min(max(power, _WIDEST_UNPROJECTED // 2), n_features)
     return DirectionDefaults(constant_column, n_directions, n_stages, n_components)
 
 
@@ -167,7 +169,7 @@ def plan_directions(
     # A record moves the number of errors of each direction by at most one:
     # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
-    radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
+    radii = tuple(_CONE_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionSearch(
         n_columns, n_directions, constant, spherical, largest_entry, radii, choice, seed, margin
     )
@@ -273,7 +275,7 @@ def plan_direction_training(
 
 
 MOST_CANDIDATES = 10**6
-_BLOCK = 256
+_CANDIDATES_PER_BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,11 +356,11 @@ def run_search(
     # 3. Draw its block again, and search around the chosen candidate in the next stage.
     centre = np.zeros(size)
     n = plan.n_candidates
-    widths = [min(_BLOCK, n - lo) for lo in range(0, n, _BLOCK)]
+    widths = [min(_CANDIDATES_PER_BLOCK, n - lo) for lo in range(0, n, _CANDIDATES_PER_BLOCK)]
     for stage, radius in enumerate(plan.radii):
         blocks = [((seed, stage, k), width, centre, radius) for k, width in enumerate(widths)]
         utilities = np.concatenate([-losses(candidate_block(*block)) for block in blocks])
-        number, place = divmod(permit.choose(utilities, plan.mechanism), _BLOCK)
+        number, place = divmod(permit.choose(utilities, plan.mechanism), _CANDIDATES_PER_BLOCK)
         centre = candidate_block(*blocks[number])[place]
     return centre
 

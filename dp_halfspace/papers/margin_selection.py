@@ -51,13 +51,11 @@ from dp_halfspace.privacy.random_stopping import (
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
+from dp_halfspace.theory.margin_guarantees import CHOICE_SHARE
 
 # Share of mu^2 for scores: half as in the papers, and less for random stopping, where each run
 # releases one score only.
-_SCORE_SHARE = {"gaussian": 0.5, "random_stopping": 0.2}
-
-# Share of epsilon for one exponential mechanism, which costs three per cent of mu.
-_CHOICE_SHARE = 0.1
+_SCORE_SHARES = {"gaussian": 0.5, "random_stopping": 0.2}
 
 # Accepted probability that random stopping never tries a given margin.
 _MISS = 0.1
@@ -72,7 +70,7 @@ _POPULATION_BETA = 0.05
 # Largest number of margins to choose from: a plan is made for each, and shares the budget.
 _MOST_MARGINS = 1000
 # Value of the constant column beside features of a kernel.
-_FEATURE_CONSTANT = 0.5
+_KERNEL_CONSTANT = 0.5
 
 
 def _public_facts(candidates: Sequence[LinearTraining]) -> dict[str, Any]:
@@ -174,7 +172,7 @@ def plan_selection(
     if math.isinf(epsilon):
         each, choice = math.inf, NoNoise()
     elif kind == "exponential":
-        choice = ExponentialChoice(score_bound, _CHOICE_SHARE * epsilon)
+        choice = ExponentialChoice(score_bound, CHOICE_SHARE * epsilon)
         beside = Budget.gaussian(mu_beside(choice.epsilon, epsilon, delta))
         each = beside.equal_parts(count).mu
     else:
@@ -182,7 +180,7 @@ def plan_selection(
         if kind == "random_stopping":
             distribution = run_count_distribution(count, _MISS, eta=_SHAPE)
             total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
-        part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
+        part, rest = Budget.gaussian(total).split(_SCORE_SHARES[kind])
         each = rest.equal_parts(runs).mu
         # A record moves each of the scores by at most `score_bound`, so their vector by at most
         # this length: `docs/proofs/selection.md`, section 6.
@@ -319,7 +317,7 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginC
         # one by at most the gap: docs/proofs/kernel.md, Lemma 2.
         pairs = zip(margins, gaps, strict=True)
         sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
-        choice = GeneralizedChoice(sensitivities, _CHOICE_SHARE * epsilon)
+        choice = GeneralizedChoice(sensitivities, CHOICE_SHARE * epsilon)
         mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
     # Bounds on what a margin costs on fresh records and because of noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
@@ -335,7 +333,7 @@ def _plan_descents(
     problem: Problem, margins: Sequence[float], mu: float
 ) -> tuple[LinearTraining, ...]:
     """Plan noisy steps for each margin; all have the same events."""
-    constant_column = problem.constant(_FEATURE_CONSTANT)
+    constant_column = problem.constant(_KERNEL_CONSTANT)
     sizes = problem.sizes()
     plans = [
         plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)

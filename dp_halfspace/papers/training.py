@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
 # Rows of more columns are wide, and have another constant column.
-WIDE = 512
+WIDE_COLUMNS = 512
 # Default dimension of a projection.
 _COMPONENTS = 500
 

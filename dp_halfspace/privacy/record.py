@@ -54,9 +54,9 @@ _NOISES = {
 # False positive rates at which the true positive rate of an attack is shown.
 SHOWN_RATES = (0.001, 0.01, 0.1)
 # Largest absolute epsilon in the search for the best bound on an attack.
-_FARTHEST = 50.0
+_WIDEST_EPSILON = 50.0
 # Interval width at which the search ends.
-_CLOSE = 1e-3
+_SEARCH_WIDTH = 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 # Relative allowance for rounding errors of a bound on an attack.
 _ROUNDING = 2.0**-40
@@ -244,9 +244,9 @@ class PrivacyRecord:
 
         # Every bound is valid. They are convex in exp(signed), so that a golden section search
         # finds the smallest one.
-        low, high, found = -_FARTHEST, _FARTHEST, [bound(0.0)]
-        found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _FARTHEST]
-        while high - low > _CLOSE:
+        low, high, found = -_WIDEST_EPSILON, _WIDEST_EPSILON, [bound(0.0)]
+        found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _WIDEST_EPSILON]
+        while high - low > _SEARCH_WIDTH:
             left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
             pair = bound(left), bound(right)
             found += pair

@@ -102,7 +102,7 @@ _ROWS = 1024
 # Largest number of angles in float64 that are computed at a time.
 _TURNS = 2**22
 # Largest frequency, in turns: angles of larger ones have no fractional part in float64.
-_LARGEST = 2.0**40
+_LARGEST_FREQUENCY = 2.0**40
 
 
 @runtime_checkable
@@ -236,7 +236,7 @@ def draw_fourier(
         "use fewer features or columns",
     )
     turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
-    return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
+    return FourierMap(np.clip(turns, -_LARGEST_FREQUENCY, _LARGEST_FREQUENCY).astype(np.float32))
 
 
 # Amplitude of a cosine before division by its frequency, for a mean square of one.
@@ -384,7 +384,7 @@ def draw_additive(
 
 
 # Number of entries that are sketched at a time.
-_ENTRIES = 2**17
+_SKETCHED_ENTRIES = 2**17
 # Largest entry of a count sketch, so that products of entries are finite.
 _SATURATED = 2.0**60
 
@@ -421,7 +421,7 @@ class TensorSketchMap:
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        entries = min(_ENTRIES, min(128, max(1, _TURNS // size)) * X.shape[1])
+        entries = min(_SKETCHED_ENTRIES, min(128, max(1, _TURNS // size)) * X.shape[1])
         for lo, hi, block in row_blocks(X, entries):
             product = None
             for sketch in self.sketches:

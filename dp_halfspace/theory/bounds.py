@@ -692,7 +692,7 @@ def _stationary(a: float, b: float, radius: float) -> float:
 # losses.
 _LOG_RANGE = 40.0
 # Number of points of the search.
-_GRID = 801
+_TRIED_RIDGES = 801
 
 
 def ranking_risk_bound(
@@ -940,5 +940,5 @@ def _best(
         if regularization < least:
             raise ValueError(f"regularization must be at least {least:g} for half of epsilon.")
         return bound(regularization)
-    grid = np.maximum(np.exp(np.linspace(-_LOG_RANGE, _LOG_RANGE, _GRID)), least)
+    grid = np.maximum(np.exp(np.linspace(-_LOG_RANGE, _LOG_RANGE, _TRIED_RIDGES)), least)
     return min((bound(float(ridge)) for ridge in grid), key=lambda found: found.value)

@@ -20,8 +20,8 @@ from dp_halfspace.theory.pure_bounds import chernoff_bound, pure_risk_bound
 
 # Scale of the cover of fat-shattering bounds: the constant c of Theorem 6.1 of the paper.
 _COVER_SCALE = 17.0
-# Share of epsilon that ``margin="select"`` spends on the choice.
-_CHOICE_SHARE = 0.1
+# Share of epsilon that ``margin="select"`` spends on the choice, which costs three per cent of mu.
+CHOICE_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -631,7 +631,7 @@ def selected_margin_risk_bound(
     mu_all = gdp_mu(epsilon, delta)
     if known is None or mu_all == 0.0:
         return 1.0
-    choice = _CHOICE_SHARE * epsilon
+    choice = CHOICE_SHARE * epsilon
     mu = mu_all if math.isinf(epsilon) else mu_beside(choice, epsilon, delta)
     noise = 2.0 * math.sqrt(min(d, n)) / (n * mu)
     bound = hinge_loss + math.hypot(1.0 / math.sqrt(steps), noise) / known

@@ -183,7 +183,7 @@ def test_too_few_nodes_are_seen(monkeypatch):
 @pytest.mark.parametrize(("far", "seen"), [(41.0, False), (26.0, True)])
 def test_a_short_reach_is_seen(monkeypatch, far, seen):
     """Planted: the loss is a straight line from 25 units on."""
-    monkeypatch.setattr(pairs, "_FAR", far)
+    monkeypatch.setattr(pairs, "_CURVED_WITHIN", far)
     assert (errors(*scores(100.0, 400, 900))[1] > 1e-14) is seen
 
 

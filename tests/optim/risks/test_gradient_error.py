@@ -320,7 +320,7 @@ def test_interpolation_bound_of_the_proof():
     y = 0.9 * math.pi
     rho = y + math.hypot(1.0, y)
     cell = 4 / math.sin(y) * rho ** (1 - pairs.NODES) / (rho - 1)
-    assert max((1 + 2.97) * cell, math.exp(1.0 - pairs._FAR)) <= 1e-15
+    assert max((1 + 2.97) * cell, math.exp(1.0 - pairs._CURVED_WITHIN)) <= 1e-15
 
 
 def test_functions_of_the_library_are_as_precise_as_assumed():
