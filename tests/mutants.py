@@ -5088,8 +5088,8 @@ MUTANTS = [
         ("", "NO_RIDGE = 5e-324", "NO_RIDGE = 1e-2", "test_minimisers_are_certified_in_chunks"),
     ),
     *of(
-        "optim/pairs.py",
-        "tests/optim/objectives/test_pairs.py",
+        "papers/pair_objective.py",
+        "tests/papers/test_pair_objective.py",
         (
             "PairwiseObjective.subsample",
             "min(positive.size, negative.size) == 0",
@@ -5110,8 +5110,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/pairs.py",
-        "tests/optim/objectives/test_pair_grid.py",
+        "papers/pair_objective.py",
+        "tests/papers/test_pair_grid.py",
         (
             "_condense",
             "transform.T @ moments",
@@ -5127,7 +5127,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/pairs.py",
+        "papers/pair_objective.py",
         "tests/optim/risks/test_gradient_error.py",
         (
             "logistic_rounding",
@@ -5143,8 +5143,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/risks.py",
-        "tests/optim/risks/test_pairs.py",
+        "papers/pair_risk.py",
+        "tests/papers/test_pair_risk.py",
         (
             "PairRisk.radius",
             "max_weight=self.mass",
@@ -5202,6 +5202,10 @@ MUTANTS = [
             "self.tilt * spread",
             "test_a_bound_is_raised_by_its_factor",
         ),
+    ),
+    *of(
+        "papers/pair_risk.py",
+        "tests/test_rounding.py",
         (
             "PairRisk.log_ratio",
             "(own + rest) * FAR_UP",

@@ -36,14 +36,7 @@ from dp_halfspace.optim import (
 )
 from dp_halfspace.optim.losses import huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
-from dp_halfspace.optim.risks import (
-    MarginRisk,
-    PairRisk,
-    SoftmaxRisk,
-    balanced_normaliser,
-    jacobian_floor,
-    logistic_diameter,
-)
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
 from dp_halfspace.papers import known_margin, margin_selection
 from dp_halfspace.papers.labels import plan_labels, statistic_sensitivity
 from dp_halfspace.papers.margin_selection import plan_margin_choice
@@ -54,6 +47,7 @@ from dp_halfspace.papers.objective import (
     plan_objective,
 )
 from dp_halfspace.papers.output import plan_output
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.objectives import MarginObjective as MarginObjective
     from dp_halfspace.optim.objectives import Objective as Objective
     from dp_halfspace.optim.objectives import SoftmaxObjective as SoftmaxObjective
-    from dp_halfspace.optim.pairs import PairwiseObjective as PairwiseObjective
     from dp_halfspace.optim.risks import MarginRisk as MarginRisk
-    from dp_halfspace.optim.risks import PairRisk as PairRisk
     from dp_halfspace.optim.risks import Risk as Risk
     from dp_halfspace.optim.risks import SoftmaxRisk as SoftmaxRisk
     from dp_halfspace.optim.risks import empirical_risk as empirical_risk
@@ -57,10 +55,8 @@ _HOMES = {
         "Objective",
         "SoftmaxObjective",
     ),
-    "dp_halfspace.optim.pairs": ("PairwiseObjective",),
     "dp_halfspace.optim.risks": (
         "MarginRisk",
-        "PairRisk",
         "Risk",
         "SoftmaxRisk",
         "empirical_risk",

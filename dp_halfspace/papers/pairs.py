@@ -17,9 +17,9 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.losses import get_loss
-from dp_halfspace.optim.risks import PairRisk, balanced_normaliser
 from dp_halfspace.papers.objective import PerturbedObjective, feasible_ridge, plan_objective
 from dp_halfspace.papers.output import PerturbedMinimiser, pair_ridge, plan_output
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit

@@ -16,7 +16,6 @@ from dp_halfspace.optim import (
     SQUARED_HINGE,
     Adversary,
     MarginObjective,
-    PairwiseObjective,
     Rows,
     SoftmaxObjective,
     clipped_rows,
@@ -25,8 +24,9 @@ from dp_halfspace.optim import (
     shifted_logistic,
     tolerance,
 )
-from dp_halfspace.optim.pairs import PAIR_BLOCK, pair_sums
-from dp_halfspace.optim.risks import MarginRisk, PairRisk, SoftmaxRisk
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.papers.pair_objective import PAIR_BLOCK, PairwiseObjective, pair_sums
+from dp_halfspace.papers.pair_risk import PairRisk
 from tests.optim.cases import (
     LOSSES,
     adversarial_rows,
@@ -37,7 +37,8 @@ from tests.optim.cases import (
     logical_rows,
     loss_id,
 )
-from tests.optim.pair_cases import (
+from tests.optim.risk_cases import margin_risk, pair_risk, softmax_risk
+from tests.papers.pair_cases import (
     PAIR_LOSSES,
     RANGES,
     brute_sums,
@@ -45,7 +46,6 @@ from tests.optim.pair_cases import (
     scores,
     wide_gradient,
 )
-from tests.optim.risk_cases import margin_risk, pair_risk, softmax_risk
 
 ADVERSARIES = {
     "none": None,

@@ -13,7 +13,6 @@ from dp_halfspace.optim import (
     LOGISTIC,
     SQUARED_HINGE,
     Adversary,
-    PairRisk,
     Risk,
     SoftmaxRisk,
     clipped_rows,
@@ -23,6 +22,7 @@ from dp_halfspace.optim import (
     shifted_logistic,
 )
 from dp_halfspace.optim.risks import RIDGE_FLOOR, Task
+from dp_halfspace.papers.pair_risk import PairRisk
 from tests.conftest import separated
 from tests.optim.risk_cases import margin_risk, pair_risk, planned, softmax_risk
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim import pairs
 from dp_halfspace.optim.losses import LOGISTIC, softplus_slope
-from dp_halfspace.optim.pairs import (
+from dp_halfspace.papers import pair_objective as pairs
+from dp_halfspace.papers.pair_objective import (
     NODES,
     chebyshev_points,
     chebyshev_polynomials,
@@ -19,7 +19,7 @@ from dp_halfspace.optim.pairs import (
     logistic_pairs,
     logistic_rounding,
 )
-from tests.optim.pair_cases import RANGES, brute_sums, relative, scores
+from tests.papers.pair_cases import RANGES, brute_sums, relative, scores
 
 
 def errors(positive, negative):

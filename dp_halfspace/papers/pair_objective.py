@@ -532,7 +532,7 @@ class PairwiseObjective(OverRows):
     --------
     >>> import numpy as np
     >>> from dp_halfspace.optim.losses import SQUARED
-    >>> from dp_halfspace.optim.pairs import PairwiseObjective
+    >>> from dp_halfspace.papers.pair_objective import PairwiseObjective
     >>> from dp_halfspace.rows.rows import Rows
     >>> rows = Rows(np.array([[1.0], [0.0], [-1.0]]))
     >>> J = PairwiseObjective(rows, np.array([True, False, False]), SQUARED, 1.0, normaliser=2.0)
