@@ -31,13 +31,12 @@ from dp_halfspace.optim import (
     clipped_rows,
     losses,
     minimiser_radius,
-    risks,
     shifted_logistic,
 )
 from dp_halfspace.optim.losses import huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
-from dp_halfspace.papers import known_margin, margin_selection
+from dp_halfspace.papers import known_margin, margin_selection, pair_risk
 from dp_halfspace.papers.labels import plan_labels, statistic_sensitivity
 from dp_halfspace.papers.margin_selection import plan_margin_choice
 from dp_halfspace.papers.network import NetworkShape, network_sensitivity
@@ -354,7 +353,7 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
         (output_perturbation, "UP", lambda: releases_of(NOISY)[0].sensitivity),
         (objective_perturbation, "UP", lambda: releases_of(PERTURBED)[0].change),
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
-        (risks, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
+        (pair_risk, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
         (_search_plan, "UP", lambda: gaussian_search().events[0].terms[0][2]),
         (random_stopping, "UP", lambda: random_stopping.trade_off(lambda t: -t).slopes[-1]),
     ],

@@ -20,11 +20,11 @@ from dp_halfspace.optim import (
     SoftmaxObjective,
     clipped_rows,
     huber_hinge,
-    pairs,
     shifted_logistic,
     tolerance,
 )
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.papers import pair_objective as pairs
 from dp_halfspace.papers.pair_objective import PAIR_BLOCK, PairwiseObjective, pair_sums
 from dp_halfspace.papers.pair_risk import PairRisk
 from tests.optim.cases import (
