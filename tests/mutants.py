@@ -6323,9 +6323,9 @@ MUTANTS = [
             "test_dp_accounting_recomputes_the_cost",
         ),
         (
-            "PrivacyRecord.__post_init__",
-            "accounting.delta(self.events, self.epsilon)",
-            "accounting.delta(tuple(set(self.events)), self.epsilon)",
+            "PrivacyRecord.delta_at",
+            "accounting.delta(self.events, check_nonnegative",
+            "accounting.delta(tuple(set(self.events)), check_nonnegative",
             "test_a_record_cannot_claim_more_than_its_events",
         ),
         (

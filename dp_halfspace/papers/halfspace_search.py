@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,50 +91,37 @@ class DirectionSearch:
         # 2. Choose among directions of the whole sphere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone around the released one.
         members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
-        problem = _Problem(integer_rows(rows), members, weights, self.margin)
+        costs = partial(_costs, integer_rows(rows), members, weights, self.margin)
         stream = DirectionStream(
             self.n_columns, self.n_directions, (*self.seed, 0),
             constant=self.constant, spherical=self.spherical, largest_entry=self.largest_entry,
         )  # fmt: skip
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         with single_blas_thread():
-            found = _choose_direction(problem, stream, self.choice, permit)
+            found = _choose_direction(costs, stream, self.choice, permit)
             for stage, radius in enumerate(self.radii, start=1):
                 seed = (*self.seed, stage)
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
-                found = _choose_direction(problem, stream, self.choice, permit)
+                found = _choose_direction(costs, stream, self.choice, permit)
         return unit_length(found[:, None]).T
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionDefaults:
-    """Defaults of a search for one shape of the data and one budget.
+def default_stages(strength: float) -> int:
+    """Return the number of stages for a product of records and epsilon."""
+    return min(max(round(strength / _STRENGTH_PER_STAGE), 1), _MOST_DIRECTION_STAGES)
 
-    `constant_column` is the value of the constant column next to rows divided by their public
-    scale. `n_components` is the dimension of the projection by random signs, None for no
-    projection.
+
+def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
+    """Return the constant column and the number of random signs to which rows are projected.
+
+    The constant column stands next to rows divided by their public scale; None is no projection.
     """
-
-    constant_column: float
-    n_directions: int
-    n_stages: int
-    n_components: int | None
-
-
-def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> DirectionDefaults:
-    """Return the defaults for the shape of the features and a pure budget."""
-    strength = min(n_samples * epsilon, 1e9)
-    n_directions = min(
-        max(round(_DIRECTION_WORK / n_samples), _FEWEST_DIRECTIONS), _WANTED_DIRECTIONS
-    )
-    n_stages = min(max(round(strength / _STRENGTH_PER_STAGE), 1), _MOST_DIRECTION_STAGES)
-    n_components, constant_column = None, 0.5
-    if n_features > _WIDEST_UNPROJECTED:
-        # The shorter the projected rows are, the more the constant column contributes to a score.
-        constant_column = 2.0 if n_features > WIDE_COLUMNS else 1.0
-        power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
-        n_components = min(max(power, _WIDEST_UNPROJECTED // 2), n_features)
-    return DirectionDefaults(constant_column, n_directions, n_stages, n_components)
+    if n_features <= _WIDEST_UNPROJECTED:
+        return 0.5, None
+    power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
+    n_components = min(max(power, _WIDEST_UNPROJECTED // 2), n_features)
+    # The shorter the projected rows are, the more the constant column contributes to a score.
+    return (2.0 if n_features > WIDE_COLUMNS else 1.0), n_components
 
 
 def plan_directions(
@@ -175,20 +163,14 @@ def plan_directions(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """The private data of a search."""
-
-    rows: IntegerRows
-    members: tuple[NDArray[np.intp], ...]
-    weights: FloatArray
-    margin: float | None = None
-
-
-def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.int64]]:
+def _costs(
+    rows: IntegerRows,
+    members: tuple[NDArray[np.intp], ...],
+    weights: FloatArray,
+    margin: float | None,
+    stream: DirectionStream,
+) -> Iterator[NDArray[np.int64]]:
     """Yield the costs of the candidates of every block of a stream."""
-    rows, members, weights = problem.rows, problem.members, problem.weights
-    margin = problem.margin
     settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
     if margin is None:
         # All directions agree on records far from the hyperplane of the centre, so these are
@@ -206,7 +188,10 @@ def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.in
 
 
 def _choose_direction(
-    problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
+    costs_of: Callable[[DirectionStream], Iterator[NDArray[np.int64]]],
+    stream: DirectionStream,
+    choice: TalliedChoice | NoNoise,
+    permit: Permit,
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions.
 
@@ -220,7 +205,7 @@ def _choose_direction(
     - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
     """
     # Four bytes are kept for each candidate; the chosen direction is generated again.
-    costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
+    costs = [part.astype(np.int32, casting="same_kind") for part in costs_of(stream)]
     found = permit.choose(np.concatenate(costs), choice, is_cost=True)
     ends = np.cumsum([len(part) for part in costs])
     number = int(np.searchsorted(ends, found, side="right"))
@@ -243,20 +228,19 @@ def plan_direction_training(
 
     A record counts if its margin is below a tenth of `margin`; with None only errors count.
     """
-    epsilon = budget.epsilon
-    defaults = direction_defaults(problem.facts.n_privacy_units, problem.facts.n_features, epsilon)
-    linear_map, constant_column = (
-        problem.draw_map(defaults.n_components),
-        problem.constant(defaults.constant_column),
-    )
+    epsilon, facts = budget.epsilon, problem.facts
+    strength = min(facts.n_privacy_units * epsilon, 1e9)
+    constant, n_components = _default_rows(facts.n_features, strength)
+    linear_map, constant_column = problem.draw_map(n_components), problem.constant(constant)
+    affordable = max(round(_DIRECTION_WORK / facts.n_privacy_units), _FEWEST_DIRECTIONS)
     # Without noise the result is a function of the data, so the directions are fixed.
     seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed
     words = public_generator(seed, "directions").integers(2**32, size=4).tolist()
     plan = plan_directions(
         problem.n_columns(linear_map),
         epsilon=epsilon,
-        n_directions=n_directions or defaults.n_directions,
-        n_stages=n_stages or defaults.n_stages,
+        n_directions=n_directions or min(affordable, _WANTED_DIRECTIONS),
+        n_stages=n_stages or default_stages(strength),
         constant=constant_column,
         spherical=linear_map is not None,
         lattice=lattice,

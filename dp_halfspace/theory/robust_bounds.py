@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
 
 from dp_halfspace._params import require
 from dp_halfspace.optim.losses import Loss, get_loss
@@ -24,6 +23,7 @@ from dp_halfspace.theory.bounds import (
     NoiseMoments,
     RiskBound,
     check_problem,
+    gamma_ratio,
     leave_one_out,
     noise_moments,
     product,
@@ -387,8 +387,7 @@ def _dual_moments(linear: NoiseMoments, attack: Adversary) -> tuple[float, float
     """Return the first two moments of the dual norm of the attacked coordinates of the noise."""
     a = attack.n_features
     if attack.norm == 2:
-        ratio = math.exp(gammaln((a + 1) / 2) - gammaln(a / 2))
-        return math.sqrt(math.pi) * ratio * linear.felt, a * linear.felt_square
+        return math.sqrt(math.pi) * gamma_ratio(a) * linear.felt, a * linear.felt_square
     return a * linear.felt, a * (1.0 + (a - 1) * 2.0 / math.pi) * linear.felt_square
 
 
