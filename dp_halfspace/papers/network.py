@@ -39,7 +39,7 @@ _LONGEST = 2.0**7
 # Largest sum of the absolute weights into a unit of a later layer, for the same reason.
 _LARGEST_SUM = 2.0**4
 # Width of the ramp of the loss, relative to the largest score of a network.
-_RAMP = 2.0**-16
+_RAMP_WIDTH = 2.0**-16
 # Lower limit on that width, against a division by zero.
 _SMALLEST_RAMP = 1e-300
 # Number of activations that are in memory at a time.
@@ -148,7 +148,7 @@ def network_losses(
         first, *later = network.hidden
         flat = first.weights.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
         largest = np.abs(network.outputs).sum(axis=1) + np.abs(network.bias)
-        steepness = 1.0 / np.maximum(largest * _RAMP, _SMALLEST_RAMP)
+        steepness = 1.0 / np.maximum(largest * _RAMP_WIDTH, _SMALLEST_RAMP)
         total = np.full(m, base)
         rows = max(1, _ACTIVATION_ENTRIES // (m * max(shape.widths)))
         for lo in range(0, n_samples, rows):
@@ -177,7 +177,7 @@ def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
     for width in shape.widths[:-1]:
         per_unit = _LARGEST_SUM * per_unit + (width + 4) * (_LARGEST_SUM + _LONGEST)
     per_score = per_unit + shape.widths[-1] + 32
-    rounding = 2.0 * n_samples * per_score * 2.0**-53 / _RAMP
+    rounding = 2.0 * n_samples * per_score * 2.0**-53 / _RAMP_WIDTH
     return FAR_UP + rounding + 2.0**-50 * n_samples * n_samples
 
 

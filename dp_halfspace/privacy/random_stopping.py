@@ -330,7 +330,7 @@ MOST_RUNS = 100_000
 # Largest shape. With at most 10^5 runs, P(K = 1), by which is divided, is then above 10^-232.
 _LARGEST_ETA = 64.0
 # Number of decimal digits of the probabilities before they are rounded.
-_PROBABILITY_DIGITS = 40
+_RUN_COUNT_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +423,7 @@ def _weights(distribution: RunCountDistribution) -> list[Decimal]:
 @lru_cache(maxsize=32)
 def _moments(distribution: RunCountDistribution) -> tuple[NDArray[np.float64], float]:
     """Return the probabilities, and the mean rounded up."""
-    with localcontext(decimal_context(_PROBABILITY_DIGITS)):
+    with localcontext(decimal_context(_RUN_COUNT_DIGITS)):
         weights = _weights(distribution)
         total = sum(weights)
         probabilities = np.array([float(weight / total) for weight in weights])

@@ -98,7 +98,7 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 
 
 # Number of rows that are mapped at a time.
-_ROWS = 1024
+_MAPPED_ROWS = 1024
 # Largest number of angles in float64 that are computed at a time.
 _TURNS = 2**22
 # Largest frequency, in turns: angles of larger ones have no fractional part in float64.
@@ -167,7 +167,7 @@ class FourierMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
-        step = max(1, min(_ROWS, _TURNS // max(1, frequencies.shape[1])))
+        step = max(1, min(_MAPPED_ROWS, _TURNS // max(1, frequencies.shape[1])))
         for lo in range(0, X.shape[0], step):
             rows = X[lo : lo + step]
             with np.errstate(over="ignore", invalid="ignore"):
@@ -314,8 +314,8 @@ class AdditiveMap:
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
-        for lo in range(0, X.shape[0], _ROWS):
-            rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
+        for lo in range(0, X.shape[0], _MAPPED_ROWS):
+            rows, part = X[lo : lo + _MAPPED_ROWS], out[lo : lo + _MAPPED_ROWS]
             rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
             part[:, n_curved:d] = rows[:, n_curved:]
             numbers = np.asarray(rows[:, :n_curved], dtype=np.float64) * scale

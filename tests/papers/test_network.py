@@ -101,7 +101,9 @@ def rounding_of_scores():
     for shape, candidates, X in hostile_networks(rng):
         net = shape.layers(candidates)
         size = np.abs(net.outputs).sum(axis=1) + np.abs(net.bias)
-        allowed = (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * module._RAMP
+        allowed = (
+            (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * module._RAMP_WIDTH
+        )
         for number in range(len(candidates)):
             plain, exact = X, X.astype(np.longdouble)
             for layer in net.hidden:
