@@ -5382,8 +5382,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/solvers.py",
-        "tests/optim/solvers/test_ball_minimum.py",
+        "papers/ball_minimum.py",
+        "tests/papers/test_ball_minimum.py",
         (
             "ball_minimum",
             "<= gap:",

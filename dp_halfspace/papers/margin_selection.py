@@ -22,7 +22,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
-from dp_halfspace.optim.solvers import ball_minimum
+from dp_halfspace.papers.ball_minimum import ball_minimum
 from dp_halfspace.papers.known_margin import (
     default_margin,
     plan_hinge_steps,
