@@ -1206,7 +1206,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/margin_selection.py",
+        "papers/margin_choice.py",
         "tests/papers/test_kernel_margin.py",
         (
             "MarginChoice.choose",
@@ -5382,7 +5382,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/ball_minimum.py",
+        "papers/margin_choice.py",
         "tests/papers/test_ball_minimum.py",
         (
             "ball_minimum",

@@ -38,7 +38,7 @@ from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
 from dp_halfspace.papers import known_margin, margin_selection, pair_risk
 from dp_halfspace.papers.labels import plan_labels, statistic_sensitivity
-from dp_halfspace.papers.margin_selection import plan_margin_choice
+from dp_halfspace.papers.margin_choice import plan_margin_choice
 from dp_halfspace.papers.network import NetworkShape, network_sensitivity
 from dp_halfspace.papers.objective import (
     GaussianLinearTerm,
