@@ -1467,7 +1467,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/halfspace_search.py",
+        "papers/staged_search.py",
         "tests/papers/test_staged_search.py",
         (
             "StagedSearch.events",
@@ -1483,7 +1483,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/halfspace_search.py",
+        "papers/staged_search.py",
         "tests/test_functions_of_releases.py",
         (
             "run_search",

@@ -21,7 +21,7 @@ from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum
-from dp_halfspace.papers.halfspace_search import StagedSearch, plan_search, run_search
+from dp_halfspace.papers.staged_search import StagedSearch, plan_search, run_search
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure

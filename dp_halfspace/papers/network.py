@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.halfspace_search import StagedSearch, run_search
+from dp_halfspace.papers.staged_search import StagedSearch, run_search
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import FloatArray

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp_halfspace.papers import halfspace_search as module
-from dp_halfspace.papers.halfspace_search import candidate_block, plan_search, run_search
+from dp_halfspace.papers import staged_search as module
+from dp_halfspace.papers.staged_search import candidate_block, plan_search, run_search
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
