@@ -242,10 +242,8 @@ def _sum_softplus(targets: _Cells, sources: _Cells, sign: float) -> FloatArray:
     return _evaluate(targets, NODES, sums)
 
 
-def logistic_pairs(
-    positive: FloatArray, negative: FloatArray, margin_offset: float = 0.0
-) -> PairSums:
-    """Sum ``log(1 + exp(margin_offset + t_j - s_i))`` over all pairs, with derivatives.
+def logistic_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum ``log(1 + exp(t_j - s_i))`` over all pairs, with derivatives.
 
     Either class may be empty. The result is not a number if a score is not finite, or beyond 10^15.
     Nothing warns.
@@ -253,7 +251,6 @@ def logistic_pairs(
     if positive.size == 0 or negative.size == 0:
         return PairSums(0.0, np.zeros(positive.size), np.zeros(negative.size))
     with np.errstate(all="ignore"):
-        negative = negative + margin_offset
         if not _are_small(positive, negative):
             unknown = (np.full(scores.size, math.nan) for scores in (positive, negative))
             return PairSums(math.nan, *unknown)
@@ -274,11 +271,8 @@ def logistic_rounding(n_samples: int) -> float:
     return 1e-15 + 1.01 * (_LEBESGUE * at_points + 2.0 * products + _BASIS_ERROR)
 
 
-def logistic_curvature(
-    positive: FloatArray, negative: FloatArray, margin_offset: float = 0.0
-) -> PairProduct:
-    """Return products with the second derivatives of the (shifted) logistic loss of all pairs."""
-    negative = negative + margin_offset
+def logistic_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
+    """Return products with the second derivatives of the logistic loss of all pairs."""
     is_empty = positive.size == 0 or negative.size == 0
     is_known = not is_empty and _are_small(positive, negative)
 
@@ -473,13 +467,9 @@ def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct
 
 # For each loss name, the function that sums over pairs, and the one that returns products with the
 # second derivatives. Both are called with the scores and with the parameters of the loss.
-_LOGISTIC = logistic_pairs, logistic_curvature
-_RAMP = ramp_pairs, ramp_curvature
 _PAIR_FUNCTIONS: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
-    "logistic": _LOGISTIC,
-    "shifted_logistic": _LOGISTIC,
-    "huber_hinge": _RAMP,
-    "smoothed_hinge": _RAMP,
+    "logistic": (logistic_pairs, logistic_curvature),
+    "huber_hinge": (ramp_pairs, ramp_curvature),
     "squared_hinge": (parabola_pairs, parabola_curvature),
     "squared": (_sum_squares, _square_curvature),
 }
@@ -487,8 +477,8 @@ PAIRWISE_LOSSES = tuple(_PAIR_FUNCTIONS)
 
 
 def _parameters(loss: Loss) -> dict[str, Any]:
-    """Return the parameters of a loss by name."""
-    return getattr(loss.value, "keywords", {})
+    """Return the parameters of a loss by name; only a hinge with a parabola has some."""
+    return getattr(loss.value, "keywords", {}) if loss.name == "huber_hinge" else {}
 
 
 def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSums:

@@ -178,12 +178,8 @@ class PairRisk(Risk):
         ``pairwise.md``, Theorems 3 and 4.
         """
         loss, n = self.loss, self.n_samples
-        if loss.name in ("logistic", "shifted_logistic"):
-            # Adding the margin offset to the negative scores rounds once.
-            shifting = (
-                (largest_margin + abs(loss.margin_offset)) * EPS if loss.margin_offset else 0.0
-            )
-            return logistic_rounding(n) + shifting
+        if loss.name == "logistic":
+            return logistic_rounding(n)
         sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
         if math.isfinite(loss.lipschitz):
             return (2.0 * sums + 4.0 * loss.smoothness * (largest_margin + 3.0)) * EPS * 1.01

@@ -20,7 +20,6 @@ from dp_halfspace.optim import (
     SoftmaxObjective,
     clipped_rows,
     huber_hinge,
-    shifted_logistic,
     tolerance,
 )
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
@@ -272,13 +271,9 @@ def softmax_theorem(risk, W):
 def pair_theorem(risk, W):
     """Theorems 4 and 5 of the proofs for pairs."""
     n, loss, u, reach = risk.n_samples, risk.loss, 2.0**-53, risk.row_norm * W
-    sums, margin_offset = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8, abs(loss.margin_offset)
-    if "logistic" in loss.name:
-        v = (
-            1e-15
-            + 1.01 * (2.97 * (5.32 * (sums + 52) * u + 968 * u + 1e-13) + 1936 * u + 1e-13)
-            + (reach + margin_offset) * u * (margin_offset > 0)
-        )
+    sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
+    if loss.name == "logistic":
+        v = 1e-15 + 1.01 * (2.97 * (5.32 * (sums + 52) * u + 968 * u + 1e-13) + 1936 * u + 1e-13)
     elif "squared" in loss.name:
         v = 1.01 * u * 8 * sums * (reach + 1)
     else:
@@ -299,7 +294,7 @@ def described(n, D, b, r):
                 yield MarginRisk(loss, n, D, 2, r, b, **robust), margin_theorem
     for margin_offset in (0.0, 2.0):
         yield SoftmaxRisk(n, D, 7, r, b, margin_offset, **weighted), softmax_theorem
-    for loss in (huber_hinge(0.25), SQUARED_HINGE, SQUARED, LOGISTIC, shifted_logistic(1.5)):
+    for loss in (huber_hinge(0.25), SQUARED_HINGE, SQUARED, LOGISTIC):
         yield PairRisk(loss, n, D, r, b, 7.0), pair_theorem
 
 
