@@ -37,9 +37,9 @@ from dp_halfspace.optim import (
     MarginObjective,
     Objective,
     certified_minimum,
-    clipped_rows,
 )
 from dp_halfspace.papers.pair_objective import PairwiseObjective
+from dp_halfspace.rows.rows import clipped_rows
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

@@ -26,13 +26,7 @@ from dp_halfspace.estimators._operating_point import plan_threshold
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
-from dp_halfspace.optim import (
-    LOGISTIC,
-    clipped_rows,
-    losses,
-    minimiser_radius,
-    shifted_logistic,
-)
+from dp_halfspace.optim import LOGISTIC, losses, minimiser_radius, shifted_logistic
 from dp_halfspace.optim.losses import huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
@@ -54,6 +48,7 @@ from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, SampledGaussianNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
+from dp_halfspace.rows.rows import clipped_rows
 from dp_halfspace.selection import small_trees
 from dp_halfspace.selection.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree

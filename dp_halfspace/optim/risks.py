@@ -368,7 +368,7 @@ class MarginRisk(Risk):
     row_norm : float
         Bound on the Euclidean norm of a row, constant column included.
     block_rows : int
-        Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
+        Rows that are summed at a time, see :func:`~dp_halfspace.rows.blocks.block_size`.
     max_weight : float
         Largest public class weight.
     tilt : float
@@ -663,7 +663,7 @@ class SoftmaxRisk(Risk):
     row_norm : float
         Bound on the Euclidean norm of a row, constant column included.
     block_rows : int
-        Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
+        Rows that are summed at a time, see :func:`~dp_halfspace.rows.blocks.block_size`.
     margin_offset : float
         Subtracted from the score of a record's own class, from 0 to 100.
     max_weight : float

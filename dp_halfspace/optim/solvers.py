@@ -294,7 +294,8 @@ class FiniteSum:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective
+    >>> from dp_halfspace.rows.rows import clipped_rows
     >>> from dp_halfspace.optim.solvers import FiniteSum
     >>> rows = clipped_rows(np.array([[1.0], [-0.5]]), bound=1.0)
     >>> F = FiniteSum(MarginObjective(rows, np.array([1, -1]), np.ones(2), LOGISTIC, 0.2), 9.0)
@@ -482,7 +483,8 @@ def certified_minimum(
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum, clipped_rows
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum
+    >>> from dp_halfspace.rows.rows import clipped_rows
     >>> rows = clipped_rows(np.array([[1.0], [2.0], [-1.0]]), bound=1.0)
     >>> J = MarginObjective(rows, np.array([1, 1, -1]), np.ones(3), LOGISTIC, ridge=0.3)
     >>> w = certified_minimum(J, 1e-9, radius=2.0)

@@ -43,7 +43,7 @@ class PairRisk(Risk):
     row_norm : float
         Bound on the Euclidean norm of a row.
     block_rows : int
-        Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
+        Rows that are summed at a time, see :func:`~dp_halfspace.rows.blocks.block_size`.
     normaliser : float
         Divisor of the sum over pairs. Public, or computed from a count that was released
         before with noise: then everything holds given that release.

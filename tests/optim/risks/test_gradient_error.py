@@ -16,9 +16,7 @@ from dp_halfspace.optim import (
     SQUARED_HINGE,
     Adversary,
     MarginObjective,
-    Rows,
     SoftmaxObjective,
-    clipped_rows,
     huber_hinge,
     tolerance,
 )
@@ -26,6 +24,7 @@ from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers import pair_objective as pairs
 from dp_halfspace.papers.pair_objective import PAIR_BLOCK, PairwiseObjective, pair_sums
 from dp_halfspace.papers.pair_risk import PairRisk
+from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import (
     LOSSES,
     adversarial_rows,

@@ -15,7 +15,6 @@ from dp_halfspace.optim import (
     Adversary,
     Risk,
     SoftmaxRisk,
-    clipped_rows,
     empirical_risk,
     huber_hinge,
     minimisers,
@@ -23,6 +22,7 @@ from dp_halfspace.optim import (
 )
 from dp_halfspace.optim.risks import RIDGE_FLOOR, Task
 from dp_halfspace.papers.pair_risk import PairRisk
+from dp_halfspace.rows.rows import clipped_rows
 from tests.conftest import separated
 from tests.optim.risk_cases import margin_risk, pair_risk, planned, softmax_risk
 
