@@ -25,7 +25,13 @@ from dp_halfspace.papers.staged_search import StagedSearch, plan_search, run_sea
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+    Permit,
+    noise_deviation,
+)
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -283,7 +289,7 @@ def plan_labels(
         bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
         mechanism = budget.noise(bound)
         size = n_columns * (n_classes if n_classes > 2 else 1)
-        variance = _noise_variance(mechanism, size)
+        variance = noise_deviation(mechanism, size) ** 2
     if ridge is None:
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
     return LabelStatistic(n_classes, mechanism, bound, ridge)
@@ -296,12 +302,3 @@ def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedRespon
             lambda pure: (Pure(pure),), epsilon, delta, lower=epsilon, upper=epsilon + 2.0
         )
     return RandomizedResponse(n_classes, epsilon)
-
-
-def _noise_variance(mechanism: GaussianNoise | L2LaplaceNoise | NoNoise, size: int) -> float:
-    """Return the variance of each coordinate of the noise."""
-    if isinstance(mechanism, GaussianNoise):
-        return mechanism.sigma**2
-    if isinstance(mechanism, L2LaplaceNoise):
-        return mechanism.scale**2 * (size + 1)
-    return 0.0
