@@ -36,10 +36,10 @@ from dp_halfspace.optim import (
     Loss,
     MarginObjective,
     Objective,
-    PairwiseObjective,
     certified_minimum,
-    clipped_rows,
 )
+from dp_halfspace.papers.pair_objective import PairwiseObjective
+from dp_halfspace.rows.rows import clipped_rows
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

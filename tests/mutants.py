@@ -1206,7 +1206,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/margin_selection.py",
+        "papers/margin_choice.py",
         "tests/papers/test_kernel_margin.py",
         (
             "MarginChoice.choose",
@@ -1467,7 +1467,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/halfspace_search.py",
+        "papers/staged_search.py",
         "tests/papers/test_staged_search.py",
         (
             "StagedSearch.events",
@@ -1483,7 +1483,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/halfspace_search.py",
+        "papers/staged_search.py",
         "tests/test_functions_of_releases.py",
         (
             "run_search",
@@ -5088,8 +5088,8 @@ MUTANTS = [
         ("", "NO_RIDGE = 5e-324", "NO_RIDGE = 1e-2", "test_minimisers_are_certified_in_chunks"),
     ),
     *of(
-        "optim/pairs.py",
-        "tests/optim/objectives/test_pairs.py",
+        "papers/pair_objective.py",
+        "tests/papers/test_pair_objective.py",
         (
             "PairwiseObjective.subsample",
             "min(positive.size, negative.size) == 0",
@@ -5110,8 +5110,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/pairs.py",
-        "tests/optim/objectives/test_pair_grid.py",
+        "papers/pair_objective.py",
+        "tests/papers/test_pair_grid.py",
         (
             "_condense",
             "transform.T @ moments",
@@ -5127,7 +5127,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/pairs.py",
+        "papers/pair_objective.py",
         "tests/optim/risks/test_gradient_error.py",
         (
             "logistic_rounding",
@@ -5143,8 +5143,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/risks.py",
-        "tests/optim/risks/test_pairs.py",
+        "papers/pair_risk.py",
+        "tests/papers/test_pair_risk.py",
         (
             "PairRisk.radius",
             "max_weight=self.mass",
@@ -5202,6 +5202,10 @@ MUTANTS = [
             "self.tilt * spread",
             "test_a_bound_is_raised_by_its_factor",
         ),
+    ),
+    *of(
+        "papers/pair_risk.py",
+        "tests/test_rounding.py",
         (
             "PairRisk.log_ratio",
             "(own + rest) * FAR_UP",
@@ -5378,8 +5382,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/solvers.py",
-        "tests/optim/solvers/test_ball_minimum.py",
+        "papers/margin_choice.py",
+        "tests/papers/test_ball_minimum.py",
         (
             "ball_minimum",
             "<= gap:",
@@ -5567,7 +5571,12 @@ MUTANTS = [
             "shift, square",
             "test_terms_that_are_added_up_have_the_largest_shift_and_mu",
         ),
-        ("gaussian_terms", "max(a, _LEAST)", "a", "test_a_product_of_profiles_is_rounded_up"),
+        (
+            "gaussian_terms",
+            "max(a, _LEAST_WEIGHT)",
+            "a",
+            "test_a_product_of_profiles_is_rounded_up",
+        ),
         (
             "gaussian_terms",
             "1.0 + max(number - 1, 0) * 2.0**-51",
@@ -5941,13 +5950,13 @@ MUTANTS = [
         ),
         (
             "add_noise",
-            "np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)",
+            "np.minimum(np.maximum(block, -_CLIP_STEPS, out=block), _CLIP_STEPS, out=block)",
             "",
             "test_no_value_raises_or_warns",
         ),
         (
             "add_noise",
-            "source.branches())\n    if is_far:\n        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole",
+            "source.branches())\n    if is_far:\n        np.minimum(np.maximum(whole, -_CLIP_STEPS, out=whole), _CLIP_STEPS, out=whole",
             "source.branches()",
             "test_no_value_raises_or_warns",
         ),
@@ -6314,9 +6323,9 @@ MUTANTS = [
             "test_dp_accounting_recomputes_the_cost",
         ),
         (
-            "PrivacyRecord.__post_init__",
-            "accounting.delta(self.events, self.epsilon)",
-            "accounting.delta(tuple(set(self.events)), self.epsilon)",
+            "PrivacyRecord.delta_at",
+            "accounting.delta(self.events, check_nonnegative",
+            "accounting.delta(tuple(set(self.events)), check_nonnegative",
             "test_a_record_cannot_claim_more_than_its_events",
         ),
         (
@@ -6351,7 +6360,7 @@ MUTANTS = [
         "tests/projection/test_fourier.py",
         (
             "draw_fourier",
-            "np.clip(turns, -_LARGEST, _LARGEST)",
+            "np.clip(turns, -_LARGEST_FREQUENCY, _LARGEST_FREQUENCY)",
             "turns",
             "test_frequencies_are_finite_for_the_smallest_scale",
         ),

@@ -63,7 +63,7 @@ RANKS = {
 # Inside a part, folders and files beside them stand in a line too.
 FLOORS = {
     "optim": (
-        "losses", "objectives", "pairs", "solvers", "certificate", "risks",
+        "losses", "objectives", "solvers", "certificate", "risks",
     ),
 }  # fmt: skip
 # What the papers may use of the engine: plans, steps and the second moment.

@@ -15,13 +15,10 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators._operating_point import plan_threshold
-from dp_halfspace.papers.halfspace_search import (
-    plan_directions,
-    plan_search,
-    run_search,
-)
+from dp_halfspace.papers.halfspace_search import plan_directions
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.known_margin import plan_known_margin
+from dp_halfspace.papers.staged_search import plan_search, run_search
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
 from dp_halfspace.rows.rows import normalised_rows

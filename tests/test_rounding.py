@@ -26,27 +26,13 @@ from dp_halfspace.estimators._operating_point import plan_threshold
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
-from dp_halfspace.optim import (
-    LOGISTIC,
-    clipped_rows,
-    losses,
-    minimiser_radius,
-    risks,
-    shifted_logistic,
-)
+from dp_halfspace.optim import LOGISTIC, losses, minimiser_radius, shifted_logistic
 from dp_halfspace.optim.losses import huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
-from dp_halfspace.optim.risks import (
-    MarginRisk,
-    PairRisk,
-    SoftmaxRisk,
-    balanced_normaliser,
-    jacobian_floor,
-    logistic_diameter,
-)
-from dp_halfspace.papers import known_margin, margin_selection
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
+from dp_halfspace.papers import known_margin, margin_selection, pair_risk
 from dp_halfspace.papers.labels import plan_labels, statistic_sensitivity
-from dp_halfspace.papers.margin_selection import plan_margin_choice
+from dp_halfspace.papers.margin_choice import plan_margin_choice
 from dp_halfspace.papers.network import NetworkShape, network_sensitivity
 from dp_halfspace.papers.objective import (
     GaussianLinearTerm,
@@ -54,6 +40,7 @@ from dp_halfspace.papers.objective import (
     plan_objective,
 )
 from dp_halfspace.papers.output import plan_output
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
@@ -61,6 +48,7 @@ from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, SampledGaussianNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
+from dp_halfspace.rows.rows import clipped_rows
 from dp_halfspace.selection import small_trees
 from dp_halfspace.selection.small_tables import plan_error_count, plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
@@ -360,7 +348,7 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
         (output_perturbation, "UP", lambda: releases_of(NOISY)[0].sensitivity),
         (objective_perturbation, "UP", lambda: releases_of(PERTURBED)[0].change),
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
-        (risks, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
+        (pair_risk, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
         (_search_plan, "UP", lambda: gaussian_search().events[0].terms[0][2]),
         (random_stopping, "UP", lambda: random_stopping.trade_off(lambda t: -t).slopes[-1]),
     ],

@@ -222,7 +222,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             "array-like",
         ],
         "solver": [StrOptions({"auto", "noisy_sgd", *papers.SOLVERS})],
-        "selection": [StrOptions({"none", *papers.SELECTIONS})],
+        "selection": [StrOptions({"none", *papers.MARGIN_SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "mean", "last"})],
         "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],

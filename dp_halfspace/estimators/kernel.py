@@ -39,7 +39,7 @@ from dp_halfspace.estimators._options import (
 from dp_halfspace.estimators.base import DefaultStepsClassifier
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
-from dp_halfspace.papers.margin_selection import (
+from dp_halfspace.papers.margin_choice import (
     SEARCH_MEMORY,
     MarginChoice,
     plan_margin_choice,

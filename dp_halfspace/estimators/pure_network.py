@@ -14,13 +14,13 @@ from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.papers.halfspace_search import MOST_CANDIDATES, StagedSearch, plan_search
 from dp_halfspace.papers.network import (
     NetworkSearch,
     NetworkShape,
     network_sensitivity,
     smallest_budget,
 )
+from dp_halfspace.papers.staged_search import MOST_CANDIDATES, StagedSearch, plan_search
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.objectives import MarginObjective as MarginObjective
     from dp_halfspace.optim.objectives import Objective as Objective
     from dp_halfspace.optim.objectives import SoftmaxObjective as SoftmaxObjective
-    from dp_halfspace.optim.pairs import PairwiseObjective as PairwiseObjective
     from dp_halfspace.optim.risks import MarginRisk as MarginRisk
-    from dp_halfspace.optim.risks import PairRisk as PairRisk
     from dp_halfspace.optim.risks import Risk as Risk
     from dp_halfspace.optim.risks import SoftmaxRisk as SoftmaxRisk
     from dp_halfspace.optim.risks import empirical_risk as empirical_risk
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.risks import tolerance as tolerance
     from dp_halfspace.optim.solvers import FiniteSum as FiniteSum
     from dp_halfspace.optim.solvers import certified_minimum as certified_minimum
-    from dp_halfspace.rows.blocks import block_size as block_size
-    from dp_halfspace.rows.blocks import clip_scales as clip_scales
-    from dp_halfspace.rows.rows import Rows as Rows
-    from dp_halfspace.rows.rows import clipped_rows as clipped_rows
 
 _HOMES = {
     "dp_halfspace.optim.certificate": ("Tolerance",),
@@ -57,10 +51,8 @@ _HOMES = {
         "Objective",
         "SoftmaxObjective",
     ),
-    "dp_halfspace.optim.pairs": ("PairwiseObjective",),
     "dp_halfspace.optim.risks": (
         "MarginRisk",
-        "PairRisk",
         "Risk",
         "SoftmaxRisk",
         "empirical_risk",
@@ -70,7 +62,5 @@ _HOMES = {
         "tolerance",
     ),
     "dp_halfspace.optim.solvers": ("FiniteSum", "certified_minimum"),
-    "dp_halfspace.rows.blocks": ("block_size", "clip_scales"),
-    "dp_halfspace.rows.rows": ("Rows", "clipped_rows"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -21,8 +21,8 @@ _SECOND_ORDER = 1.01
 # Bound on the effect of underflow, amplified by factors of rows of up to 2^400.
 _UNDERFLOW = 2.0**-500
 # Range of norms for which the analysis of the rounding errors holds.
-_SMALLEST = 2.0**-100
-_LARGEST = 2.0**100
+_SMALLEST_NORM = 2.0**-100
+_LARGEST_NORM = 2.0**100
 # Least tolerance of a solver, as a share of the largest change of the gradient by one record.
 _RELATIVE = 1e-7
 
@@ -82,7 +82,7 @@ def gradient_error(
     CertificateError if the first-order analysis does not apply to such sizes, or if numbers could
     over- or underflow.
     """
-    if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
+    if not (_SMALLEST_NORM <= row_norm <= _LARGEST_NORM and radius <= _LARGEST_NORM):
         raise CertificateError(
             "the bounds on the norms of a row and of the coefficients exceed the range of float64: "
             "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"

@@ -288,7 +288,7 @@ SQUARED = replace(
 )
 
 _FIXED = {loss.name: loss for loss in (LOGISTIC, HINGE, SQUARED_HINGE, SQUARED)}
-_FAMILIES: dict[str, Callable[..., Loss]] = {
+_LOSS_FAMILIES: dict[str, Callable[..., Loss]] = {
     "shifted_logistic": shifted_logistic,
     "huber_hinge": huber_hinge,
     "smoothed_hinge": smoothed_hinge,
@@ -317,10 +317,10 @@ def get_loss(name: str, **params: float) -> Loss:
     >>> get_loss("huber_hinge", h=0.25).smoothness > 2.0
     True
     """
-    if name in _FAMILIES:
-        return _FAMILIES[name](**params)
+    if name in _LOSS_FAMILIES:
+        return _LOSS_FAMILIES[name](**params)
     if name not in _FIXED:
-        raise ValueError(f"unknown loss {name!r}; choose from {sorted([*_FIXED, *_FAMILIES])}")
+        raise ValueError(f"unknown loss {name!r}; choose from {sorted([*_FIXED, *_LOSS_FAMILIES])}")
     if params:
         raise ValueError(f"the loss {name!r} has no parameters")
     return _FIXED[name]
@@ -329,7 +329,7 @@ def get_loss(name: str, **params: float) -> Loss:
 # Accepted excess of the bound on the maximum, which is a squared radius between 1/2 and 2.
 _SLACK = 2e-4
 # Largest number of refinements of the cells.
-_ROUNDS = 40
+_REFINEMENTS = 40
 
 
 @lru_cache(maxsize=4096)  # Fits with the same public numbers need the same values.
@@ -418,7 +418,7 @@ def _ceiling(beta: float, n_classes: int, margin_offset: float) -> float:
     low, near = (grid.ravel() for grid in np.meshgrid(logit[:-1], ratio[:-1]))
     high, far = (grid.ravel() for grid in np.meshgrid(logit[1:], ratio[1:]))
     cells, best, upper = _Cells(low, high, near, far), -math.inf, math.inf
-    for _ in range(_ROUNDS):
+    for _ in range(_REFINEMENTS):
         bounds, by_ratio = _bounds(beta, n_classes, margin_offset, cells)
         best = max(best, float(np.max(_values(beta, n_classes, margin_offset, *cells.middle()))))
         keep = bounds > best + _SLACK

@@ -217,7 +217,7 @@ def _product(part: Objective, w: FloatArray, v: FloatArray) -> FloatArray:
 
 
 # Smallest smoothing: squares of smaller numbers would underflow.
-_SMALLEST = 1e-100
+SMALLEST_SMOOTHING = 1e-100
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +265,8 @@ class Adversary:
         if self.norm not in (2, "inf"):
             raise ValueError("norm must be 2 or 'inf'")
         checked_size("n_features", self.n_features)
-        if not _SMALLEST <= self.smoothing < math.inf:
-            raise ValueError(f"smoothing must be at least {_SMALLEST} and finite")
+        if not SMALLEST_SMOOTHING <= self.smoothing < math.inf:
+            raise ValueError(f"smoothing must be at least {SMALLEST_SMOOTHING} and finite")
 
     @property
     def k(self) -> float:
@@ -377,7 +377,8 @@ class MarginObjective(OverRows):
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import SQUARED, MarginObjective, Rows
+    >>> from dp_halfspace.optim import SQUARED, MarginObjective
+    >>> from dp_halfspace.rows.rows import Rows
     >>> rows = Rows(np.array([[1.0], [1.0]]))
     >>> J = MarginObjective(rows, np.array([1.0, -1.0]), np.ones(2), SQUARED, ridge=2.0)
     >>> J.value_and_gradient(np.array([1.0]))
@@ -641,7 +642,8 @@ class SoftmaxObjective(OverRows):
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import Rows, SoftmaxObjective
+    >>> from dp_halfspace.optim import SoftmaxObjective
+    >>> from dp_halfspace.rows.rows import Rows
     >>> J = SoftmaxObjective(Rows(np.array([[1.0]])), np.array([0]), 2, np.ones(1), ridge=1.0)
     >>> J.gradient(np.zeros(2))
     array([-0.5,  0.5])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -40,10 +40,12 @@ _MIN_SUBSAMPLE = 1024
 # First extra ridge of a path, in units of the squared gradient over the initial gap.
 _FIRST_RIDGE = 1e-2
 # Lower limit on a divisor, for objectives whose initial gap is zero.
-_TINY = 1e-300
-# Most Hessians that the hybrid Newton method forms, and BFGS steps with each of them.
+_LEAST_GAP = 1e-300
+# Most full Hessians that are formed, and BFGS steps with each of them.
 _RENEWALS = 30
 _STEPS_PER_HESSIAN = 8
+# Most BFGS steps with the Hessian of a subsample.
+_START_STEPS = 25
 # Most gradients of a line search.
 _SEARCH_PASSES = 40
 # A step is long enough if the slope along it has fallen to this share of the first slope.
@@ -113,24 +115,6 @@ def _search(
     return None
 
 
-def newton(objective: Objective, start: Point, target: float, max_steps: int) -> Point:
-    """Take damped (semismooth) Newton steps with a dense Hessian."""
-    point, damping = start, 0.0
-    for _ in range(max_steps):
-        if not point.norm > target:
-            break
-        solve = _invert_hessian(objective, point.w, damping)
-        if solve is None:
-            break
-        direction = -solve(point.gradient)
-        found = _search(objective, point, direction)
-        if found is None:
-            break
-        damping = _next_damping(objective, damping, point, found, direction)
-        point = found
-    return point
-
-
 def _next_damping(
     objective: Objective, damping: float, point: Point, found: Point, direction: FloatArray
 ) -> float:
@@ -146,12 +130,9 @@ def _next_damping(
     return damping / 3.0 if damping > objective.ridge else 0.0
 
 
-def _invert_hessian(
-    objective: Objective, w: FloatArray, damping: float = 0.0
-) -> MatrixProduct | None:
+def _invert_hessian(objective: Objective, w: FloatArray) -> MatrixProduct | None:
     """Return the product with the inverse of the Hessian, None if its Cholesky factor fails."""
     hessian = objective.hessian(w)
-    hessian.flat[:: objective.size + 1] += damping
     if not np.isfinite(hessian).all():
         return None
     # LAPACK is called directly, since the wrappers of scipy.linalg take longer than small systems.
@@ -159,25 +140,8 @@ def _invert_hessian(
     return None if failed else lambda v: np.asarray(dpotrs(factor, v)[0])
 
 
-def preconditioned_start(objective: Objective) -> tuple[FloatArray, MatrixProduct] | None:
-    """Return a rough minimiser of a subsample, and the inverse of the Hessian there.
-
-    Return None if there are too few rows for a subsample, or if the Hessian has no inverse.
-    """
-    n, size = objective.n_records, objective.size
-    # A Hessian of 4 n / size rows costs about as much as a few gradients of all rows, and saves
-    # more of them.
-    part = objective.subsample(max(_MIN_SUBSAMPLE, 8 * size, min(n // 8, 4 * n // size)))
-    if part is None:
-        return None
-    zero = point_at(part, np.zeros(part.size))
-    point = newton(part, zero, 1e-2 * zero.norm, max_steps=20)
-    inverse = _invert_hessian(part, point.w)
-    return None if inverse is None else (point.w, inverse)
-
-
-def hybrid_newton(objective: Objective, start: Point, target: float) -> Point:
-    """Take BFGS steps preconditioned by a full Hessian, which is formed again after some steps."""
+def bfgs(objective: Objective, start: Point, target: float) -> Point:
+    """Take BFGS steps from a full Hessian, which is formed again after some of them."""
     point = start
     for _ in range(_RENEWALS):
         if point.norm <= target:
@@ -260,7 +224,7 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int = CG_PAS
     point = point_at(objective, np.zeros(objective.size))
     if point.norm <= target:
         return point
-    ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _TINY)
+    ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _LEAST_GAP)
     # A ridge above the largest curvature is useless, and after an overflow the path would not end.
     ridge = min(ridge, objective.gradient_lipschitz)
     extra = 0.0
@@ -330,7 +294,8 @@ class FiniteSum:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective
+    >>> from dp_halfspace.rows.rows import clipped_rows
     >>> from dp_halfspace.optim.solvers import FiniteSum
     >>> rows = clipped_rows(np.array([[1.0], [-0.5]]), bound=1.0)
     >>> F = FiniteSum(MarginObjective(rows, np.array([1, -1]), np.ones(2), LOGISTIC, 0.2), 9.0)
@@ -443,9 +408,6 @@ Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 
 OPTIMIZERS = ("auto", "accelerated_gradient")
 
-# Most BFGS steps with the Hessian of a subsample.
-_START_STEPS = 25
-
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
@@ -521,7 +483,8 @@ def certified_minimum(
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum, clipped_rows
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum
+    >>> from dp_halfspace.rows.rows import clipped_rows
     >>> rows = clipped_rows(np.array([[1.0], [2.0], [-1.0]]), bound=1.0)
     >>> J = MarginObjective(rows, np.array([1, 1, -1]), np.ones(3), LOGISTIC, ridge=0.3)
     >>> w = certified_minimum(J, 1e-9, radius=2.0)
@@ -586,71 +549,33 @@ def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimiz
 
 
 def _polish(objective: Objective, target: float, w: FloatArray) -> Point:
-    """Improve a point by Newton methods until its gradient is small, as far as they succeed."""
+    """Improve a point until its gradient is small, as far as the methods succeed."""
     point = point_at(objective, w)
-    if objective.size <= MAX_DENSE:
-        return _rescue(objective, hybrid_newton(objective, point, target), target)
-    return newton_cg(objective, point, target)
-
-
-def _rescue(objective: Objective, point: Point, target: float) -> Point:
-    """Start again with decreasing ridges if a fast method failed, for example at kinks."""
-    if point.norm <= target:
-        return point
-    return hybrid_newton(objective, newton_cg_path(objective, target), target)
+    if objective.size > MAX_DENSE:
+        return newton_cg(objective, point, target)
+    point = bfgs(objective, point, target)
+    # BFGS steps may fail, for example at kinks.
+    return point if point.norm <= target else newton_cg_path(objective, target)
 
 
 def _solve_auto(objective: Objective, target: float) -> Point:
-    """Take BFGS steps from the Hessian of a subsample, or truncated Newton steps."""
-    if objective.size > MAX_DENSE:
+    """Take BFGS steps from the minimiser of a subsample, or truncated Newton steps."""
+    n, size = objective.n_records, objective.size
+    if size > MAX_DENSE:
         return newton_cg_path(objective, target)
-    start = preconditioned_start(objective)
-    if start is None:
-        return _polish(objective, target, np.zeros(objective.size))
-    w, inverse = start
-    point = lbfgs(objective, point_at(objective, w), target, inverse, _START_STEPS)
-    return _rescue(objective, hybrid_newton(objective, point, target), target)
+    w = np.zeros(size)
+    # A Hessian of 4 n / size rows costs about as much as a few gradients of all rows, and saves
+    # more of them.
+    part = objective.subsample(max(_MIN_SUBSAMPLE, 8 * size, min(n // 8, 4 * n // size)))
+    if part is not None:
+        zero = point_at(part, w)
+        w = newton_cg(part, zero, 1e-2 * zero.norm).w
+        inverse = _invert_hessian(part, w)
+        if inverse is not None:
+            w = lbfgs(objective, point_at(objective, w), target, inverse, _START_STEPS).w
+    return _polish(objective, target, w)
 
 
 def _solve_nothing(objective: Objective, target: float) -> Point:
     """Return a point that meets no goal, so that the accelerated gradient method runs."""
     return Point(np.zeros(objective.size), np.zeros(objective.size), math.inf)
-
-
-# Share of the gap for the gradient at a certified minimiser.
-_OF_GRADIENT = 1.0 / 16.0
-# Divisor of the multiplier from one problem to the next. Problems with large multipliers are solved
-# quickly, so they come first.
-_SHRINKAGE = 8.0
-
-
-def ball_minimum(objective: MarginObjective, radius: float, gap: float) -> float:
-    """Return the smallest sum of losses in a ball, up to a public gap.
-
-    The loss of the objective is smooth and convex; its ridge is ignored, and it has no linear term.
-    A multiplier of the constraint is found by bisection, where each step is a certified
-    minimisation. The search ends when ``<g, w> + radius |g|``, which by convexity bounds the excess
-    over the minimum in the ball, is at most the gap. It always ends, because this bound is
-    continuous in the multiplier, and small if the norm of the minimiser is the radius. The running
-    time depends on the data. Proof: ``docs/proofs/kernel.md``, section 4.
-    """
-    gamma = _OF_GRADIENT * gap / radius
-    # The first multiplier is twice the largest gradient over the radius, so that the minimiser is
-    # inside the ball.
-    steepest = float(objective.weights.sum()) * objective.loss.lipschitz * objective.rows.row_bound
-    low, high = 0.0, max(2.0 * steepest / radius, gap / radius**2)
-    ridge = high
-    while True:
-        penalised = replace(objective, ridge=ridge)
-        bound = math.sqrt(2.0 * penalised.initial_gap / ridge)
-        w = certified_minimum(penalised, gamma, radius=bound)
-        norm = float(np.linalg.norm(w))
-        is_inside = norm <= radius
-        if not is_inside:
-            w = w * (radius / norm)
-        value, gradient = penalised.value_and_gradient(w)
-        gradient = gradient - ridge * w
-        if float(gradient @ w) + radius * float(np.linalg.norm(gradient)) <= gap:
-            return value - ridge / 2.0 * float(w @ w)
-        low, high = (low, ridge) if is_inside else (ridge, high)
-        ridge = high / _SHRINKAGE if low == 0.0 else math.sqrt(low * high)

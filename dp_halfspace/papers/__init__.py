@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dp_halfspace.papers.training import Problem as Problem
 
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
-SELECTIONS = ("exponential", "gaussian", "random_stopping")
+MARGIN_SELECTIONS = ("exponential", "gaussian", "random_stopping")
 # Public numbers are divided by the square of a margin; no data set has such a small one.
 SMALLEST_MARGIN = 1e-9
 

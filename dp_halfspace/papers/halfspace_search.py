@@ -1,11 +1,8 @@
-"""Choose a model by the exponential mechanism over seeded candidates, in stages.
+"""Choose the direction of a halfspace by the exponential mechanism, in stages.
 
-Candidates depend on the data only through released values, so every stage is one exponential
-mechanism, for any number of candidates. There are two searches. One is over directions of
-halfspaces, with the mechanism of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2, and stores
-only the costs (``docs/proofs/pure_halfspace.md``). The other is over Gaussian parameter vectors of
-any model; each stage is centred at the candidate that the previous stage released
-(``docs/proofs/pure_network.md``, section 2).
+The directions of a stage depend on the data only through released values, so every stage is one
+exponential mechanism, for any number of directions. It is that of Nguyen, Ullman and Zakynthinou
+(2020), Algorithm 2, and stores only the costs: ``docs/proofs/pure_halfspace.md``.
 """
 
 from __future__ import annotations
@@ -13,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.training import WIDE, LinearTraining, Problem, linear_plan
-from dp_halfspace.privacy.accounting import calibrate
+from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Exponential, Pure
+from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
@@ -40,19 +37,19 @@ from dp_halfspace.rows.directions import (
 from dp_halfspace.rows.rows import Rows
 
 # Number of directions of a stage.
-_WANTED = 50_000
+_WANTED_DIRECTIONS = 50_000
 # Smallest number of directions, for many rows.
-_FEWEST = 2_000
+_FEWEST_DIRECTIONS = 2_000
 # Product of the numbers of directions and rows, so that a stage takes seconds.
-_WORK = 1e9
+_DIRECTION_WORK = 1e9
 # Value of n epsilon from which one more stage is worth its fraction of the budget:
 # ``docs/defaults.md``.
-_PER_STAGE = 350.0
-_MOST_STAGES = 8
+_STRENGTH_PER_STAGE = 350.0
+_MOST_DIRECTION_STAGES = 8
 # Radius of the cone of the second stage.
-_RADIUS = 1.0
+_CONE_RADIUS = 1.0
 # Largest number of features that are not projected.
-_NARROW = 64
+_WIDEST_UNPROJECTED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,48 +87,37 @@ class DirectionSearch:
         # 2. Choose among directions of the whole sphere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone around the released one.
         members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
-        problem = _Problem(integer_rows(rows), members, weights, self.margin)
+        costs = partial(_costs, integer_rows(rows), members, weights, self.margin)
         stream = DirectionStream(
             self.n_columns, self.n_directions, (*self.seed, 0),
             constant=self.constant, spherical=self.spherical, largest_entry=self.largest_entry,
         )  # fmt: skip
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         with single_blas_thread():
-            found = _choose_direction(problem, stream, self.choice, permit)
+            found = _choose_direction(costs, stream, self.choice, permit)
             for stage, radius in enumerate(self.radii, start=1):
                 seed = (*self.seed, stage)
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
-                found = _choose_direction(problem, stream, self.choice, permit)
+                found = _choose_direction(costs, stream, self.choice, permit)
         return unit_length(found[:, None]).T
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionDefaults:
-    """Defaults of a search for one shape of the data and one budget.
+def default_stages(strength: float) -> int:
+    """Return the number of stages for a product of records and epsilon."""
+    return min(max(round(strength / _STRENGTH_PER_STAGE), 1), _MOST_DIRECTION_STAGES)
 
-    `constant_column` is the value of the constant column next to rows divided by their public
-    scale. `n_components` is the dimension of the projection by random signs, None for no
-    projection.
+
+def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
+    """Return the constant column and the number of random signs to which rows are projected.
+
+    The constant column stands next to rows divided by their public scale; None is no projection.
     """
-
-    constant_column: float
-    n_directions: int
-    n_stages: int
-    n_components: int | None
-
-
-def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> DirectionDefaults:
-    """Return the defaults for the shape of the features and a pure budget."""
-    strength = min(n_samples * epsilon, 1e9)
-    n_directions = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
-    n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
-    n_components, constant_column = None, 0.5
-    if n_features > _NARROW:
-        # The shorter the projected rows are, the more the constant column contributes to a score.
-        constant_column = 2.0 if n_features > WIDE else 1.0
-        power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
-        n_components = min(max(power, _NARROW // 2), n_features)
-    return DirectionDefaults(constant_column, n_directions, n_stages, n_components)
+    if n_features <= _WIDEST_UNPROJECTED:
+        return 0.5, None
+    power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
+    n_components = min(max(power, _WIDEST_UNPROJECTED // 2), n_features)
+    # The shorter the projected rows are, the more the constant column contributes to a score.
+    return (2.0 if n_features > WIDE_COLUMNS else 1.0), n_components
 
 
 def plan_directions(
@@ -167,26 +153,20 @@ def plan_directions(
     # A record moves the number of errors of each direction by at most one:
     # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
-    radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
+    radii = tuple(_CONE_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionSearch(
         n_columns, n_directions, constant, spherical, largest_entry, radii, choice, seed, margin
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """The private data of a search."""
-
-    rows: IntegerRows
-    members: tuple[NDArray[np.intp], ...]
-    weights: FloatArray
-    margin: float | None = None
-
-
-def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.int64]]:
+def _costs(
+    rows: IntegerRows,
+    members: tuple[NDArray[np.intp], ...],
+    weights: FloatArray,
+    margin: float | None,
+    stream: DirectionStream,
+) -> Iterator[NDArray[np.int64]]:
     """Yield the costs of the candidates of every block of a stream."""
-    rows, members, weights = problem.rows, problem.members, problem.weights
-    margin = problem.margin
     settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
     if margin is None:
         # All directions agree on records far from the hyperplane of the centre, so these are
@@ -204,7 +184,10 @@ def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.in
 
 
 def _choose_direction(
-    problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
+    costs_of: Callable[[DirectionStream], Iterator[NDArray[np.int64]]],
+    stream: DirectionStream,
+    choice: TalliedChoice | NoNoise,
+    permit: Permit,
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions.
 
@@ -218,7 +201,7 @@ def _choose_direction(
     - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
     """
     # Four bytes are kept for each candidate; the chosen direction is generated again.
-    costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
+    costs = [part.astype(np.int32, casting="same_kind") for part in costs_of(stream)]
     found = permit.choose(np.concatenate(costs), choice, is_cost=True)
     ends = np.cumsum([len(part) for part in costs])
     number = int(np.searchsorted(ends, found, side="right"))
@@ -241,20 +224,19 @@ def plan_direction_training(
 
     A record counts if its margin is below a tenth of `margin`; with None only errors count.
     """
-    epsilon = budget.epsilon
-    defaults = direction_defaults(problem.facts.n_privacy_units, problem.facts.n_features, epsilon)
-    linear_map, constant_column = (
-        problem.draw_map(defaults.n_components),
-        problem.constant(defaults.constant_column),
-    )
+    epsilon, facts = budget.epsilon, problem.facts
+    strength = min(facts.n_privacy_units * epsilon, 1e9)
+    constant, n_components = _default_rows(facts.n_features, strength)
+    linear_map, constant_column = problem.draw_map(n_components), problem.constant(constant)
+    affordable = max(round(_DIRECTION_WORK / facts.n_privacy_units), _FEWEST_DIRECTIONS)
     # Without noise the result is a function of the data, so the directions are fixed.
     seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed
     words = public_generator(seed, "directions").integers(2**32, size=4).tolist()
     plan = plan_directions(
         problem.n_columns(linear_map),
         epsilon=epsilon,
-        n_directions=n_directions or defaults.n_directions,
-        n_stages=n_stages or defaults.n_stages,
+        n_directions=n_directions or min(affordable, _WANTED_DIRECTIONS),
+        n_stages=n_stages or default_stages(strength),
         constant=constant_column,
         spherical=linear_map is not None,
         lattice=lattice,
@@ -270,115 +252,3 @@ def plan_direction_training(
         constant_column=constant_column,
         linear_map=linear_map,
     )
-
-
-MOST_CANDIDATES = 10**6
-_BLOCK = 256
-
-
-@dataclass(frozen=True, slots=True)
-class StagedSearch:
-    """The public numbers of a search.
-
-    Each stage has `n_candidates` and is charged `mechanism`. With an infinite radius, candidates
-    are drawn around zero; otherwise a candidate is ``(centre + radius * g) / sqrt(1 + radius^2)``
-    with Gaussian ``g``.
-    """
-
-    n_candidates: int
-    radii: tuple[float, ...]
-    mechanism: ExponentialChoice | NoNoise
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events of the search."""
-        if isinstance(self.mechanism, NoNoise):
-            return (Pure(math.inf),)
-        return (self.mechanism.event,) * len(self.radii)
-
-
-def plan_search(
-    budget: Budget,
-    *,
-    n_candidates: int,
-    n_stages: int,
-    sensitivity: float,
-    radius: float = 1.0,
-    shrink: float = 0.7,
-) -> StagedSearch:
-    """Split a budget into equal stages, for losses of bounded sensitivity.
-
-    `radius` is that of the second stage, and `shrink` the ratio of the radii of consecutive stages.
-    """
-    if not 1 <= n_candidates <= MOST_CANDIDATES:
-        raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
-    radii = (math.inf, *(radius * shrink**stage for stage in range(n_stages - 1)))
-    if budget.is_infinite:
-        return StagedSearch(n_candidates, radii, NoNoise())
-    epsilon, delta = budget.epsilon, budget.delta
-    share = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
-    if delta > 0:
-
-        def events(each: float) -> tuple[Event, ...]:
-            return (Exponential(each),) * n_stages
-
-        share = calibrate(events, epsilon, delta, lower=share, upper=8.0 * share)
-    return StagedSearch(n_candidates, radii, ExponentialChoice(sensitivity, share))
-
-
-def run_search(
-    plan: StagedSearch,
-    size: int,
-    losses: Callable[[FloatArray], FloatArray],
-    permit: Permit,
-    *,
-    seed: int,
-) -> FloatArray:
-    """Choose a candidate with `size` parameters and a small loss, privately.
-
-    `losses` maps candidates, the rows of a matrix, to their private losses, which one record
-    changes by at most the sensitivity of the plan. `permit` is charged with the events of the plan,
-    and `seed` is public.
-
-    Notes
-    -----
-    **Guarantee.**
-
-    - Adjacency: any relation under which no loss changes by more than the sensitivity of the plan.
-    - Released: one candidate of each stage.
-    - Sensitivity: that of the plan.
-    - Proof: ``docs/proofs/pure_network.md``, section 2.
-    """
-    # 1. Draw the candidates of a stage around the released candidate of the previous stage.
-    # 2. Choose one by the exponential mechanism; only the utilities are kept.
-    # 3. Draw its block again, and search around the chosen candidate in the next stage.
-    centre = np.zeros(size)
-    n = plan.n_candidates
-    widths = [min(_BLOCK, n - lo) for lo in range(0, n, _BLOCK)]
-    for stage, radius in enumerate(plan.radii):
-        blocks = [((seed, stage, k), width, centre, radius) for k, width in enumerate(widths)]
-        utilities = np.concatenate([-losses(candidate_block(*block)) for block in blocks])
-        number, place = divmod(permit.choose(utilities, plan.mechanism), _BLOCK)
-        centre = candidate_block(*blocks[number])[place]
-    return centre
-
-
-def candidate_block(
-    seed: tuple[int, ...], width: int, centre: FloatArray, radius: float
-) -> FloatArray:
-    """Return candidates; repeated calls return the same ones.
-
-    The last entry of the public `seed` is the number of the block. The first candidate of block 0
-    is the centre itself, so that a stage can keep the result of the previous one. With an infinite
-    `radius`, candidates do not depend on the centre.
-    """
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    drawn = rng.standard_normal((width, len(centre)))
-    if math.isinf(radius):
-        return drawn
-    drawn *= radius
-    drawn += centre
-    drawn /= math.hypot(1.0, radius)
-    if seed[-1] == 0:
-        drawn[0] = centre
-    return drawn

@@ -35,7 +35,7 @@ from dp_halfspace.papers.noisy_gd import (
     plan_descent,
     softmax_slopes,
 )
-from dp_halfspace.papers.training import WIDE, LinearTraining, Problem, linear_plan
+from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
@@ -52,14 +52,14 @@ MOST_RECORDS = 3000
 # Largest signal to noise ratio of a step: a larger one would not change the result.
 _LARGEST_MU = 4.0
 # Relative accuracy of the search for this ratio.
-_TOLERANCE = 1e-2
+_STEP_MU_TOLERANCE = 1e-2
 # Upper bound on the norm of a computed row.
 _LENGTH = 1.0 + 2.0**-30
 
 
 def _row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> float:
     """Return the value of the constant column of the published algorithms, for rows of norm one."""
-    if n_columns <= WIDE:
+    if n_columns <= WIDE_COLUMNS:
         return 0.2
     if n_classes > 2:
         return 0.1
@@ -171,7 +171,7 @@ def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> floa
     guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), _LARGEST_MU)
     high = min(1.1 * guess, _LARGEST_MU)
     rough = calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=0.3)
-    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=_TOLERANCE)
+    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=_STEP_MU_TOLERANCE)
 
 
 # Half width of the parabola that replaces the corner of the hinge.
@@ -301,7 +301,7 @@ def margin_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: Float
 
 
 # Iterates stay in a ball of this radius, in which a separator of the known margin lies.
-_RADIUS = 1.0
+_BALL_RADIUS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +354,7 @@ class PhasedPass:
             total = np.zeros(self.n_columns)
             # Noise may have moved the earlier release out of the ball. Projecting it back is
             # post-processing.
-            current = point / max(1.0, float(np.linalg.norm(point)) / _RADIUS)
+            current = point / max(1.0, float(np.linalg.norm(point)) / _BALL_RADIUS)
             step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
             for lo in range(phase.lo, phase.hi, step):
                 index = self.order[lo : min(lo + step, phase.hi)]
@@ -406,7 +406,7 @@ def _noise(
         return NoNoise()
     longest_step = step_size / margin
     # Bound on the rounding error of one step; later steps do not amplify it.
-    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _RADIUS + margin + longest_step)
+    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _BALL_RADIUS + margin + longest_step)
     rounding = (n_records + 1) * per_step
     return GaussianNoise(2.0 * (longest_step * FAR_UP + rounding), mu)
 
@@ -428,8 +428,8 @@ def proximal_pass(
         if step > 0.0:
             point += step * row
             norm = math.sqrt(float(point @ point))
-            if norm > _RADIUS:
-                point *= _RADIUS / norm
+            if norm > _BALL_RADIUS:
+                point *= _BALL_RADIUS / norm
         total += point
     return point, total
 

@@ -21,11 +21,17 @@ from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum
-from dp_halfspace.papers.halfspace_search import StagedSearch, plan_search, run_search
+from dp_halfspace.papers.staged_search import StagedSearch, plan_search, run_search
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+    Permit,
+    noise_deviation,
+)
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -39,11 +45,11 @@ _BALANCE = 3.0
 _LARGEST_PRIOR = 10.0
 # Mean curvature of the loss, relative to that at zero.
 _CURVATURE = 0.6
-_TOLERANCE = 1e-7
-_ENTRIES = 2**20  # scores that are in memory at a time
+_GRADIENT_TOLERANCE = 1e-7
+_SCORE_ENTRIES = 2**20  # scores that are in memory at a time
 # Labels times epsilon for one stage of the search.
-_PER_STAGE = 200.0
-_MOST_STAGES = 10
+_LABELS_PER_STAGE = 200.0
+_MOST_LABEL_STAGES = 10
 
 
 def label_statistic(rows: Rows, class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
@@ -89,7 +95,7 @@ def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> Floa
     # Strong convexity: the minimiser is no farther from zero than this.
     steepest = float(np.linalg.norm(objective.gradient(np.zeros(objective.size))))
     radius = 1.0 + steepest / ridge
-    found = certified_minimum(objective, _TOLERANCE * max(1.0, steepest), radius=radius)
+    found = certified_minimum(objective, _GRADIENT_TOLERANCE * max(1.0, steepest), radius=radius)
     return found.reshape(statistic.shape)
 
 
@@ -141,7 +147,7 @@ def linear_losses(
     record_weights, shift = weights[class_indices], log_odds_shift(weights)
     if margin is not None and n_classes > 2:
         raise ValueError("a margin is for two classes")
-    step = max(1, _ENTRIES // (256 * n_classes))
+    step = max(1, _SCORE_ENTRIES // (256 * n_classes))
 
     def losses(candidates: FloatArray) -> FloatArray:
         total = np.zeros(len(candidates))
@@ -265,11 +271,13 @@ def plan_labels(
         # A label moves the number of errors by at most one, and two rounded sums of n weights
         # differ by at most n^2 2^-52 more: `docs/proofs/label_privacy.md`, section 4.
         sensitivity = FAR_UP + 2.0**-50 * n_samples**2
-        wanted = _MOST_STAGES if math.isinf(epsilon) else n_samples * epsilon / _PER_STAGE
+        wanted = (
+            _MOST_LABEL_STAGES if math.isinf(epsilon) else n_samples * epsilon / _LABELS_PER_STAGE
+        )
         search = plan_search(
             budget,
             n_candidates=n_candidates,
-            n_stages=n_stages or round(min(max(wanted, 1), _MOST_STAGES)),
+            n_stages=n_stages or round(min(max(wanted, 1), _MOST_LABEL_STAGES)),
             sensitivity=sensitivity,
         )
         return LabelSearch(n_classes, search, sensitivity, seed, margin)
@@ -281,7 +289,7 @@ def plan_labels(
         bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
         mechanism = budget.noise(bound)
         size = n_columns * (n_classes if n_classes > 2 else 1)
-        variance = _noise_variance(mechanism, size)
+        variance = noise_deviation(mechanism, size) ** 2
     if ridge is None:
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
     return LabelStatistic(n_classes, mechanism, bound, ridge)
@@ -294,12 +302,3 @@ def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedRespon
             lambda pure: (Pure(pure),), epsilon, delta, lower=epsilon, upper=epsilon + 2.0
         )
     return RandomizedResponse(n_classes, epsilon)
-
-
-def _noise_variance(mechanism: GaussianNoise | L2LaplaceNoise | NoNoise, size: int) -> float:
-    """Return the variance of each coordinate of the noise."""
-    if isinstance(mechanism, GaussianNoise):
-        return mechanism.sigma**2
-    if isinstance(mechanism, L2LaplaceNoise):
-        return mechanism.scale**2 * (size + 1)
-    return 0.0

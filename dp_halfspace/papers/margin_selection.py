@@ -1,39 +1,31 @@
-"""Private selection of a margin from a grid by the published algorithms, within one budget.
+"""Private selection of a trained model, among those for a grid of margins, within one budget.
 
-Rows as they are handed in: `MarginSelection` compares the errors of trained models. Features of a
-kernel: `MarginChoice` compares the least losses of margins before the training (Bassily, Mohri and
-Suresh, Algorithm 6).
+The candidates are trained, and their errors are compared: Wang, Zhu and Wang (2025), Algorithms 2,
+3, 4 and 6.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN, FAR_UP, UP
-from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace._rounding import UP
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
-from dp_halfspace.optim.losses import huber_hinge
-from dp_halfspace.optim.objectives import MarginObjective
-from dp_halfspace.optim.solvers import ball_minimum
 from dp_halfspace.papers.known_margin import (
     default_margin,
-    plan_hinge_steps,
     plan_known_margin,
-    plan_margin_descent,
 )
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
-from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -51,13 +43,11 @@ from dp_halfspace.privacy.random_stopping import (
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
+from dp_halfspace.theory.margin_guarantees import CHOICE_SHARE
 
 # Share of mu^2 for scores: half as in the papers, and less for random stopping, where each run
 # releases one score only.
-_SCORE_SHARE = {"gaussian": 0.5, "random_stopping": 0.2}
-
-# Share of epsilon for one exponential mechanism, which costs three per cent of mu.
-_CHOICE_SHARE = 0.1
+_SCORE_SHARES = {"gaussian": 0.5, "random_stopping": 0.2}
 
 # Accepted probability that random stopping never tries a given margin.
 _MISS = 0.1
@@ -71,11 +61,9 @@ _SHAPE = 2.0
 _POPULATION_BETA = 0.05
 # Largest number of margins to choose from: a plan is made for each, and shares the budget.
 _MOST_MARGINS = 1000
-# Value of the constant column beside features of a kernel.
-_FEATURE_CONSTANT = 0.5
 
 
-def _public_facts(candidates: Sequence[LinearTraining]) -> dict[str, Any]:
+def public_facts(candidates: Sequence[LinearTraining]) -> dict[str, Any]:
     """Return the public facts of a fit that may return any of the candidates."""
     facts = [candidate.public for candidate in candidates]
     lists = {name: [each[name][0] for each in facts] for name in ("margins", "n_components")}
@@ -174,7 +162,7 @@ def plan_selection(
     if math.isinf(epsilon):
         each, choice = math.inf, NoNoise()
     elif kind == "exponential":
-        choice = ExponentialChoice(score_bound, _CHOICE_SHARE * epsilon)
+        choice = ExponentialChoice(score_bound, CHOICE_SHARE * epsilon)
         beside = Budget.gaussian(mu_beside(choice.epsilon, epsilon, delta))
         each = beside.equal_parts(count).mu
     else:
@@ -182,7 +170,7 @@ def plan_selection(
         if kind == "random_stopping":
             distribution = run_count_distribution(count, _MISS, eta=_SHAPE)
             total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
-        part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
+        part, rest = Budget.gaussian(total).split(_SCORE_SHARES[kind])
         each = rest.equal_parts(runs).mu
         # A record moves each of the scores by at most `score_bound`, so their vector by at most
         # this length: `docs/proofs/selection.md`, section 6.
@@ -195,7 +183,7 @@ def plan_selection(
         events = (random_stopping_event(distribution, total),)
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
-    public = _public_facts(candidates)
+    public = public_facts(candidates)
     return MarginSelection(candidates, penalties, choice, distribution, events, public)
 
 
@@ -227,125 +215,3 @@ def _errors(
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
     wrong = np.bincount(class_indices[guess != class_indices], minlength=len(weights))
     return float(wrong @ weights)
-
-
-# A choice reads the features hundreds of times, so at least this many bytes of them are kept.
-SEARCH_MEMORY = 2**25
-
-
-# All candidates take this number of steps, so that all of them cost the same.
-_STEPS = 100
-
-# The loss of the steps: a hinge whose corner is replaced by a parabola.
-_LOSS = huber_hinge(0.5)
-
-
-@dataclass(frozen=True, slots=True)
-class MarginChoice:
-    """The public numbers of a choice among margins, and of the training after it.
-
-    All candidates have the same events. The computed minimum for a margin exceeds the exact one by
-    at most its entry of `gaps`; `penalties` are the public terms of the costs of the margins.
-    """
-
-    candidates: tuple[LinearTraining, ...]
-    gaps: tuple[float, ...]
-    penalties: tuple[float, ...]
-    choice: GeneralizedChoice | NoNoise
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        if isinstance(self.choice, NoNoise):
-            return (Pure(math.inf),)
-        return (self.choice.event, *self.candidates[0].events)
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """Public facts for the record."""
-        return _public_facts(self.candidates)
-
-    @property
-    def constant_column(self) -> float | None:
-        """Value of the constant column of all candidates."""
-        return self.candidates[0].constant_column
-
-    def choose(self, rows: Rows, data: TrainingData, permit: Permit) -> LinearTraining:
-        """Choose the margin to train for; the costs of the margins must not be released.
-
-        All candidates read the same rows.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: the index of one margin.
-        - Sensitivity: for each candidate ``1 + 1 / margin``, the largest loss of a record, plus the
-          gap of its computed minimum.
-        - Proof: ``docs/proofs/kernel.md``, section 4.
-        """
-        weights = relative_weights(self.candidates[0].problem.facts.class_weights)
-        classes = data.class_indices
-        costs = self._costs(rows, np.where(classes == 1, 1.0, -1.0), weights[classes])
-        return self.candidates[permit.choose(costs, self.choice, is_cost=True)]
-
-    def _costs(self, rows: Rows, signs: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the cost of every margin: its least loss plus its penalty."""
-        objective = MarginObjective(rows, signs, weights, _LOSS, ridge=1.0)
-        costs = []
-        with single_blas_thread():
-            for candidate, gap in zip(self.candidates, self.gaps, strict=True):
-                radius = 1.0 / float(candidate.margin or 1.0)
-                costs.append(ball_minimum(objective, radius, gap))
-        return np.add(costs, self.penalties)
-
-
-def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginChoice:
-    """Divide a budget between the choice of a margin and one training, for two classes.
-
-    `solver` is ``"noisy_gd"``, or ``"phased_prox"`` as published. Either delta is positive or
-    epsilon is infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and Corollary F.2, with the
-    sensitivity of a computed minimum: ``docs/proofs/kernel.md``, section 4.
-    """
-    epsilon, delta = budget.epsilon, budget.delta
-    n_samples, n_columns = problem.facts.n_privacy_units, problem.n_columns()
-    halvings = max(1, round(0.5 * math.log2(n_samples)))
-    margins = [0.5**j for j in range(1, halvings + 1)]
-    gaps = tuple((1.0 + 1.0 / margin) / 2.0 for margin in margins)
-    mu, choice = math.inf, NoNoise()  # type: float, GeneralizedChoice | NoNoise
-    if math.isfinite(epsilon):
-        # The loss of a record is in [0, 1 + 1 / margin], and a computed minimum exceeds the exact
-        # one by at most the gap: docs/proofs/kernel.md, Lemma 2.
-        pairs = zip(margins, gaps, strict=True)
-        sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
-        choice = GeneralizedChoice(sensitivities, _CHOICE_SHARE * epsilon)
-        mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
-    # Bounds on what a margin costs on fresh records and because of noise.
-    noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
-    penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
-    if solver == "phased_prox":
-        plans = tuple(plan_known_margin(problem, solver, margin, mu) for margin in margins)
-    else:
-        plans = _plan_descents(problem, margins, mu)
-    return MarginChoice(plans, gaps, penalties, choice)
-
-
-def _plan_descents(
-    problem: Problem, margins: Sequence[float], mu: float
-) -> tuple[LinearTraining, ...]:
-    """Plan noisy steps for each margin; all have the same events."""
-    constant_column = problem.constant(_FEATURE_CONSTANT)
-    sizes = problem.sizes()
-    plans = [
-        plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)
-        for margin in margins
-    ]
-    # The allowances for rounding errors differ a little, so all plans get the largest noise.
-    noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
-    return tuple(
-        plan_hinge_steps(
-            problem, replace(plan, mechanism=noisiest.mechanism), margin, constant_column
-        )
-        for margin, plan in zip(margins, plans, strict=True)
-    )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.halfspace_search import StagedSearch, run_search
+from dp_halfspace.papers.staged_search import StagedSearch, run_search
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import FloatArray
@@ -39,11 +39,11 @@ _LONGEST = 2.0**7
 # Largest sum of the absolute weights into a unit of a later layer, for the same reason.
 _LARGEST_SUM = 2.0**4
 # Width of the ramp of the loss, relative to the largest score of a network.
-_STEP = 2.0**-16
+_RAMP_WIDTH = 2.0**-16
 # Lower limit on that width, against a division by zero.
-_SMALLEST = 1e-300
+_SMALLEST_RAMP = 1e-300
 # Number of activations that are in memory at a time.
-_ENTRIES = 2**19
+_ACTIVATION_ENTRIES = 2**19
 # Fewest networks that a selection is meant for.
 _FEWEST_CANDIDATES = 100
 
@@ -148,9 +148,9 @@ def network_losses(
         first, *later = network.hidden
         flat = first.weights.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
         largest = np.abs(network.outputs).sum(axis=1) + np.abs(network.bias)
-        steepness = 1.0 / np.maximum(largest * _STEP, _SMALLEST)
+        steepness = 1.0 / np.maximum(largest * _RAMP_WIDTH, _SMALLEST_RAMP)
         total = np.full(m, base)
-        rows = max(1, _ENTRIES // (m * max(shape.widths)))
+        rows = max(1, _ACTIVATION_ENTRIES // (m * max(shape.widths)))
         for lo in range(0, n_samples, rows):
             active = (points[lo : lo + rows] @ flat).reshape(-1, m, shape.widths[0])
             active += first.biases
@@ -177,7 +177,7 @@ def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
     for width in shape.widths[:-1]:
         per_unit = _LARGEST_SUM * per_unit + (width + 4) * (_LARGEST_SUM + _LONGEST)
     per_score = per_unit + shape.widths[-1] + 32
-    rounding = 2.0 * n_samples * per_score * 2.0**-53 / _STEP
+    rounding = 2.0 * n_samples * per_score * 2.0**-53 / _RAMP_WIDTH
     return FAR_UP + rounding + 2.0**-50 * n_samples * n_samples
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.engine.steps import into_ball
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
@@ -166,7 +167,7 @@ def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatA
     point, total = np.zeros(shape), np.zeros(shape)
     n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
     for step in range(steps.n_steps):
-        query = _project(point, plan.radius)
+        query = into_ball(point, plan.radius)
         noisy = permit.release(rows.fused_adjoint(query, slopes), plan.mechanism)
         if plan.n_outputs > 1:
             # The slopes of a record sum to zero over the classes, so the release holds nothing but
@@ -176,13 +177,6 @@ def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatA
         if step >= steps.n_steps - n_averaged:
             total += point
     return np.atleast_2d((total / n_averaged).T)
-
-
-def _project(point: FloatArray, radius: float) -> FloatArray:
-    """Return the point of the ball around zero that is nearest to `point`."""
-    flat = point.ravel(order="K")
-    norm = math.sqrt(flat.dot(flat))
-    return point if norm <= radius else point * (radius / norm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from dp_halfspace.rows.mapped_rows import Design
 _GAUSSIAN_GRID_BITS = 32
 _LAPLACE_GRID_BITS = 30
 # The bounds on the norm of the linear term fail with probability exp(-128) < 2^-184.
-_EXPONENT = 128.0
+_TAIL_EXPONENT = 128.0
 # Share of mu for the noise that hides the error of the solver. Squares add, so this is 1/400 of
 # mu^2.
 _OUTPUT_MU = 0.05
@@ -84,7 +84,7 @@ class GaussianLinearTerm:
 
     def norm_bound(self, n_blocks: int, n_columns: int) -> float:
         """Bound the norm of the term, except with a probability below 2^-184."""
-        spread = math.sqrt(n_blocks * n_columns) + math.sqrt(2.0 * _EXPONENT)
+        spread = math.sqrt(n_blocks * n_columns) + math.sqrt(2.0 * _TAIL_EXPONENT)
         return self.sigma * spread + self.rounding(n_blocks, n_columns)
 
     def rounding(self, n_blocks: int, n_columns: int) -> float:
@@ -120,7 +120,7 @@ class LaplaceLinearTerm(PureMechanism):
 
     def norm_bound(self, n_blocks: int, n_columns: int) -> float:
         """Bound the norm of the term, except with a probability below 2^-184."""
-        exponent = _EXPONENT + math.log(n_blocks)
+        exponent = _TAIL_EXPONENT + math.log(n_blocks)
         block = n_columns + math.sqrt(2.0 * n_columns * exponent) + exponent
         return self.scale * math.sqrt(n_blocks) * block + self.rounding(n_blocks, n_columns)
 

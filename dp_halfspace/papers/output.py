@@ -25,7 +25,6 @@ from dp_halfspace.optim.certificate import Tolerance
 from dp_halfspace.optim.risks import (
     RIDGE_FLOOR,
     MarginRisk,
-    PairRisk,
     Risk,
     SoftmaxRisk,
     jacobian_floor,
@@ -34,6 +33,7 @@ from dp_halfspace.optim.risks import (
 )
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import PerturbedObjective, sketch_objective
+from dp_halfspace.papers.pair_risk import PairRisk
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.interception import Mechanism
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
@@ -151,9 +151,9 @@ def plan_output(
 # ``docs/defaults.md``.
 _SAVED = 1.0 / 3.0
 # Number of regularisers on the first grid of a search.
-_GRID = 100
+_GRID_RIDGES = 100
 # Largest certified distance to the minimiser if there is no noise, as a share of its largest norm.
-_CLOSE = 1e-3
+_CLOSE_SHARE = 1e-3
 # Cost of a regulariser for which no plan exists: larger than any risk, and finite so that the
 # search can interpolate.
 _OUT_OF_REACH = 1e100
@@ -214,9 +214,9 @@ def output_ridge(
     if risk.robust:
         # With a tilt, the influence of one record rises steeply within a small range of ridges, so
         # that there may be two minima.
-        grid = np.linspace(*bounds, _GRID).tolist()
-        best = min(range(_GRID), key=lambda i: cost(grid[i]))
-        bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+        grid = np.linspace(*bounds, _GRID_RIDGES).tolist()
+        best = min(range(_GRID_RIDGES), key=lambda i: cost(grid[i]))
+        bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID_RIDGES - 1)]
     return math.exp(float(minimize_scalar(cost, bounds=bounds, method="bounded").x))
 
 
@@ -245,7 +245,7 @@ def _least_ridge(risk: MarginRisk | SoftmaxRisk) -> float:
     while risk.robust and ridge < risk.row_norm**2:
         with suppress(CertificateError):
             plan = plan_output(risk, ridge, lambda sensitivity: NoNoise())
-            if plan.tolerance.target <= _CLOSE * plan.radius * risk.total(ridge):
+            if plan.tolerance.target <= _CLOSE_SHARE * plan.radius * risk.total(ridge):
                 break
         ridge *= 10.0
     return ridge

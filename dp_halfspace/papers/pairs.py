@@ -5,7 +5,6 @@ Proofs: ``docs/proofs/pairwise.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,14 +13,13 @@ import numpy as np
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.losses import get_loss
-from dp_halfspace.optim.risks import PairRisk, balanced_normaliser
 from dp_halfspace.papers.objective import PerturbedObjective, feasible_ridge, plan_objective
 from dp_halfspace.papers.output import PerturbedMinimiser, pair_ridge, plan_output
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.rows.blocks import block_size, clip_scales
 from dp_halfspace.rows.rows import Rows
@@ -58,21 +56,10 @@ class RankingProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class PairFit(FitPlan):
+class PairFit(WrappedPlan):
     """Objective or output perturbation of a sum over pairs of rows in the unit ball."""
 
-    facts: PublicFacts
     plan: PerturbedObjective | PerturbedMinimiser
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return self.plan.events
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return self.plan.public
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Release the direction of rows that are scaled down to the public norm."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace import projection
 from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
 # Rows of more columns are wide, and have another constant column.
-WIDE = 512
+WIDE_COLUMNS = 512
 # Default dimension of a projection.
 _COMPONENTS = 500
 
@@ -83,11 +84,9 @@ class Problem:
             kind = "rademacher"
         if kind is None or kind == "auto":
             return None
-        from dp_halfspace.projection import draw_projection  # noqa: PLC0415
-
         size = self.n_components or wanted or _COMPONENTS
         rng = public_generator(self.seed, "projection")
-        return draw_projection(kind, self.facts.n_features, size, rng)
+        return projection.draw_projection(kind, self.facts.n_features, size, rng)
 
     def n_columns(self, linear_map: LinearMap | None = None) -> int:
         """Return the number of columns of the rows that a solver reads."""

@@ -63,22 +63,22 @@ from dp_halfspace.privacy.profiles import (
 # Each pair is a tail probability whose loss counts as infinite, and the logarithm of the smallest
 # delta for which this is negligible. For a smaller delta the calculation is repeated with the next
 # pair.
-_TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
+_INFINITE_TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
 # Largest number of Gaussian terms of a sum that is evaluated exactly.
-_MAX_TERMS = 64
+_MAX_EXACT_TERMS = 64
 # Largest product of the numbers of terms and atoms of such a sum.
 _MAX_VALUES = 2**18
 # A bound is not refined if that could change delta by less than this relative amount.
-_NEGLIGIBLE = 1e-6
+_NEGLIGIBLE_CHANGE = 1e-6
 # A larger epsilon is treated as no guarantee.
-_FURTHEST = 1e300
+_LARGEST_EPSILON_FOUND = 1e300
 # Number of groups in which many different events are composed.
 _GROUPS = 32
 # Atoms at both ends that contribute less than this share of a delta are moved to a larger loss
 # instead of being evaluated.
 _MOVED_SHARE = 2.0**-46
 # Number of neighbouring atoms that are moved together.
-_BLOCK = 64
+_ATOMS_PER_BLOCK = 64
 
 
 @lru_cache(maxsize=32)
@@ -144,7 +144,7 @@ class ProfileBound:
         furthest = self.loss.step * max(abs(first), abs(last)) + max(s for _, s, _ in self.terms)
         slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
         threshold = epsilon - slack
-        if len(mass) > 16 * _BLOCK:
+        if len(mass) > 16 * _ATOMS_PER_BLOCK:
             losses, mass, cut = self._drop_negligible(losses, mass, cut, threshold)
         with np.errstate(divide="ignore"):
             logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
@@ -167,7 +167,7 @@ class ProfileBound:
         self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
     ) -> tuple[FloatArray, FloatArray, float]:
         """Move atoms at both ends to larger losses if they contribute a negligible amount."""
-        starts = np.arange(0, len(mass), _BLOCK)
+        starts = np.arange(0, len(mass), _ATOMS_PER_BLOCK)
         blocks = np.add.reduceat(mass, starts)
         kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
         nothing = _MOVED_SHARE * float(blocks @ kernel)
@@ -213,7 +213,7 @@ class _Composition:
         if epsilon == math.inf:
             return -math.inf
         value = 0.0
-        for tail, smallest in _TAILS:
+        for tail, smallest in _INFINITE_TAILS:
             value = min(value, self.log_delta_above(epsilon, tail, enough))
             if value >= smallest or value <= enough:
                 break
@@ -257,7 +257,7 @@ class _Composition:
         whole = math.fsum(weight for weight, _, _ in single)
         place = max(s + mu * (0.5 * mu - float(ndtri(0.5 / whole))) for _, s, mu in single)
         rest = ProfileBound(exact.loss, ((whole, place, self.mu),), exact.pairwise)
-        return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE)
+        return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE_CHANGE)
 
 
 def _compose(events: Iterable[Event]) -> _Composition | None:
@@ -269,7 +269,7 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
         (e, n) for e, n in counts if isinstance(e, Discretised) and largest_loss(e) > 0.0
     )
     sums = tuple((e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised))
-    terms = gaussian_terms(counts, _MAX_TERMS)
+    terms = gaussian_terms(counts, _MAX_EXACT_TERMS)
     losses = [Fraction(loss) * n for e, n in counts if math.isfinite(loss := largest_loss(e))]
     return _Composition(
         discretised,
@@ -403,7 +403,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     if delta == 0.0:
         return ceiling
     log_delta = math.log(delta)
-    tail = next(tail for tail, smallest in _TAILS if log_delta >= smallest)
+    tail = next(tail for tail, smallest in _INFINITE_TAILS if log_delta >= smallest)
 
     def excess(value: float) -> float:
         return composition.log_delta_above(value, tail) - log_delta
@@ -413,7 +413,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     high = 1.0
     while excess(high) > 0.0:
         high *= 2.0
-        if high > min(2.0 * ceiling, _FURTHEST):
+        if high > min(2.0 * ceiling, _LARGEST_EPSILON_FOUND):
             return ceiling
     found = root(excess, 0.0 if high == 1.0 else 0.5 * high, high)
     return min(step_up(found, excess), ceiling)

@@ -19,17 +19,17 @@ from dp_halfspace._rounding import DOWN
 from dp_halfspace.privacy.profiles import Term, check_nonnegative
 
 # Smaller positive parameters are raised to this number, so that squares do not underflow.
-_TINY = 1e-150
+_LEAST_PARAMETER = 1e-150
 # Larger parameters are treated as no guarantee.
-_HUGE = 1e100
+_LARGEST_PARAMETER = 1e100
 # More runs than this are treated as no guarantee.
 _HUGE_COUNT = 2**63
 # Largest number of terms of a product of profiles. With more terms, losses are discretised.
-_MAX_TERMS = 4096
+_MAX_PRODUCT_TERMS = 4096
 # Largest number of events of such a product.
-_MAX_COUNT = 4096
+_MAX_PRODUCT_EVENTS = 4096
 # Smallest weight of a term, so that its logarithm is finite.
-_LEAST = 1e-300
+_LEAST_WEIGHT = 1e-300
 
 
 def number_to_json(value: float) -> float | str:
@@ -429,9 +429,11 @@ def single_runs(events: Iterable[Event]) -> Counter[Event]:
 def count_events(events: Iterable[Event]) -> Counted | None:
     """Count single runs, in a canonical order; return None if one of them has no guarantee."""
     result = tuple(sorted(single_runs(events).items(), key=repr))
-    if any(_largest_parameter(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
+    if any(
+        _largest_parameter(e) > _LARGEST_PARAMETER or count > _HUGE_COUNT for e, count in result
+    ):
         return None
-    return result if total_mu(result) <= _HUGE else None
+    return result if total_mu(result) <= _LARGEST_PARAMETER else None
 
 
 def _largest_parameter(event: Event) -> float:
@@ -482,10 +484,10 @@ def total_mu(counts: Counted) -> float:
 
 def raise_underflow(value: float) -> float:
     """Raise a positive parameter so that its square does not underflow."""
-    return max(value, _TINY) if value else 0.0
+    return max(value, _LEAST_PARAMETER) if value else 0.0
 
 
-def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None:
+def gaussian_terms(counts: Counted, most: int = _MAX_PRODUCT_TERMS) -> list[Term] | None:
     """Multiply out the profiles of Gaussian events, objective perturbations and selections.
 
     The terms are rounded up; `Discretised` events are left out. Return None if there are too many
@@ -493,7 +495,7 @@ def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None
     """
     sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised)]
     number = sum(n for _, n in sums)
-    if number > _MAX_COUNT:
+    if number > _MAX_PRODUCT_EVENTS:
         return None
     product: list[Term] = [(1.0, 0.0, total_mu(counts) ** 2)]
     for event, count in sums:
@@ -506,7 +508,7 @@ def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None
             if len(product) > most or not math.isfinite(sum(a for a, _, _ in product)):
                 return None
     wide, far = 1.0 + (number + 1) * 2.0**-51, 1.0 + max(number - 1, 0) * 2.0**-51
-    return [(max(a, _LEAST), s * far, math.sqrt(square) * wide) for a, s, square in product]
+    return [(max(a, _LEAST_WEIGHT), s * far, math.sqrt(square) * wide) for a, s, square in product]
 
 
 def _merge_terms(terms: Iterable[Term]) -> list[Term]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.interception import ExponentialMechanism
 from dp_halfspace.privacy.noise import (
+    SMALLEST_COUNT_RATE,
     draw_geometric,
     exp_minus,
     positive_rational,
@@ -30,7 +31,6 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_word
 
 _SMALLEST_RATE = Fraction(1, 2**900)
 _LARGEST_RATE = Fraction(2**900)
-_SMALLEST_COUNT_RATE = Fraction(1, 2**53)
 # Number of trials that are drawn at a time.
 _FEWEST_TRIALS = 64
 _MOST_TRIALS = 16384
@@ -232,7 +232,7 @@ class CountedChoice:
     choice_epsilon: float
 
     def __post_init__(self) -> None:
-        if not all(rate >= _SMALLEST_COUNT_RATE for rate in self.rates):
+        if not all(rate >= SMALLEST_COUNT_RATE for rate in self.rates):
             raise ValueError("choice_epsilon must be smaller than epsilon, by 2^-53 at least")
 
     @property

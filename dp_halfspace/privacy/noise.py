@@ -185,11 +185,11 @@ _LARGEST_SCALE = Fraction(2**900)
 _MOST_GAUSSIAN_GRID_BITS = 36
 
 # Values are clipped to this many grid steps; below it every multiple of the grid is a float.
-_CLIP = 2.0**52
+_CLIP_STEPS = 2.0**52
 # Values below this many grid steps need no clipping, neither before nor after the noise.
 _NEAR = 2.0**51
 # Number of draws per block, so that the working arrays fit in the second-level cache.
-_BLOCK = 8192
+_DRAWS_PER_BLOCK = 8192
 
 # Assumption (c) of docs/proofs/noise.md: |error of ndtri at p <= 1/2| <= 2**-44 (1 + |z|).
 _NDTRI_ERROR = 2.0**-44
@@ -318,8 +318,8 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
         flat = released.reshape(-1)
-        for start in range(0, flat.size, _BLOCK):
-            block = flat[start : start + _BLOCK]
+        for start in range(0, flat.size, _DRAWS_PER_BLOCK):
+            block = flat[start : start + _DRAWS_PER_BLOCK]
             # The grid is a power of two, so the division is exact. The quotient is clipped before
             # it is rounded, because it may be infinite.
             np.multiply(block, 1.0 / noise.grid, out=block)
@@ -327,13 +327,13 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
             is_far = not block.dot(block) < _NEAR**2
             if is_far:
                 block[np.isnan(block)] = 0.0
-                np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
+                np.minimum(np.maximum(block, -_CLIP_STEPS, out=block), _CLIP_STEPS, out=block)
             whole = np.rint(block)
             offset = np.subtract(block, whole, out=block)
             words = read_words(offset.size, source)
             whole += _nearest_steps(offset, words, noise, source.branches())
             if is_far:
-                np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
+                np.minimum(np.maximum(whole, -_CLIP_STEPS, out=whole), _CLIP_STEPS, out=whole)
             # Adding zero turns -0.0 into 0.0: the sign of a zero would reveal the sign of the exact
             # value (docs/proofs/noise.md, section 3.6).
             np.add(whole, 0.0, out=whole)
@@ -424,7 +424,7 @@ _MOST_LAPLACE_GRID_BITS = 30
 _UNIFORM_BYTES = 32
 _UNIFORM_LOG2 = 257
 # Number of decimal digits with which even -log(1 - 2**-257) has more than 100 correct digits.
-_DIGITS = 200
+_LAPLACE_DIGITS = 200
 # Number of bits that are kept of a product of uniform numbers.
 _MANTISSA_BITS = 1024
 
@@ -496,7 +496,7 @@ def l2_laplace(
 
 def _draw_chi(degrees: int, source: ByteSource) -> Fraction:
     """Return T with ``T**2`` chi-square of ``degrees >= 2``, to a relative error below 2**-300."""
-    with localcontext(decimal_context(_DIGITS)):
+    with localcontext(decimal_context(_LAPLACE_DIGITS)):
         square = -2 * _draw_log_product(degrees // 2, source)
         if degrees % 2:
             square += _draw_squared_normal(source)
@@ -535,8 +535,8 @@ def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
 
 @functools.lru_cache(maxsize=1)
 def _log_of_two() -> Decimal:
-    """Return ``ln 2`` to `_DIGITS` digits."""
-    return decimal_context(_DIGITS).ln(Decimal(2))
+    """Return ``ln 2`` to `_LAPLACE_DIGITS` digits."""
+    return decimal_context(_LAPLACE_DIGITS).ln(Decimal(2))
 
 
 def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
@@ -554,9 +554,9 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
 # Number of additional bits with which a probability is computed.
 _GUARD_BITS = 64
 # Smallest rate of the discrete Laplace distribution, with which the noise stays below 2^62.
-_SMALLEST_RATE = Fraction(1, 2**53)
+SMALLEST_COUNT_RATE = Fraction(1, 2**53)
 # Binary digits that are one with a probability below exp(-512) are taken to be zero.
-_NEGLIGIBLE = 512
+_NEGLIGIBLE_RATE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -653,7 +653,7 @@ class DiscreteLaplaceNoise(PureMechanism):
     epsilon: float
 
     def __post_init__(self) -> None:
-        if self._rate < _SMALLEST_RATE:
+        if self._rate < SMALLEST_COUNT_RATE:
             raise ValueError(f"epsilon must be at least {self.sensitivity} x 2^-53")
 
     @property
@@ -680,7 +680,7 @@ def draw_geometric(rate: Fraction, shape: tuple[int, ...], source: ByteSource) -
     """
     found = np.zeros(shape, dtype=np.int64)
     digit, gamma = 1, rate
-    while gamma < _NEGLIGIBLE:
+    while gamma < _NEGLIGIBLE_RATE:
         found += digit * _draw_digits(gamma, found.size, source).reshape(shape)
         digit, gamma = 2 * digit, 2 * gamma
     return found

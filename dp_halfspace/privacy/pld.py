@@ -33,11 +33,11 @@ _DIRECT = 64
 # Distance of neighbouring float64 numbers relative to their size.
 _ULP = 2.0**-52
 # Smaller positive losses are raised to this number.
-_LEAST = 1e-290
+_RAISED_TO = 1e-290
 # Larger Gaussian losses are treated as no guarantee.
-_FURTHEST = 1e6
+_LARGEST_LOSS = 1e6
 # If the tail of a loss is not cut, its lattice covers all but this mass.
-_SMALLEST = 1e-305
+_LEAST_COVERED = 1e-305
 # Bound on the mass that such a loss has beyond the lattice; it counts as an infinite loss.
 _NEGLECTED = 1e-302
 # A sum whose masses have a larger relative error is treated as no guarantee.
@@ -203,7 +203,7 @@ def _largest_sampled_loss(n_records: int, mu: float, tail: float) -> float:
     """Return the loss of such a release that only the `tail` exceeds; infinity for a large mu."""
     if mu > _LARGEST_SAMPLED:
         return math.inf
-    deviations = -float(ndtri(max(tail or _SMALLEST, 2.3e-308)))
+    deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
     return math.log1p(math.expm1(mu * (0.5 * mu + deviations)) / n_records)
 
 
@@ -228,10 +228,10 @@ def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:
     """
     if mu == 0.0:
         return bounded_range_pld(epsilon, tail)
-    epsilon = max(epsilon, _LEAST)
-    deviations = -float(ndtri(max(tail or _SMALLEST, 2.3e-308)))
+    epsilon = max(epsilon, _RAISED_TO)
+    deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
     top = max(epsilon, mu * (0.5 * mu + deviations))
-    if top > _FURTHEST:
+    if top > _LARGEST_LOSS:
         return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
     step = top / (cells * max(1.0, deviations / _USUAL_WIDTH) ** 2)
     step = epsilon / math.ceil(epsilon / step) if epsilon >= step else step
@@ -276,12 +276,12 @@ def envelope(
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T
     # Tiny numbers are raised, which dominates, so that the steps of the lattice do not underflow.
-    shift, place, mu = (np.where(x > 0.0, np.maximum(x, _LEAST), x) for x in (shift, place, mu))
+    shift, place, mu = (np.where(x > 0.0, np.maximum(x, _RAISED_TO), x) for x in (shift, place, mu))
     whole = float(weight.sum() * factor.sum())
     # Number of standard deviations beyond which all terms together have less mass than the tail.
-    deviations = -float(ndtri(min(0.25, max((tail or _SMALLEST) / whole, 2.3e-308))))
+    deviations = -float(ndtri(min(0.25, max((tail or _LEAST_COVERED) / whole, 2.3e-308))))
     top = float((shift + mu * (0.5 * mu + deviations)).max() + place.max())
-    if top == 0.0 or top > _FURTHEST:
+    if top == 0.0 or top > _LARGEST_LOSS:
         return PLD(1.0, 0, np.ones(1), tail, cut=float(top > 0.0))
     # Nothing below `lowest` is needed, because the mass at or above it is at least 1; this holds
     # for 0 in any case.

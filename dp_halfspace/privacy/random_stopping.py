@@ -63,7 +63,7 @@ _N_CHORDS = 16
 SMALLEST_MU = 2.0**-12
 LARGEST_MU = 64.0
 # Number of intervals ("cells") of s before any of them is halved.
-_N_CELLS = 64
+_N_INTERVALS = 64
 # Accepted excess of the bound of a supremum; for the logarithm of a ratio in units of mu.
 _RATIO_TOLERANCE = 2.0**-16
 # Relative error of F and of its slope over a cell, for each possible run.
@@ -135,8 +135,8 @@ def _supremum(cells: _Cells, top: float, tolerance: FloatArray) -> FloatArray:
     ``cells(low, high, index)`` returns the value of function ``index`` at ``low`` and an
     upper bound on the cell. The results exceed the suprema by at most `tolerance`.
     """
-    edges = np.append(-38.0, np.linspace(-9.0, top, _N_CELLS))
-    index = np.repeat(np.arange(len(tolerance)), _N_CELLS)
+    edges = np.append(-38.0, np.linspace(-9.0, top, _N_INTERVALS))
+    index = np.repeat(np.arange(len(tolerance)), _N_INTERVALS)
     low, high = (np.tile(ends, len(tolerance)) for ends in (edges[:-1], edges[1:]))
     best = np.full(len(tolerance), -np.inf)
     while low.size:
@@ -243,10 +243,10 @@ _N_LINES = 512
 # Logarithm of a delta that is smaller than any that is stated: the lines end there.
 _LOG_NEGLIGIBLE_DELTA = math.log(1e-22)
 # Largest epsilon at which a profile is evaluated, and number of points up to it.
-_FURTHEST = 512.0
-_FURTHEST_STEPS = 192
+_LARGEST_PROFILE_EPSILON = 512.0
+_PROFILE_STEPS = 192
 # Probability of events that are ignored on both data sets.
-_NEGLIGIBLE = 1.2e-19
+_NEGLIGIBLE_MASS = 1.2e-19
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class TradeOff:
         """A point beyond which events have a negligible probability on both data sets."""
         s = np.arange(9.0, 38.0, 0.5)
         slope, height = self.line(ndtr(-s))
-        enough = slope * ndtr(-s) + height <= _NEGLIGIBLE
+        enough = slope * ndtr(-s) + height <= _NEGLIGIBLE_MASS
         return float(s[np.argmax(enough)]) if enough.any() else math.inf
 
     def enclose(
@@ -299,7 +299,7 @@ def trade_off(log_delta: Callable[[FloatArray], FloatArray]) -> TradeOff | None:
     `log_delta` maps an array of t >= 0 to the logarithm of a nonincreasing bound of the profile,
     for both orders of two neighbouring data sets. Return None if it does not become negligible.
     """
-    far = np.geomspace(2.0**-30, _FURTHEST, _FURTHEST_STEPS)
+    far = np.geomspace(2.0**-30, _LARGEST_PROFILE_EPSILON, _PROFILE_STEPS)
     nothing = log_delta(far) <= _LOG_NEGLIGIBLE_DELTA
     if not nothing.any():
         return None
@@ -330,7 +330,7 @@ MOST_RUNS = 100_000
 # Largest shape. With at most 10^5 runs, P(K = 1), by which is divided, is then above 10^-232.
 _LARGEST_ETA = 64.0
 # Number of decimal digits of the probabilities before they are rounded.
-_DIGITS = 40
+_RUN_COUNT_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +423,7 @@ def _weights(distribution: RunCountDistribution) -> list[Decimal]:
 @lru_cache(maxsize=32)
 def _moments(distribution: RunCountDistribution) -> tuple[NDArray[np.float64], float]:
     """Return the probabilities, and the mean rounded up."""
-    with localcontext(decimal_context(_DIGITS)):
+    with localcontext(decimal_context(_RUN_COUNT_DIGITS)):
         weights = _weights(distribution)
         total = sum(weights)
         probabilities = np.array([float(weight / total) for weight in weights])

@@ -54,9 +54,9 @@ _NOISES = {
 # False positive rates at which the true positive rate of an attack is shown.
 SHOWN_RATES = (0.001, 0.01, 0.1)
 # Largest absolute epsilon in the search for the best bound on an attack.
-_FARTHEST = 50.0
+_WIDEST_EPSILON = 50.0
 # Interval width at which the search ends.
-_CLOSE = 1e-3
+_SEARCH_WIDTH = 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 # Relative allowance for rounding errors of a bound on an attack.
 _ROUNDING = 2.0**-40
@@ -129,8 +129,6 @@ class PrivacyRecord:
     public: Mapping[str, Any] | tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - heavy, for fits only
-
         public: dict[str, Any] = {}
         for name, value in self.public.items() if isinstance(self.public, Mapping) else self.public:
             if str(name) in public:
@@ -148,13 +146,13 @@ class PrivacyRecord:
             given, known = getattr(self, name), sorted(choices)
             if given not in known:
                 raise ValueError(f"{name} must be one of {known}, got {given!r}")
-        proved = accounting.delta(self.events, self.epsilon)
+        proved = self.delta_at(self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
                 f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "
                 f"not the claimed {self.delta!r}"
             )
-        if self.noise == "none" and math.isfinite(accounting.epsilon(self.events, 0.5)):
+        if self.noise == "none" and math.isfinite(self.epsilon_at(0.5)):
             raise ValueError("noise 'none' contradicts events that prove a guarantee")
 
     def __repr__(self) -> str:
@@ -172,7 +170,7 @@ class PrivacyRecord:
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon that the events prove at another delta in [0, 1), rounded up."""
-        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - as above
+        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - heavy, for fits only
 
         return accounting.epsilon(self.events, delta)
 
@@ -244,9 +242,9 @@ class PrivacyRecord:
 
         # Every bound is valid. They are convex in exp(signed), so that a golden section search
         # finds the smallest one.
-        low, high, found = -_FARTHEST, _FARTHEST, [bound(0.0)]
-        found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _FARTHEST]
-        while high - low > _CLOSE:
+        low, high, found = -_WIDEST_EPSILON, _WIDEST_EPSILON, [bound(0.0)]
+        found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _WIDEST_EPSILON]
+        while high - low > _SEARCH_WIDTH:
             left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
             pair = bound(left), bound(right)
             found += pair

@@ -98,11 +98,11 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 
 
 # Number of rows that are mapped at a time.
-_ROWS = 1024
+_MAPPED_ROWS = 1024
 # Largest number of angles in float64 that are computed at a time.
 _TURNS = 2**22
 # Largest frequency, in turns: angles of larger ones have no fractional part in float64.
-_LARGEST = 2.0**40
+_LARGEST_FREQUENCY = 2.0**40
 
 
 @runtime_checkable
@@ -167,7 +167,7 @@ class FourierMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
-        step = max(1, min(_ROWS, _TURNS // max(1, frequencies.shape[1])))
+        step = max(1, min(_MAPPED_ROWS, _TURNS // max(1, frequencies.shape[1])))
         for lo in range(0, X.shape[0], step):
             rows = X[lo : lo + step]
             with np.errstate(over="ignore", invalid="ignore"):
@@ -236,7 +236,7 @@ def draw_fourier(
         "use fewer features or columns",
     )
     turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
-    return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
+    return FourierMap(np.clip(turns, -_LARGEST_FREQUENCY, _LARGEST_FREQUENCY).astype(np.float32))
 
 
 # Amplitude of a cosine before division by its frequency, for a mean square of one.
@@ -314,8 +314,8 @@ class AdditiveMap:
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
-        for lo in range(0, X.shape[0], _ROWS):
-            rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
+        for lo in range(0, X.shape[0], _MAPPED_ROWS):
+            rows, part = X[lo : lo + _MAPPED_ROWS], out[lo : lo + _MAPPED_ROWS]
             rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
             part[:, n_curved:d] = rows[:, n_curved:]
             numbers = np.asarray(rows[:, :n_curved], dtype=np.float64) * scale
@@ -384,7 +384,7 @@ def draw_additive(
 
 
 # Number of entries that are sketched at a time.
-_ENTRIES = 2**17
+_SKETCHED_ENTRIES = 2**17
 # Largest entry of a count sketch, so that products of entries are finite.
 _SATURATED = 2.0**60
 
@@ -421,7 +421,7 @@ class TensorSketchMap:
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        entries = min(_ENTRIES, min(128, max(1, _TURNS // size)) * X.shape[1])
+        entries = min(_SKETCHED_ENTRIES, min(128, max(1, _TURNS // size)) * X.shape[1])
         for lo, hi, block in row_blocks(X, entries):
             product = None
             for sketch in self.sketches:

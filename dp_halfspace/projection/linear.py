@@ -137,7 +137,7 @@ def to_dense(rows: Any) -> Any:
 
 
 # Number of signs, or of entries of rows that are cast, in memory at a time: 32 MB of float64.
-_BLOCK_ENTRIES = 2**22
+_SIGNS_PER_BLOCK = 2**22
 # The eight signs that each byte represents.
 _BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
 
@@ -161,7 +161,7 @@ class RademacherMap:
     def _signs(self) -> Iterator[tuple[int, int, FloatArray]]:
         """Unpack some components at a time, as matrices of shape (n_features_in, hi - lo)."""
         d, k = self.n_features_in, self.n_components
-        step = max(2, _BLOCK_ENTRIES // (8 * d))
+        step = max(2, _SIGNS_PER_BLOCK // (8 * d))
         for first in range(0, self.bits.shape[1], step):
             signs = np.take(_BYTE_SIGNS, self.bits[:, first : first + step], axis=0)
             lo, hi = 8 * first, min(8 * (first + step), k)
@@ -173,7 +173,7 @@ class RademacherMap:
         out = np.empty((X.shape[0], self.n_components))
         with np.errstate(over="ignore", invalid="ignore"):
             for first, last, signs in self._signs():
-                for lo, hi, block in row_blocks(X, _BLOCK_ENTRIES, min_rows=64):
+                for lo, hi, block in row_blocks(X, _SIGNS_PER_BLOCK, min_rows=64):
                     out[lo:hi, first:last] = block @ signs
             out /= math.sqrt(self.n_components)
         return replace_nonfinite(out)
@@ -323,7 +323,7 @@ def _log_events(n_samples: int, beta: float) -> float:
 
 
 # Number of entries that are transformed at a time, in two buffers that stay in the cache.
-_ENTRIES = 2**15
+_TRANSFORMED_ENTRIES = 2**15
 # Number of levels of the transform that one matrix product computes. A product with the Hadamard
 # matrix of order 16 is faster than the additions that it replaces; larger orders are not.
 _LEVELS = 4
@@ -370,7 +370,7 @@ def walsh_hadamard(values: FloatArray) -> FloatArray:
     if values.ndim != 2 or values.shape[1] < 1 or values.shape[1] & (values.shape[1] - 1):
         raise ValueError(f"a power of two of columns is needed; got shape {values.shape}")
     out = np.empty(values.shape)
-    step = max(1, _ENTRIES // values.shape[1])
+    step = max(1, _TRANSFORMED_ENTRIES // values.shape[1])
     for lo in range(0, len(values), step):
         block = values[lo : lo + step]
         out[lo : lo + step] = _transform(block, np.empty(block.shape))
@@ -404,7 +404,7 @@ class HadamardMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
         size = next_power_of_two(self.n_features_in)
-        step = max(1, _ENTRIES // size)
+        step = max(1, _TRANSFORMED_ENTRIES // size)
         buffer, work = np.empty((step, size)), np.empty((step, size))
         with np.errstate(over="ignore", invalid="ignore"):
             for lo in range(0, X.shape[0], step):

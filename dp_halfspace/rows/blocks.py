@@ -63,7 +63,7 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import block_size
+    >>> from dp_halfspace.rows.blocks import block_size
     >>> block_size(100_000, 50, is_sparse=False)
     3932
     """
@@ -302,7 +302,7 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import clip_scales
+    >>> from dp_halfspace.rows.blocks import clip_scales
     >>> clip_scales(np.array([[3e200, 4e200], [0.0, 0.0], [0.6, 0.0]]), 1.0)
     array([2.e-201, 1.e+000, 1.e+000])
     """

@@ -83,7 +83,7 @@ class Rows:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import Rows
+    >>> from dp_halfspace.rows.rows import Rows
     >>> rows = Rows(np.eye(2), scale=np.array([1.0, 0.5]), constant=1.0)
     >>> rows.margins(np.array([1.0, 2.0, 3.0]))
     array([4., 4.])
@@ -466,7 +466,7 @@ def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = Non
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import clipped_rows
+    >>> from dp_halfspace.rows.rows import clipped_rows
     >>> rows = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), bound=1.0)
     >>> rows.margins(np.array([0.0, 1.0])).round(12)
     array([0.8, 0.4])

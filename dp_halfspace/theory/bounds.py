@@ -42,9 +42,8 @@ def noise_moments(
     if math.isinf(epsilon):
         return NoiseMoments(0.0, 0.0, 0.0)
     d = n_features
-    # Gamma((d+1)/2) / Gamma(d/2): E||g|| / sqrt(2) for a standard Gaussian g, and
     # 1 / (sqrt(pi) ratio) is the mean |coordinate| of a uniform unit vector.
-    ratio = math.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
+    ratio = gamma_ratio(d)
     if delta == 0:
         norm, square = d / epsilon, d * (d + 1) / epsilon**2
         coordinate = norm / (math.sqrt(math.pi) * ratio)
@@ -55,6 +54,11 @@ def noise_moments(
     if linear_model:
         return NoiseMoments(square, coordinate, square / d)
     return NoiseMoments(square, norm, square)
+
+
+def gamma_ratio(d: int) -> float:
+    """Return ``Gamma((d+1)/2) / Gamma(d/2)``: ``E||g|| / sqrt(2)`` for a standard Gaussian g."""
+    return math.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
 
 
 def product(constant: float, moment: float) -> float:
@@ -692,7 +696,7 @@ def _stationary(a: float, b: float, radius: float) -> float:
 # losses.
 _LOG_RANGE = 40.0
 # Number of points of the search.
-_GRID = 801
+_TRIED_RIDGES = 801
 
 
 def ranking_risk_bound(
@@ -940,5 +944,5 @@ def _best(
         if regularization < least:
             raise ValueError(f"regularization must be at least {least:g} for half of epsilon.")
         return bound(regularization)
-    grid = np.maximum(np.exp(np.linspace(-_LOG_RANGE, _LOG_RANGE, _GRID)), least)
+    grid = np.maximum(np.exp(np.linspace(-_LOG_RANGE, _LOG_RANGE, _TRIED_RIDGES)), least)
     return min((bound(float(ridge)) for ridge in grid), key=lambda found: found.value)

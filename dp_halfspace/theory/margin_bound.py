@@ -172,8 +172,12 @@ class _Separated:
         """Bound the mean error of the mean iterate: ``docs/proofs/margin_risk.md``, Theorem 1."""
         if math.isinf(self.length) or mu == 0.0:
             return 1.0
-        noise = 2.0 * math.sqrt(self.rank) / (self.n * mu)
-        return self.loss + math.hypot(1.0 / math.sqrt(n_steps), noise) * self.length
+        return self.loss + excess_of_unit(self.n, self.rank, n_steps, mu) * self.length
+
+
+def excess_of_unit(n: int, rank: int, n_steps: int, mu: float) -> float:
+    """Bound the mean excess loss of the mean iterate over a vector of norm one."""
+    return math.hypot(1.0 / math.sqrt(n_steps), 2.0 * math.sqrt(rank) / (n * mu))
 
 
 def _check_bound_case(

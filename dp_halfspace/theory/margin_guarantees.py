@@ -16,12 +16,13 @@ from scipy.special import ndtr, ndtri
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.theory.margin_bound import excess_of_unit
 from dp_halfspace.theory.pure_bounds import chernoff_bound, pure_risk_bound
 
 # Scale of the cover of fat-shattering bounds: the constant c of Theorem 6.1 of the paper.
 _COVER_SCALE = 17.0
-# Share of epsilon that ``margin="select"`` spends on the choice.
-_CHOICE_SHARE = 0.1
+# Share of epsilon that ``margin="select"`` spends on the choice, which costs three per cent of mu.
+CHOICE_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,7 @@ def hinge_risk_bound(
     mu = gdp_mu(epsilon, delta)
     if mu == 0.0:
         return 1.0
-    noise = 2.0 * math.sqrt(min(d, n)) / (n * mu)
-    bound = hinge_loss + math.hypot(1.0 / math.sqrt(steps), noise) / margin
+    bound = hinge_loss + excess_of_unit(n, min(d, n), steps, mu) / margin
     bound = min((1.0 + half_width) * bound, 1.0)
     return float(ndtr(ndtri(bound) + mu)) if population else bound
 
@@ -631,10 +631,9 @@ def selected_margin_risk_bound(
     mu_all = gdp_mu(epsilon, delta)
     if known is None or mu_all == 0.0:
         return 1.0
-    choice = _CHOICE_SHARE * epsilon
+    choice = CHOICE_SHARE * epsilon
     mu = mu_all if math.isinf(epsilon) else mu_beside(choice, epsilon, delta)
-    noise = 2.0 * math.sqrt(min(d, n)) / (n * mu)
-    bound = hinge_loss + math.hypot(1.0 / math.sqrt(steps), noise) / known
+    bound = hinge_loss + excess_of_unit(n, min(d, n), steps, mu) / known
     if math.isfinite(epsilon):
         sensitivity = margin_score_sensitivity(n, known)
         bound += margin_selection_cost(count, sensitivity, choice, beta=beta).value + beta

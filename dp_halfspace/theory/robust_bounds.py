@@ -14,16 +14,16 @@ from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
 
 from dp_halfspace._params import require
 from dp_halfspace.optim.losses import Loss, get_loss
-from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.optim.objectives import SMALLEST_SMOOTHING, Adversary
 from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.theory.bounds import (
     NoiseMoments,
     RiskBound,
     check_problem,
+    gamma_ratio,
     leave_one_out,
     noise_moments,
     product,
@@ -34,8 +34,6 @@ from dp_halfspace.theory.bounds import (
 # Logarithms of the factors that are tried if none is given, in units of the norm of a row divided
 # by the norm of the models.
 _LOGS = np.linspace(-16.0, 5.0, 43)
-# The norm has no gradient at 0; the effect of this smoothing is below the rounding.
-_SMALLEST = 1e-100
 
 
 @dataclass(frozen=True)
@@ -335,7 +333,7 @@ def adversarial_risk_bound(
     if not 1 <= attacked <= n_features:
         raise ValueError(f"n_attacked must be from 1 to n_features; got {n_attacked!r}.")
     require("at least 0 and finite", smoothing=smoothing)
-    attack = Adversary(attack_radius, attack_norm, attacked, max(smoothing, _SMALLEST))
+    attack = Adversary(attack_radius, attack_norm, attacked, max(smoothing, SMALLEST_SMOOTHING))
     require("at least 0 and finite", tilt=tilt)
     if tilt and (population or math.isinf(problem.loss.lipschitz)):
         raise ValueError("a tilt needs a loss of bounded slope, and the risk on the sample.")
@@ -366,7 +364,7 @@ def _evaluate(
         steep = width * slope
         sampling = min(steep * sensitivity, leave_one_out(n, steep, ridge, ridge))
         sampling += 2.0 * steep * distance
-    slack = attack.slack if attack.smoothing > _SMALLEST else 0.0
+    slack = attack.slack if attack.smoothing > SMALLEST_SMOOTHING else 0.0
     gap = problem.gap + slope * slack
     return problem.total(noise, ridge, total, sampling=sampling, gap=gap)
 
@@ -389,8 +387,7 @@ def _dual_moments(linear: NoiseMoments, attack: Adversary) -> tuple[float, float
     """Return the first two moments of the dual norm of the attacked coordinates of the noise."""
     a = attack.n_features
     if attack.norm == 2:
-        ratio = math.exp(gammaln((a + 1) / 2) - gammaln(a / 2))
-        return math.sqrt(math.pi) * ratio * linear.felt, a * linear.felt_square
+        return math.sqrt(math.pi) * gamma_ratio(a) * linear.felt, a * linear.felt_square
     return a * linear.felt, a * (1.0 + (a - 1) * 2.0 / math.pi) * linear.felt_square
 
 

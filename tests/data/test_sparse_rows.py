@@ -17,8 +17,8 @@ from dp_halfspace import (
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.metrics import private_score
-from dp_halfspace.optim import Rows
 from dp_halfspace.projection import draw_rademacher
+from dp_halfspace.rows.rows import Rows
 
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 TYPES = {"array": sparse.csr_array, "matrix": sparse.csr_matrix}

@@ -14,8 +14,9 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
 )
 from dp_halfspace.estimators import _centred
-from dp_halfspace.optim import clipped_rows, get_loss
+from dp_halfspace.optim import get_loss
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.rows.rows import clipped_rows
 from tests.conftest import overlapping, separated
 from tests.support import augmented, exact, public, together
 

@@ -19,7 +19,7 @@ def problem(n_classes, n=50, d=3, m=20):
 @pytest.mark.parametrize("entries", [2**20, 2**10])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_losses_are_weighted_errors(monkeypatch, n_classes, entries):
-    monkeypatch.setattr(module, "_ENTRIES", entries)
+    monkeypatch.setattr(module, "_SCORE_ENTRIES", entries)
     points, codes, weights, candidates = problem(n_classes)
     expected = []
     for candidate in candidates:

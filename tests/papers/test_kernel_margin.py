@@ -7,9 +7,9 @@ import pytest
 
 from dp_halfspace import privacy
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.papers import margin_selection
+from dp_halfspace.papers import margin_choice
 from dp_halfspace.papers.known_margin import plan_margin_descent
-from dp_halfspace.papers.margin_selection import plan_margin_choice
+from dp_halfspace.papers.margin_choice import plan_margin_choice
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
@@ -48,9 +48,9 @@ def test_every_candidate_costs_what_is_charged(solver, monkeypatch):
     plan = plan_margin_choice(PROBLEM, solver, Budget.of(1.0, 1e-6))
     assert privacy.delta(plan.events, 1.0) <= 1e-6 * (1 + 2.0**-38)
     assert all(one.events == plan.events[1:] for one in plan.candidates)
-    honest = margin_selection.plan_known_margin
+    honest = margin_choice.plan_known_margin
     monkeypatch.setattr(
-        margin_selection,
+        margin_choice,
         "plan_known_margin",
         lambda p, s, margin, mu: honest(p, s, margin, mu / margin),
     )

@@ -17,7 +17,7 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier, privacy
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.papers import SELECTIONS
+from dp_halfspace.papers import MARGIN_SELECTIONS
 from dp_halfspace.papers.margin_selection import plan_selection
 from dp_halfspace.papers.training import linear_plan
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
@@ -283,7 +283,7 @@ def constant(margin, w):
     )
 
 
-@pytest.mark.parametrize("kind", SELECTIONS)
+@pytest.mark.parametrize("kind", MARGIN_SELECTIONS)
 def test_the_better_candidate_is_chosen(kind):
     """Errors 0 and n: noise of a few dozen counts cannot turn that round."""
     plan = plan_for(kind)
@@ -334,7 +334,7 @@ def assert_one_charge_that_says_nothing(kind):
     return models[0].privacy_
 
 
-@pytest.mark.parametrize("kind", SELECTIONS)
+@pytest.mark.parametrize("kind", MARGIN_SELECTIONS)
 def test_ledger_is_charged_once_with_public_numbers(kind):
     record = assert_one_charge_that_says_nothing(kind)
     assert dict(record.public)["margins"] == (0.05, 0.2)
@@ -385,7 +385,7 @@ def traces(model, releases):
     return floats_of(model) & (released | exact) - set(model.coef_.ravel().tolist())
 
 
-@pytest.mark.parametrize("kind", SELECTIONS)
+@pytest.mark.parametrize("kind", MARGIN_SELECTIONS)
 def test_losers_scores_and_runs_leave_no_trace(kind, capsys, caplog):
     caplog.set_level(logging.DEBUG)
     with record_releases() as releases:

@@ -30,7 +30,7 @@ def scores_of(net, number, X):
 @pytest.mark.parametrize("entries", [2**19, 64])
 @pytest.mark.parametrize("widths", [(4,), (4, 2), (3, 5, 2)])
 def test_losses_are_weighted_errors(monkeypatch, bias, entries, widths):
-    monkeypatch.setattr(module, "_ENTRIES", entries)
+    monkeypatch.setattr(module, "_ACTIVATION_ENTRIES", entries)
     rng = np.random.default_rng(0)
     shape, X, positive = NetworkShape(3, widths, bias), ball(rng, 70, 3), rng.random(70) < 0.4
     weights = np.array([0.3, 1.0])
@@ -101,7 +101,9 @@ def rounding_of_scores():
     for shape, candidates, X in hostile_networks(rng):
         net = shape.layers(candidates)
         size = np.abs(net.outputs).sum(axis=1) + np.abs(net.bias)
-        allowed = (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * module._STEP
+        allowed = (
+            (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * module._RAMP_WIDTH
+        )
         for number in range(len(candidates)):
             plain, exact = X, X.astype(np.longdouble)
             for layer in net.hidden:

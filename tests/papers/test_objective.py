@@ -15,16 +15,15 @@ from dp_halfspace.optim import (
     SQUARED,
     SQUARED_HINGE,
     Adversary,
-    PairRisk,
     empirical_risk,
     huber_hinge,
     shifted_logistic,
 )
 from dp_halfspace.optim import risks as risk_module
 from dp_halfspace.optim.certificate import solver_tolerance
-from dp_halfspace.optim.risks import balanced_normaliser
 from dp_halfspace.papers import objective as module
 from dp_halfspace.papers.objective import feasible_ridge, plan_objective
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import (
     Exponential,
     Gaussian,
@@ -37,7 +36,7 @@ from dp_halfspace.privacy import (
 )
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import unit
-from tests.optim.pair_cases import differences
+from tests.papers.pair_cases import differences
 from tests.permits import permit_for
 from tests.releases import record_releases
 

@@ -7,16 +7,17 @@ import pytest
 from scipy.optimize import minimize
 
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, PairRisk, huber_hinge, risks
-from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, balanced_normaliser
+from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge, risks
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import plan_output
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.optim.pair_cases import differences
+from tests.papers.pair_cases import differences
 from tests.papers.test_regulariser import records
 from tests.permits import permit_for
 from tests.releases import record_releases

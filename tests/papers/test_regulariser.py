@@ -12,12 +12,10 @@ from dp_halfspace.optim import (
     SQUARED,
     SQUARED_HINGE,
     Adversary,
-    PairRisk,
     empirical_risk,
     huber_hinge,
     shifted_logistic,
 )
-from dp_halfspace.optim.risks import balanced_normaliser
 from dp_halfspace.papers import output
 from dp_halfspace.papers.output import (
     bias_cost,
@@ -26,6 +24,7 @@ from dp_halfspace.papers.output import (
     perturbed_row_ridge,
     plan_output,
 )
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.privacy.mechanisms import NoNoise
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp_halfspace.papers import halfspace_search as module
-from dp_halfspace.papers.halfspace_search import candidate_block, plan_search, run_search
+from dp_halfspace.papers import staged_search as module
+from dp_halfspace.papers.staged_search import candidate_block, plan_search, run_search
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
@@ -110,7 +110,7 @@ def test_blocks_are_the_same_when_read_again_and_start_with_the_centre():
 
 
 def test_winner_of_a_later_block_is_found_again(monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", 2)
+    monkeypatch.setattr(module, "_CANDIDATES_PER_BLOCK", 2)
     plan = planned(1, epsilon=math.inf)
     for winner in range(5):
         calls = iter(np.split(np.where(np.arange(5) == winner, 0.0, 1.0), [2, 4]))

@@ -7,10 +7,11 @@ import pytest
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum, clipped_rows
+from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum
 from dp_halfspace.optim.solvers import FiniteSum
 from dp_halfspace.papers import stochastic
 from dp_halfspace.papers.stochastic import STOCHASTIC, katyusha, stochastic_subgradients
+from dp_halfspace.rows.rows import clipped_rows
 from dp_halfspace.theory import katyusha_iterations, sgd_iterations
 from dp_halfspace.theory.bounds import published_rate
 from tests.support import releases_of

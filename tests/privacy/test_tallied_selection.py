@@ -33,7 +33,7 @@ def test_distribution_is_the_definition(draws):
     """Planted: weights exp(-epsilon cost), as if a record moved all costs in one direction."""
     assert_distribution(TalliedChoice(EPSILON), draws)
     with pytest.raises(AssertionError):
-        assert_distribution(TalliedChoice(2 * EPSILON))
+        assert_distribution(TalliedChoice(2 * EPSILON), 1500)
 
 
 def test_distribution_test_sees_costs_without_their_multiplicity(monkeypatch):
@@ -45,7 +45,7 @@ def test_distribution_test_sees_costs_without_their_multiplicity(monkeypatch):
 
     monkeypatch.setattr(exponential, "exponential_mechanism", forgetful)
     with pytest.raises(AssertionError):
-        assert_distribution(TalliedChoice(EPSILON))
+        assert_distribution(TalliedChoice(EPSILON), 1500)
 
 
 def test_multiplicities_stand_for_copies():
@@ -99,7 +99,7 @@ def test_distribution_of_several_choices_is_the_definition():
     assert_distribution_of_two(TalliedChoices((3, 5), EPSILON))
     assert TalliedChoices((3, 5), EPSILON).event == Exponential(EPSILON)
     with pytest.raises(AssertionError):
-        assert_distribution_of_two(TalliedChoices((3, 5), 2 * EPSILON))
+        assert_distribution_of_two(TalliedChoices((3, 5), 2 * EPSILON), 800)
 
 
 def log_distribution(costs):

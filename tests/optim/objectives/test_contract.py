@@ -17,11 +17,11 @@ from dp_halfspace.optim.objectives import (
     SoftmaxObjective,
     chunked_objective,
 )
-from dp_halfspace.optim.pairs import PairwiseObjective
-from dp_halfspace.optim.risks import balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairwiseObjective
+from dp_halfspace.papers.pair_risk import balanced_normaliser
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import LOSSES, data_sets, loss_id
-from tests.optim.pair_cases import PAIR_LOSSES
+from tests.papers.pair_cases import PAIR_LOSSES
 
 N, D, K = 60, 4, 3
 RNG = np.random.default_rng(0)

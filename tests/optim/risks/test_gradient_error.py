@@ -16,17 +16,15 @@ from dp_halfspace.optim import (
     SQUARED_HINGE,
     Adversary,
     MarginObjective,
-    PairwiseObjective,
-    Rows,
     SoftmaxObjective,
-    clipped_rows,
     huber_hinge,
-    pairs,
-    shifted_logistic,
     tolerance,
 )
-from dp_halfspace.optim.pairs import PAIR_BLOCK, pair_sums
-from dp_halfspace.optim.risks import MarginRisk, PairRisk, SoftmaxRisk
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.papers import pair_objective as pairs
+from dp_halfspace.papers.pair_objective import PAIR_BLOCK, PairwiseObjective, pair_sums
+from dp_halfspace.papers.pair_risk import PairRisk
+from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import (
     LOSSES,
     adversarial_rows,
@@ -37,7 +35,8 @@ from tests.optim.cases import (
     logical_rows,
     loss_id,
 )
-from tests.optim.pair_cases import (
+from tests.optim.risk_cases import margin_risk, pair_risk, softmax_risk
+from tests.papers.pair_cases import (
     PAIR_LOSSES,
     RANGES,
     brute_sums,
@@ -45,7 +44,6 @@ from tests.optim.pair_cases import (
     scores,
     wide_gradient,
 )
-from tests.optim.risk_cases import margin_risk, pair_risk, softmax_risk
 
 ADVERSARIES = {
     "none": None,
@@ -272,13 +270,9 @@ def softmax_theorem(risk, W):
 def pair_theorem(risk, W):
     """Theorems 4 and 5 of the proofs for pairs."""
     n, loss, u, reach = risk.n_samples, risk.loss, 2.0**-53, risk.row_norm * W
-    sums, margin_offset = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8, abs(loss.margin_offset)
-    if "logistic" in loss.name:
-        v = (
-            1e-15
-            + 1.01 * (2.97 * (5.32 * (sums + 52) * u + 968 * u + 1e-13) + 1936 * u + 1e-13)
-            + (reach + margin_offset) * u * (margin_offset > 0)
-        )
+    sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
+    if loss.name == "logistic":
+        v = 1e-15 + 1.01 * (2.97 * (5.32 * (sums + 52) * u + 968 * u + 1e-13) + 1936 * u + 1e-13)
     elif "squared" in loss.name:
         v = 1.01 * u * 8 * sums * (reach + 1)
     else:
@@ -299,7 +293,7 @@ def described(n, D, b, r):
                 yield MarginRisk(loss, n, D, 2, r, b, **robust), margin_theorem
     for margin_offset in (0.0, 2.0):
         yield SoftmaxRisk(n, D, 7, r, b, margin_offset, **weighted), softmax_theorem
-    for loss in (huber_hinge(0.25), SQUARED_HINGE, SQUARED, LOGISTIC, shifted_logistic(1.5)):
+    for loss in (huber_hinge(0.25), SQUARED_HINGE, SQUARED, LOGISTIC):
         yield PairRisk(loss, n, D, r, b, 7.0), pair_theorem
 
 
@@ -320,7 +314,7 @@ def test_interpolation_bound_of_the_proof():
     y = 0.9 * math.pi
     rho = y + math.hypot(1.0, y)
     cell = 4 / math.sin(y) * rho ** (1 - pairs.NODES) / (rho - 1)
-    assert max((1 + 2.97) * cell, math.exp(1.0 - pairs._FAR)) <= 1e-15
+    assert max((1 + 2.97) * cell, math.exp(1.0 - pairs._CURVED_WITHIN)) <= 1e-15
 
 
 def test_functions_of_the_library_are_as_precise_as_assumed():

@@ -19,7 +19,6 @@ from dp_halfspace.optim import (
     Adversary,
     MarginObjective,
     MarginRisk,
-    clipped_rows,
     get_loss,
     huber_hinge,
     logistic_diameter,
@@ -27,6 +26,7 @@ from dp_halfspace.optim import (
     smoothed_hinge,
 )
 from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.optim.cases import adversarial_rows, data_sets, exact_gradient, logical_rows, norm_mp
 from tests.optim.risk_cases import fitted, margin_risk, moved, neighbours, planned

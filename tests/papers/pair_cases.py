@@ -5,36 +5,19 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 
-from dp_halfspace.optim.losses import (
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    huber_hinge,
-    shifted_logistic,
-    smoothed_hinge,
-)
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import exact_slope, wide_slope
 
-LOGISTICS = [LOGISTIC, shifted_logistic(2.0)]
-SORTED = [
-    huber_hinge(0.5),
-    huber_hinge(0.05),
-    smoothed_hinge(1.0),
-    smoothed_hinge(0.3),
-    SQUARED_HINGE,
-    SQUARED,
-]
-PAIR_LOSSES = [*LOGISTICS, *SORTED]
+PAIR_LOSSES = [LOGISTIC, huber_hinge(0.5), huber_hinge(0.05), SQUARED_HINGE, SQUARED]
 RANGES = [0.2, 2.0, 20.0, 200.0, 3e3, 1e4]
 
 
 def wide_value(loss, x):
     """A loss in extended precision, written anew."""
-    if "logistic" in loss.name:
-        y = loss.value.keywords["margin_offset"] - x
-        return np.maximum(y, 0) + np.log1p(np.exp(-np.abs(y)))
+    if loss.name == "logistic":
+        return np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))
     if loss.name == "squared":
         return (1 - x) ** 2
     if loss.name == "squared_hinge":

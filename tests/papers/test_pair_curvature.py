@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim import pairs
 from dp_halfspace.optim.losses import softplus_curvature
-from dp_halfspace.optim.pairs import logistic_curvature
-from tests.optim.pair_cases import RANGES, scores
+from dp_halfspace.papers import pair_objective as pairs
+from dp_halfspace.papers.pair_objective import logistic_curvature
+from tests.papers.pair_cases import RANGES, scores
 
 
 def products(positive, negative, seed=0):

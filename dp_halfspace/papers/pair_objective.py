@@ -39,7 +39,7 @@ NODES = 22
 CURVATURE_NODES = 12
 # At this distance from the centre of a cell and beyond, the loss is a straight line up to an error
 # of exp(-40) < 5e-18.
-_FAR = 41.0
+_CURVED_WITHIN = 41.0
 # Largest absolute score: of larger ones rounding would leave no place within a cell.
 _LARGEST_SCORE = 1e15
 # The next three constants are computed by the tests. Lebesgue constant of `NODES` points: the
@@ -168,7 +168,7 @@ class _Sources:
 
     def near(self, centre: float) -> slice:
         """Return the range of the points for which the loss is curved, seen from a cell."""
-        ends = np.searchsorted(self.centres, (centre - _FAR, centre + _FAR))
+        ends = np.searchsorted(self.centres, (centre - _CURVED_WITHIN, centre + _CURVED_WITHIN))
         return slice(*ends.tolist())
 
 
@@ -242,10 +242,8 @@ def _sum_softplus(targets: _Cells, sources: _Cells, sign: float) -> FloatArray:
     return _evaluate(targets, NODES, sums)
 
 
-def logistic_pairs(
-    positive: FloatArray, negative: FloatArray, margin_offset: float = 0.0
-) -> PairSums:
-    """Sum ``log(1 + exp(margin_offset + t_j - s_i))`` over all pairs, with derivatives.
+def logistic_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum ``log(1 + exp(t_j - s_i))`` over all pairs, with derivatives.
 
     Either class may be empty. The result is not a number if a score is not finite, or beyond 10^15.
     Nothing warns.
@@ -253,7 +251,6 @@ def logistic_pairs(
     if positive.size == 0 or negative.size == 0:
         return PairSums(0.0, np.zeros(positive.size), np.zeros(negative.size))
     with np.errstate(all="ignore"):
-        negative = negative + margin_offset
         if not _are_small(positive, negative):
             unknown = (np.full(scores.size, math.nan) for scores in (positive, negative))
             return PairSums(math.nan, *unknown)
@@ -274,11 +271,8 @@ def logistic_rounding(n_samples: int) -> float:
     return 1e-15 + 1.01 * (_LEBESGUE * at_points + 2.0 * products + _BASIS_ERROR)
 
 
-def logistic_curvature(
-    positive: FloatArray, negative: FloatArray, margin_offset: float = 0.0
-) -> PairProduct:
-    """Return products with the second derivatives of the (shifted) logistic loss of all pairs."""
-    negative = negative + margin_offset
+def logistic_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
+    """Return products with the second derivatives of the logistic loss of all pairs."""
     is_empty = positive.size == 0 or negative.size == 0
     is_known = not is_empty and _are_small(positive, negative)
 
@@ -473,22 +467,18 @@ def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct
 
 # For each loss name, the function that sums over pairs, and the one that returns products with the
 # second derivatives. Both are called with the scores and with the parameters of the loss.
-_LOGISTIC = logistic_pairs, logistic_curvature
-_RAMP = ramp_pairs, ramp_curvature
-_FAMILIES: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
-    "logistic": _LOGISTIC,
-    "shifted_logistic": _LOGISTIC,
-    "huber_hinge": _RAMP,
-    "smoothed_hinge": _RAMP,
+_PAIR_FUNCTIONS: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
+    "logistic": (logistic_pairs, logistic_curvature),
+    "huber_hinge": (ramp_pairs, ramp_curvature),
     "squared_hinge": (parabola_pairs, parabola_curvature),
     "squared": (_sum_squares, _square_curvature),
 }
-PAIRWISE_LOSSES = tuple(_FAMILIES)
+PAIRWISE_LOSSES = tuple(_PAIR_FUNCTIONS)
 
 
 def _parameters(loss: Loss) -> dict[str, Any]:
-    """Return the parameters of a loss by name."""
-    return getattr(loss.value, "keywords", {})
+    """Return the parameters of a loss by name; only a hinge with a parabola has some."""
+    return getattr(loss.value, "keywords", {}) if loss.name == "huber_hinge" else {}
 
 
 def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSums:
@@ -496,12 +486,12 @@ def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSum
 
     Either class may be empty. Nothing warns; sums of numbers that are not finite are not finite.
     """
-    return _FAMILIES[loss.name][0](positive, negative, **_parameters(loss))
+    return _PAIR_FUNCTIONS[loss.name][0](positive, negative, **_parameters(loss))
 
 
 def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairProduct:
     """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose."""
-    return _FAMILIES[loss.name][1](positive, negative, **_parameters(loss))
+    return _PAIR_FUNCTIONS[loss.name][1](positive, negative, **_parameters(loss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,7 +522,7 @@ class PairwiseObjective(OverRows):
     --------
     >>> import numpy as np
     >>> from dp_halfspace.optim.losses import SQUARED
-    >>> from dp_halfspace.optim.pairs import PairwiseObjective
+    >>> from dp_halfspace.papers.pair_objective import PairwiseObjective
     >>> from dp_halfspace.rows.rows import Rows
     >>> rows = Rows(np.array([[1.0], [0.0], [-1.0]]))
     >>> J = PairwiseObjective(rows, np.array([True, False, False]), SQUARED, 1.0, normaliser=2.0)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim import pairs
 from dp_halfspace.optim.losses import LOGISTIC, softplus_slope
-from dp_halfspace.optim.pairs import (
+from dp_halfspace.papers import pair_objective as pairs
+from dp_halfspace.papers.pair_objective import (
     NODES,
     chebyshev_points,
     chebyshev_polynomials,
@@ -19,7 +19,7 @@ from dp_halfspace.optim.pairs import (
     logistic_pairs,
     logistic_rounding,
 )
-from tests.optim.pair_cases import RANGES, brute_sums, relative, scores
+from tests.papers.pair_cases import RANGES, brute_sums, relative, scores
 
 
 def errors(positive, negative):
@@ -183,7 +183,7 @@ def test_too_few_nodes_are_seen(monkeypatch):
 @pytest.mark.parametrize(("far", "seen"), [(41.0, False), (26.0, True)])
 def test_a_short_reach_is_seen(monkeypatch, far, seen):
     """Planted: the loss is a straight line from 25 units on."""
-    monkeypatch.setattr(pairs, "_FAR", far)
+    monkeypatch.setattr(pairs, "_CURVED_WITHIN", far)
     assert (errors(*scores(100.0, 400, 900))[1] > 1e-14) is seen
 
 

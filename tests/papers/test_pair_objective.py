@@ -9,12 +9,13 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
-from dp_halfspace.optim.pairs import PairwiseObjective
-from dp_halfspace.optim.risks import PairRisk, balanced_normaliser, tolerance
+from dp_halfspace.optim.risks import tolerance
 from dp_halfspace.optim.solvers import OPTIMIZERS, accelerated_gradient, certified_minimum
+from dp_halfspace.papers.pair_objective import PairwiseObjective
+from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import Counting, clipped_float128, data_sets, loss_id, mostly_zero
-from tests.optim.pair_cases import PAIR_LOSSES, brute_objective, wide_gradient
+from tests.papers.pair_cases import PAIR_LOSSES, brute_objective, wide_gradient
 
 each_loss = pytest.mark.parametrize("loss", PAIR_LOSSES, ids=loss_id)
 CASES = list(data_sets())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim import pairs
-from dp_halfspace.optim.pairs import (
+from dp_halfspace.papers import pair_objective as pairs
+from dp_halfspace.papers.pair_objective import (
     PAIR_BLOCK,
     block_sum,
     parabola_curvature,
@@ -15,7 +15,7 @@ from dp_halfspace.optim.pairs import (
     ramp_curvature,
     ramp_pairs,
 )
-from tests.optim.pair_cases import RANGES, scores
+from tests.papers.pair_cases import RANGES, scores
 
 RAMPS = [(1.5, 1.0), (1.05, 0.1), (1.0, 1.0), (1.0, 0.3)]
 
