@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dp_halfspace._cli.arguments import Stopped, UserError, parse_options
+from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError, parse_options
 from dp_halfspace._html import printable
 
-_NO_MEMORY = "there is not enough memory: use a table of fewer rows or columns"
 # Exit statuses.
 _WRONG_USE = 2
 _INTERRUPTED = 130
@@ -33,8 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Stopped as stop:
         return _end(f"\ndp_halfspace: {printable(stop)}\n", _INTERRUPTED)
     except MemoryError:
-        # The message of a library may show a private size.
-        return _end(f"dp_halfspace: error: {_NO_MEMORY}\n", _WRONG_USE)
+        return _end(f"dp_halfspace: error: {NO_MEMORY}\n", _WRONG_USE)
     except KeyboardInterrupt:
         return _end("\ndp_halfspace: interrupted; nothing was written\n", _INTERRUPTED)
     return 0

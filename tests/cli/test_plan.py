@@ -65,7 +65,7 @@ def test_a_plan_names_the_majority_class_and_budgets_that_buy_little(capsys):
     assert main(size) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "The majority class alone: 0.500, for classes of equal size." in text
-    assert "Little more than that at epsilon=0.01: accuracy 0." in text
+    assert "Little is gained at epsilon=0.01: accuracy 0." in text
     assert "at epsilon=9" not in text
     assert main([*size, "--majority", "0.7", "--reference", "0.8"]) == 0
     assert "The majority class alone: 0.700, as stated." in capsys.readouterr().out
@@ -82,7 +82,7 @@ def test_a_rare_label_is_planned_by_the_area(capsys):
     few = ["--rows", "300", "--columns", "4", "--epsilon", "0.5", "1000", "--repeats", "4"]
     assert main(["plan", *few, "--majority", "0.95", "--reference-area", "0.85"]) == 0
     text = capsys.readouterr().out
-    assert "The ranking is hardly better than chance at epsilon=0.5: area 0." in text
+    assert "Little is gained at epsilon=0.5: area 0." in text
     assert "at epsilon=1000" not in text
     assert main([*SIZE, "--classes", "3", "--reference-area", "0.8"]) == 2
     assert "of two classes" in capsys.readouterr().err

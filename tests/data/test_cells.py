@@ -535,7 +535,7 @@ def test_the_command_and_parquet_read_the_same(tmp_path):
     (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
     options = ["fit", str(tmp_path / "own.csv"), "--target", "y", "--epsilon", "1", "--save", "m"]
     options += ["--schema", str(tmp_path / "s.json")]
-    by_command = read_training_table(parse_options(options)).frame
+    by_command = read_training_table(parse_options(options)).rows
     assert model.decision_function(by_command).tobytes() == wanted.tobytes()
     kinds = pd.read_csv(io.StringIO(text), parse_dates=["seen"])
     kinds.assign(y=y).to_parquet(tmp_path / "own.parquet", row_group_size=70)
