@@ -2535,7 +2535,7 @@ MUTANTS = [
             "test_one_date_among_missing_cells_is_refused",
         ),
         (
-            "_convert_features",
+            "_converted",
             "if has_no_order",
             "if False",
             "test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others",
@@ -2560,7 +2560,7 @@ MUTANTS = [
         ),
         (
             "_look_up",
-            "result_or(-1, lambda: position.get(label, -1))",
+            "result_or(-1, partial(position.get, label, -1))",
             "position.get(label, -1)",
             "test_a_label_that_cannot_be_looked_up_is_another_label",
         ),
@@ -2652,7 +2652,7 @@ MUTANTS = [
         "tests/test_inputs.py",
         (
             "check_features",
-            "_convert_features(estimator, X, reset=reset, read=with_nan)",
+            "_converted(estimator, X, objects, reset=reset)",
             "None",
             "test_every_missing_value_among_objects_is_one_missing_value",
         ),
@@ -2665,7 +2665,7 @@ MUTANTS = [
         ("check_features", '_computed("X", X)', "X", "test_what_a_lazy_array_says_is_not_shown"),
         ("_check_labels", '_computed("y", y)', "y", "test_what_a_lazy_array_says_is_not_shown"),
         (
-            "_convert_features",
+            "_converted",
             "if _may_be_single(X)",
             "if True",
             "test_a_missing_cell_does_not_change_the_precision_of_all_rows",
@@ -2693,13 +2693,13 @@ MUTANTS = [
         "data/validation.py",
         "tests/metrics/test_score.py",
         (
-            "call_silently",
+            "hidden",
             "isinstance(error, MemoryError) or is_own(error) or is_about_shapes",
             "True",
             "test_an_error_of_a_model_does_not_quote_a_record",
         ),
         (
-            "call_silently",
+            "hidden",
             "and not _QUOTES_DATA.search(str(error))",
             "",
             "test_an_error_about_shapes_that_quotes_a_record_is_not_shown",
@@ -2719,9 +2719,9 @@ MUTANTS = [
         "data/validation.py",
         "tests/test_common.py",
         (
-            "_convert_features",
-            "(is_opaque and not _SHAPE_MESSAGES.match(str(error))) or _QUOTES_DATA.search(str(error))",
-            "(is_opaque and not _SHAPE_MESSAGES.match(str(error)))",
+            "_converted",
+            "hidden(convert, _NotNumeric)",
+            "convert()",
             "test_bad_data_errors_name_the_rule_and_no_value",
         ),
     ),

@@ -38,10 +38,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Command(NamedTuple):
-    """A command: the function that adds its options, and its help texts."""
+    """A command: the function that adds its options, what it does in a line, and more of it."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
-    summary: str
     description: str
     example: str
 
@@ -166,7 +165,8 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     name = argv[0] if argv and argv[0] in COMMAND_NAMES else ""
     command = _COMMANDS[name]
     width = max(map(len, COMMAND_NAMES)) + 2
-    listed = [f"  {each:{width}}{_COMMANDS[each].summary}" for each in COMMAND_NAMES]
+    firsts = [_COMMANDS[each].description.splitlines()[0] for each in COMMAND_NAMES]
+    listed = [f"  {each:{width}}{said}" for each, said in zip(COMMAND_NAMES, firsts, strict=True)]
     more = "" if name else "\n".join(["\n\ncommands, each with --help:", *listed])
     parser = _Parser(
         prog=f"{prog} {name}".strip(),
@@ -385,23 +385,20 @@ def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
 _COMMANDS = {
     "": _Command(
         _add_demo,
-        "three classes on a built-in table",
-        "Compare three private classifiers of dp_halfspace with the majority class and a\n"
-        "LinearSVC without privacy, on a built-in table in original units.",
+        "Compare three private classifiers with the majority class and a LinearSVC without\n"
+        "privacy, on a built-in table in original units.",
         f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),
     "plan": _Command(
         _add_plan,
-        "expected accuracy for a table of a given size; no file is read",
-        "Expected accuracy of a private linear classifier on a table of a given size, against\n"
-        "epsilon, from simulated tables: no file is read and nothing is spent.",
+        "Expected accuracy for a table of a given size, from simulated tables.\n"
+        "No file is read, and nothing is spent.",
         f"{_MODULE} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
     ),
     "fit": _Command(
         _add_fit,
-        "train a private model on a file, and write its card",
-        "Train a private classifier with probabilities on a table without preprocessing: numbers\n"
-        "in any units, texts, dates, missing values. The model and its card may be published.",
+        "Train a private model with probabilities on a file, and write its card.\n"
+        "A table needs no preprocessing: numbers in any units, texts, dates, missing values.",
         f"{_MODULE} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
         "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
         "schema.json, from what the columns mean and never from the data:\n"
@@ -410,41 +407,37 @@ _COMMANDS = {
     ),
     "split": _Command(
         _add_split,
-        "divide a file into rows for a fit and held-out rows",
-        "Divide the rows of a table into two files, by a PUBLIC seed and the positions of the\n"
-        "rows, or of the persons of --groups. Both files are as private as the table.",
+        "Divide a file into rows for a fit and held-out rows, by a PUBLIC seed.\n"
+        "Both files are as private as the table.",
         f"{_MODULE} split example:patients.csv --train train.csv --test held_out.csv "
         "\\\n      --groups patient",
     ),
     "card": _Command(
         _add_card,
-        "write the card of a saved model",
-        "Write the card of a saved model: the guarantee in plain words, the expected quality,\n"
-        "the public facts, the spent budget, and the effects of the columns. No row is read.",
+        "Write the card of a saved model.\n"
+        "It states the guarantee in plain words, the expected quality, the public facts, the\n"
+        "spent budget, and the effects of the columns. No row is read.",
         f"{_MODULE} card model.joblib --out card.html --purpose 'Triage on arrival' "
         "\\\n      --contact data.office@example.org",
     ),
     "schema": _Command(
         _add_schema,
-        "write a template of a schema for the columns of a file",
-        "Write a template of a schema: names and types of the columns of a table, never a value.\n"
+        "Write a template of a schema: names and types of the columns of a file.\n"
         "The types are inferred from the private cells, so the template is for the curator of\n"
         "the data, who corrects it by the meaning of the columns before it is used.",
         f"{_MODULE} schema patients.csv --target outcome --out schema.json",
     ),
     "predict": _Command(
         _add_predict,
-        "label the rows of a file",
-        "Label the rows of a table by a saved model: a CSV with the column prediction and one\n"
-        "column probability_LABEL for each class. Load only models that you trust: loading a\n"
-        "joblib file runs the code in it, and loading a .skops file runs no code.",
+        "Label the rows of a file by a saved model.\n"
+        "Load only models that you trust: loading a joblib file runs the code in it, and loading\n"
+        "a .skops file runs no code.",
         f"{_MODULE} predict model.joblib new_patients.csv --out predictions.csv",
     ),
     "evaluate": _Command(
         _add_evaluate,
-        "score a model on held-out rows, within a budget",
-        "Score a saved model on rows that it was not trained on, within a budget: each score\n"
-        "comes with an interval that covers sampling error and noise, and may be published.",
+        "Score a saved model on held-out rows, within a budget.\n"
+        "Scores have intervals that cover sampling error and noise, and may be published.",
         f"{_MODULE} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
         "\\\n      --metric accuracy roc_auc --ledger budget.db",
     ),

@@ -45,7 +45,7 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.schema import Column, word_of
 from dp_halfspace.estimators._outlook import BEFOREHAND, Outlook
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
-from dp_halfspace.inspection import AccuracyPlan, plan_accuracy
+from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
@@ -74,8 +74,6 @@ _HARDLY_PREDICTED = (
 )
 # How messages about a released model begin.
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
-# Less than this share of the improvement without privacy is hardly any.
-_HARDLY_BETTER = 1.0 / 3.0
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
 _RARE_SHARE = 0.2
 # Accuracy of a linear classifier without privacy, or area if the majority class has a larger share.
@@ -108,10 +106,12 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
             n_repeats=options.repeats,
             random_state=options.seed,
         )
+    share = 1.0 / options.classes if options.majority is None else options.majority
+    assumed = "for classes of equal size" if options.majority is None else "as stated"
     text = (
         f"{expected!r}\n\nExpected accuracy on new rows, from simulated tables; spread: standard "
-        f"deviation of one fit.\n{_describe_poor_budgets(options, expected)}Nothing was read or "
-        "spent.\n"
+        f"deviation of one fit.\nThe majority class alone: {share:.3f}, {assumed}. A ranking by "
+        "chance has an area of 0.5.\nNothing was read or spent.\n"
     )
     write_out(out, text)
     if target is None:
@@ -126,26 +126,6 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
     kind = target.suffix[1:].lower()
     write_whole(target, lambda path: figure.savefig(path, dpi=150, format=kind))
     write_out(out, f"Written: {target}\n")
-
-
-def _describe_poor_budgets(options: Any, expected: AccuracyPlan) -> str:
-    """Return the accuracy of the majority class, and the budgets that hardly exceed it.
-
-    If the area without privacy is stated, these are the budgets that hardly rank.
-    """
-    share = 1.0 / options.classes if options.majority is None else options.majority
-    assumed = "for classes of equal size" if options.majority is None else "as stated"
-    lines = [f"The majority class alone: {share:.3f}, {assumed}."]
-    what, least, most = "accuracy", share, expected.reference
-    found = expected.accuracy
-    if expected.reference_area is not None:
-        what, least, most, found = "area", 0.5, expected.reference_area, expected.area
-    lines += [
-        f"Little is gained at epsilon={epsilon:g}: {what} {value:.3f}."
-        for epsilon, value in zip(expected.epsilons, found, strict=True)
-        if most is not None and value - least < _HARDLY_BETTER * (most - least)
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def schema(options: Any, out: TextIO, err: TextIO) -> None:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,7 @@ from dp_halfspace.data.validation import array_or_none, is_chunked
 
 # Kinds of columns that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
-# Keys of a mapping that states facts about a column.
-_FACTS = (
-    *("kind", "range", "categories", "decimal", "unit", "format", "columns", "missing"),
-    "stated",
-)
+_NUMBERS = ("number", "date")
 # What a missing number or date becomes: zero, with or without an indicator beside it.
 _MISSING_RULES = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
@@ -36,7 +32,7 @@ _N_WORD_COLUMNS = 64
 MOST_COLUMNS = 2**12
 _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
-    f"some of {', '.join(_FACTS)}"
+    "some of kind, range, categories, decimal, unit, format, columns, missing"
 )
 # Parts of names of columns that identify rows or persons.
 _KEY_WORDS = frozenset(
@@ -89,7 +85,7 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Whether the entries are numbers, which have a scale."""
-        return self.kind in ("number", "date")
+        return self.kind in _NUMBERS
 
     @property
     def has_range(self) -> bool:
@@ -245,12 +241,6 @@ def word_of(column: Column) -> str:
     return "boolean" if column.categories == BOOLEAN else column.kind
 
 
-def facts_of(column: Column) -> dict[str, str]:
-    """Return the entry of a schema for a column that the schema does not name."""
-    facts = {"format": column.date_format, "unit": column.unit}
-    return {"kind": word_of(column), **{name: fact for name, fact in facts.items() if fact}}
-
-
 def _column(name: str, kind: str, **facts: Any) -> Column:
     """Return a column of a kind; a boolean column has two categories."""
     if kind == "boolean":
@@ -275,60 +265,70 @@ def _read_rule(name: str, rule: Any) -> Column:
     return _category_column(name, values, refusal)
 
 
+def _is_size(value: Any) -> bool:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return is_whole and 1 <= value <= MOST_COLUMNS
+
+
+# For each further fact: the kinds of columns that have it, which values it has, and what it is.
+_RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] = {
+    "range": (_NUMBERS, lambda _: True, "only numbers and dates have a range"),
+    "decimal": (
+        (*_WORDS, "categories"),
+        lambda value: value in DECIMALS,
+        f"decimal is one of {', '.join(map(repr, DECIMALS))}",
+    ),
+    "format": (
+        ("date",),
+        lambda value: isinstance(value, str) and CHOICE not in value,
+        "format is that of dates, such as '%d/%m/%Y'; of two formats, choose one",
+    ),
+    "unit": (
+        ("number",),
+        lambda value: isinstance(value, str) and (not value or isinstance(canonical(value), str)),
+        "unit is a text beside numbers, such as 'mmHg'",
+    ),
+    "columns": (
+        ("words",),
+        _is_size,
+        f"columns is for the kind words, a whole number up to {MOST_COLUMNS}",
+    ),
+    "missing": (
+        _NUMBERS,
+        lambda value: value in _MISSING_RULES,
+        f"missing is for numbers and dates, one of {', '.join(_MISSING_RULES)}",
+    ),
+}
+
+
 def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
     """Return a column by a mapping of facts, such as ``{"kind": "date", "format": "%d/%m/%Y"}``."""
-    odd = sorted(set(map(str, facts)) - set(_FACTS))
+    odd = sorted(set(map(str, facts)) - {"kind", "categories", "stated", *_RULES_OF_FACTS})
     if odd:
         raise ValueError(f"{refusal}; it has {odd[0]!r}")
-    ends, categories = facts.get("range"), facts.get("categories")
-    implied = "categories" if categories is not None else "number" if ends is not None else None
-    kind, decimal, form = facts.get("kind", implied), facts.get("decimal"), facts.get("format")
-    if kind not in (*_WORDS, "categories") or (kind == "categories") != (categories is not None):
+    facts = {key: value for key, value in facts.items() if value is not None}
+    implied = "categories" if "categories" in facts else "number" if "range" in facts else None
+    kind = facts.get("kind", implied)
+    if kind not in (*_WORDS, "categories") or (kind == "categories") != ("categories" in facts):
         raise ValueError(f"{refusal}; kind is one of {', '.join(_WORDS)}, or there are categories")
-    if ends is not None and kind not in ("number", "date"):
-        raise ValueError(f"{refusal}; only numbers and dates have a range")
-    if decimal is not None and decimal not in DECIMALS:
-        raise ValueError(f"{refusal}; decimal is one of {', '.join(map(repr, DECIMALS))}")
-    if form is not None and (kind != "date" or not isinstance(form, str)):
-        raise ValueError(f"{refusal}; format is that of dates, such as '%d/%m/%Y'")
-    if form is not None and CHOICE in form:
-        raise ValueError(f"{refusal}; format states two formats: choose one of {form}")
-    unit = facts.get("unit", "")
-    if unit and (
-        kind != "number" or not isinstance(unit, str) or not isinstance(canonical(unit), str)
-    ):
-        raise ValueError(f"{refusal}; unit is a text beside numbers, such as 'mmHg'")
-    size = facts.get("columns")
-    if size is not None and (
-        kind != "words"
-        or isinstance(size, bool)
-        or not isinstance(size, int)
-        or not 1 <= size <= MOST_COLUMNS
-    ):
-        raise ValueError(
-            f"{refusal}; columns is for the kind words, a whole number up to {MOST_COLUMNS}"
-        )
-    missing = facts.get("missing")
-    if missing is not None and (missing not in _MISSING_RULES or kind not in ("number", "date")):
-        raise ValueError(
-            f"{refusal}; missing is for numbers and dates, one of {', '.join(_MISSING_RULES)}"
-        )
-    if ends is not None:
-        column = _range_column(name, kind, _to_list(ends, refusal), refusal)
-    elif categories is not None:
-        column = _category_column(name, _to_list(categories, refusal), refusal)
+    for key, (kinds, is_good, rule) in _RULES_OF_FACTS.items():
+        if key in facts and not (kind in kinds and is_good(facts[key])):
+            raise ValueError(f"{refusal}; {rule}")
+    if "range" in facts:
+        column = _range_column(name, kind, _to_list(facts["range"], refusal), refusal)
+    elif "categories" in facts:
+        column = _category_column(name, _to_list(facts["categories"], refusal), refusal)
     else:
         column = _column(name, kind)
-    source = "" if facts.get("stated", True) else _AS_FOUND
-    column = replace(
+    return replace(
         column,
-        decimal=decimal,
-        date_format=form,
-        unit=str(unit or "").strip(),
-        source=source,
-        indicates_missing=missing != "ignore",
+        decimal=facts.get("decimal"),
+        date_format=facts.get("format"),
+        unit=facts.get("unit", "").strip(),
+        source="" if facts.get("stated", True) else _AS_FOUND,
+        n_columns=facts.get("columns", column.n_columns),
+        indicates_missing=facts.get("missing") != "ignore",
     )
-    return column if size is None else replace(column, n_columns=size)
 
 
 def _to_list(values: Any, refusal: str) -> list[Any]:
