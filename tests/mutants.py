@@ -452,7 +452,7 @@ MUTANTS = [
             "test_a_large_file_is_streamed_unless_a_fit_takes_all_rows_at_once",
         ),
         (
-            "_read_rows",
+            "_columns_of",
             "str(name).strip() for",
             "str(name) for",
             "test_a_large_file_is_streamed_unless_a_fit_takes_all_rows_at_once",

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,6 @@ _LINES = 2**14
 ROWS_AT_ONCE = 2**16
 # Number of cells of a table from which its rows are encoded in chunks.
 FIRST_STREAMED = 2**22
-# Number of bytes of a column of a Parquet file that are read at a time.
-_READ_BYTES = 2**20
 # Largest number of characters of a cell: what the reader of lines accepts on every system.
 _MOST_CHARACTERS = 2**31 - 1
 # Largest number of labels in a table without a stated label set, and of characters of a label.
@@ -286,15 +284,11 @@ def _read_excel(path: Path) -> Any:
 def _open_parquet(path: Path) -> Any:
     """Open a Parquet file, whose column names must be distinct."""
     parquet = pyarrow_for(path).parquet
-    # Parts of a row group are read when needed, because a group may contain all rows.
-    streamed = {"pre_buffer": False, "buffer_size": _READ_BYTES}
-    file = parquet.ParquetFile(path, **streamed)
-    texts = [each.name for each in file.schema_arrow if _is_text(each.type)]
-    if texts:
-        # Distinct strings are listed in the file already, and are not expanded.
-        file = parquet.ParquetFile(path, **streamed, read_dictionary=texts)
+    file = parquet.ParquetFile(path)
     _refuse_twice(path, file.schema_arrow.names)
-    return file
+    texts = [each.name for each in file.schema_arrow if _is_text(each.type)]
+    # Distinct strings are listed in the file already, and are not expanded.
+    return parquet.ParquetFile(path, read_dictionary=texts) if texts else file
 
 
 def _read_parquet(path: Path, names: Sequence[str] | None = None) -> Any:
@@ -323,64 +317,36 @@ def _is_text(kind: Any) -> bool:
     return str(kind) in ("string", "large_string")
 
 
-class ParquetRows:
-    """A Parquet file that is read some rows at a time, in order, at every pass.
+def _parts_of_parquet(file: Any) -> list[Callable[[], Any]]:
+    """Return how to read some rows at a time, of which one row group at a time is in memory.
 
-    The number of rows that are read at a time depends on the row groups of the file and is public.
+    The number of rows of a part depends on the row groups of the file and is public.
     """
+    read = lru_cache(maxsize=1)(partial(file.read_row_group, use_threads=False))
+    sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+    return [
+        partial(_read_part, read, group, start)
+        for group, size in enumerate(sizes)
+        for start in range(0, size, ROWS_AT_ONCE)
+    ]
 
-    def __init__(self, path: Path, n_rows: int) -> None:
-        self._file, self._n_rows = _open_parquet(path), n_rows
-        self._from_batches = pyarrow_for(path).Table.from_batches
-        groups = range(self._file.metadata.num_row_groups)
-        self.sizes = [self._file.metadata.row_group(g).num_rows for g in groups]
-        self._rest: Iterator[Any] = iter(())
-        self._next = -1
 
-    def __len__(self) -> int:
-        return sum(-(-size // self._n_rows) for size in self.sizes)
-
-    @property
-    def nothing(self) -> Any:
-        """A frame with the columns of the file and without rows."""
-        return _frame_of_arrow(self._file.schema_arrow.empty_table())
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield all blocks of rows in their order."""
-        for group, size in enumerate(self.sizes):
-            held: list[Any] = []
-            left = size
-            # Long strings may come in smaller batches.
-            for batch in self._file.iter_batches(
-                self._n_rows, row_groups=[group], use_threads=False
-            ):
-                held.append(batch)
-                rows, wanted = self._from_batches(held), min(self._n_rows, left)
-                if len(rows) >= wanted:
-                    yield _frame_of_arrow(rows[:wanted].combine_chunks())
-                    left -= wanted
-                    held = rows[wanted:].to_batches()
-
-    def read(self, number: int) -> Any:
-        """Return one block of rows, quickly if it follows the block that was read before."""
-        if number != self._next:
-            self._rest = islice(iter(self), number, None)
-        self._next = number + 1
-        return next(self._rest)
+def _read_part(read: Callable[[int], Any], group: int, start: int) -> Any:
+    return _frame_of_arrow(read(group)[start : start + ROWS_AT_ONCE].combine_chunks())
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """The rows of a file; `decimal` is the sign of numbers in strings.
 
-    The frame of a large Parquet file has no rows, and `source` reads them.
+    The frame of a large Parquet file has no rows, and `parts` read them.
     """
 
     path: Path
     frame: Any
     decimal: str | None = None
     n_unnamed: int = 0
-    source: ParquetRows | None = None
+    parts: list[Callable[[], Any]] | None = None
 
     @property
     def is_text(self) -> bool:
@@ -402,20 +368,22 @@ def read_table(
     """
     _pandas()
     path, kind = options.table, options.table.suffix.lower()
-    decimal, source = None, None
+    decimal, parts = None, None
     with readable(path):
         if kind in EXCEL:
             frame = _read_excel(path)
         elif kind != PARQUET:
             frame, decimal = _read_csv(options, wanted, is_verbatim)
         else:
-            rows = ParquetRows(path, ROWS_AT_ONCE)
-            frame = rows.nothing
-            is_large = sum(rows.sizes) * frame.shape[1] >= FIRST_STREAMED
-            source = rows if may_stream and is_large else None
-            frame = _read_parquet(path) if source is None else frame
-    table = replace(_named(path, frame, wanted), decimal=decimal, source=source)
-    if not len(frame) and source is None:
+            file = _open_parquet(path)
+            is_large = file.metadata.num_rows * file.metadata.num_columns >= FIRST_STREAMED
+            if may_stream and is_large:
+                frame = _frame_of_arrow(file.schema_arrow.empty_table())
+                parts = _parts_of_parquet(file)
+            else:
+                frame = _read_parquet(path)
+    table = replace(_named(path, frame, wanted), decimal=decimal, parts=parts)
+    if not len(frame) and parts is None:
         raise UserError(f"{path} has no rows below its header")
     return table
 
@@ -459,8 +427,8 @@ def rows_of(table: Table, columns: Mapping[str, Column], *, in_chunks: bool) -> 
     Which it is depends on public sizes and options only.
     """
     names = list(columns)
-    if table.source is not None:
-        readers = [partial(_read_rows, table, names, k) for k in range(len(table.source))]
+    if table.parts is not None:
+        readers = [partial(_columns_of, part, names) for part in table.parts]
         return LocalChunks.read_by(readers, _two_missing(table.frame[names]))
     frame = read_typed_columns(table, columns)
     if frame.size < FIRST_STREAMED or not in_chunks:
@@ -470,9 +438,8 @@ def rows_of(table: Table, columns: Mapping[str, Column], *, in_chunks: bool) -> 
     return LocalChunks.read_by(readers, _two_missing(frame))
 
 
-def _read_rows(table: Table, names: list[str], number: int) -> Any:
-    assert table.source is not None
-    frame = table.source.read(number)
+def _columns_of(part: Callable[[], Any], names: list[str]) -> Any:
+    frame = part()
     return frame.set_axis([str(name).strip() for name in frame.columns], axis=1)[names]
 
 
@@ -508,7 +475,7 @@ def is_verbatim(rule: Any) -> bool:
 
 def labels_of(table: Table, name: str) -> NDArray[Any]:
     """Return a column without missing values as an array of strings."""
-    column = table.frame[name] if table.source is None else _parquet_column(table.path, name)
+    column = table.frame[name] if table.parts is None else _parquet_column(table.path, name)
     values, places = read_column(column).distinct()
     # Places of missing cells may be -1, that of the last value.
     places = places % len(values)

@@ -102,14 +102,14 @@ def test_a_broken_line_is_named_and_nothing_is_written(folder, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("n_rows", [64, 900, 5000])
-def test_blocks_of_a_parquet_file_have_public_sizes(folder, n_rows):
-    rows = tables.ParquetRows(folder / "own.parquet", n_rows)
+def test_blocks_of_a_parquet_file_have_public_sizes(folder, n_rows, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", n_rows)
+    parts = tables._parts_of_parquet(tables._open_parquet(folder / "own.parquet"))
     expected = [min(n_rows, size - lo) for size in (900, 600) for lo in range(0, size, n_rows)]
-    blocks = list(rows)
+    blocks = [part() for part in parts]
     assert [len(block) for block in blocks] == expected
-    assert len(rows) == len(expected)
-    for number in (len(rows) - 1, 0, len(rows) - 1):
-        assert rows.read(number).equals(blocks[number])
+    for number in (len(parts) - 1, 0, len(parts) - 1):
+        assert parts[number]().equals(blocks[number])
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
@@ -117,14 +117,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
 ):
     monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", 400)
-    honest, seen = tables.ParquetRows.read, []
+    honest, seen = tables._read_part, []
 
-    def read(self, number):
-        seen.append(number)
-        frame = honest(self, number)
-        return frame if seen.count(number) < 3 else frame.assign(age=1)
+    def read(file, *place):
+        seen.append(place)
+        frame = honest(file, *place)
+        return frame if seen.count(place) < 3 else frame.assign(age=1)
 
-    monkeypatch.setattr(tables.ParquetRows, "read", read)
+    monkeypatch.setattr(tables, "_read_part", read)
     monkeypatch.setattr(table_estimator, "_KEPT", 0)
     words = ["fit", str(folder / "own.parquet"), "--target", "y", "--epsilon", "9"]
     words += ["--ledger", str(tmp_path / "l.db"), "--cap", "9", "1e-3"]
