@@ -398,16 +398,24 @@ def test_lists_of_any_length_have_distinct_rows_of_norm_one(size, width):
     """Of at most 4096 columns; an encoded row is a function of its own cell."""
     names = [f"c{k}" for k in range(size)]
     cells = [*names[:50], *names[-50:], "other", None][:: 1 if size > 100 else 101] + names[:3]
-    coded, rows = encoded_column(cells, names)
+    encoding = encoding_of(pd.DataFrame({"a": ["c0"]}), {"a": names})
+
+    def coded_rows(cells):
+        column = pd.DataFrame({"a": pd.Series(cells, dtype=object)})
+        return encoding.to_coded_rows(read_frame(column))
+
+    coded = coded_rows(cells)
+    rows = coded.dense(float)
     assert rows.shape == (len(cells), width)
-    known = np.array([cell in names for cell in cells])
-    places = {cell: rows[cells.index(cell)].tobytes() for cell in cells if cell in names}
+    stated = set(names)
+    known = np.array([cell in stated for cell in cells])
+    places = {cell: rows[cells.index(cell)].tobytes() for cell in cells if cell in stated}
     assert len(set(places.values())) == len(places)
     lengths = {2: 0.5, 3: 1.0}.get(size, 1.0)
     np.testing.assert_allclose((rows[known] ** 2).sum(axis=1), lengths, rtol=1e-15)
     assert not rows[~known].any()
     for k in (0, len(cells) - 1):
-        np.testing.assert_array_equal(encoded_column(cells[k : k + 1], names)[1][0], rows[k])
+        np.testing.assert_array_equal(coded_rows(cells[k : k + 1]).dense(float)[0], rows[k])
     stored = sum(array.nbytes for array in coded.arrays)
     assert stored < 1000 * len(cells) + 2**16
     np.testing.assert_array_equal(coded[1:3].dense(float), rows[1:3])
