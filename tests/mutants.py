@@ -149,9 +149,9 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_cli/__init__.py",
+        "_cli/commands.py",
         "tests/cli/test_places.py",
-        ("_run", "check_files(options)", "", "test_a_report_is_never_written_over_a_ledger"),
+        ("run", "check_files(options)", "", "test_a_report_is_never_written_over_a_ledger"),
     ),
     *of(
         "_cli/__init__.py",
@@ -2114,14 +2114,14 @@ MUTANTS = [
         ),
         (
             "DaskChunks.values",
-            "_compute_parts(dask.compute, self.parts)",
+            "_compute_parts(dask().compute, self.parts)",
             "dask.compute(* self.parts)",
             "test_of_foreign_errors_only_the_type_is_said",
         ),
         (
             "DaskChunks.kept",
-            "_compute_parts(dask.persist, self.parts)",
-            "dask.persist(* self.parts)",
+            "_compute_parts(dask().persist, self.parts)",
+            "dask().persist(* self.parts)",
             "test_of_foreign_errors_only_the_type_is_said",
         ),
         (

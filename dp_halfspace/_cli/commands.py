@@ -1,4 +1,4 @@
-"""The commands that make, describe and use a model: fit, card, predict, evaluate, schema, plan."""
+"""The commands: those of a model, the schema of a file, and a plan without one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ import numpy as np
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._budget import WEAK_GUARANTEE, warn_of_weak_budget
 from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError
+from dp_halfspace._cli.demo import demo
 from dp_halfspace._cli.files import (
+    check_files,
     import_skops,
     load_model,
+    new_figure,
     note,
     save_model,
     write_out,
@@ -116,12 +119,10 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
     write_out(out, text)
     if target is None:
         return
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
-    except ImportError:
+    figure = new_figure(5.0, 4.2)
+    if figure is None:
         write_out(out, f"No picture: matplotlib is missing; {install_hint('plot')}\n")
         return
-    figure = Figure(figsize=(5.0, 4.2), layout="constrained")
     expected.plot(figure=figure)
     kind = target.suffix[1:].lower()
     write_whole(target, lambda path: figure.savefig(path, dpi=150, format=kind))
@@ -389,6 +390,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
+    "": demo,
     "plan": plan,
     "fit": fit,
     "card": card,
@@ -397,6 +399,12 @@ COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
     "evaluate": evaluate,
     "split": split,
 }
+
+
+def run(options: Any, out: TextIO, err: TextIO) -> None:
+    """Run a command, after checking the files that it writes."""
+    check_files(options)
+    COMMANDS[options.command](options, out, err)
 
 
 def _load(path: Path, err: TextIO) -> PrivateTableClassifier:

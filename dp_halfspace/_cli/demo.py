@@ -18,7 +18,14 @@ from sklearn.svm import LinearSVC
 
 import dp_halfspace
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.files import PICTURE, REPORT, write_out, write_text, write_whole
+from dp_halfspace._cli.files import (
+    PICTURE,
+    REPORT,
+    new_figure,
+    write_out,
+    write_text,
+    write_whole,
+)
 from dp_halfspace._html import align_columns
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
@@ -157,9 +164,8 @@ def advice(scores: Scores) -> str:
 
 def _draw(path: Path, scores: Scores) -> str:
     """Draw accuracy against epsilon; return the file, or that matplotlib is missing."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
-    except ImportError:
+    figure = new_figure(8.0, 5.0)
+    if figure is None:
         return f"; for {path.name} {install_hint('plot')}"
     # A line for each private class and one for the level without privacy; the axis begins at the
     # accuracy of the majority class.
@@ -167,7 +173,6 @@ def _draw(path: Path, scores: Scores) -> str:
     for (name, epsilon), found in scores.items():
         if epsilon is not None:
             points.setdefault(name, []).append((epsilon, float(np.mean(found)), _spread(found)))
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     axis = figure.add_subplot()
     curves = {name: np.array(found) for name, found in points.items()}
     references = {_REFERENCE: float(np.mean(scores[_REFERENCE, None]))}

@@ -142,6 +142,15 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
 
 
+def new_figure(width: float, height: float) -> Any:
+    """Return a figure of so many inches, or None without matplotlib."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
+    except ImportError:
+        return None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def save_model(model: Any, path: Path) -> None:
     """Save a model by skops if the file name ends in .skops, otherwise by joblib."""
     dump = (import_skops(path) or joblib).dump

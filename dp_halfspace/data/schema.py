@@ -22,14 +22,14 @@ from dp_halfspace.data.validation import array_or_none, is_chunked
 
 # Kinds of columns that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
-_NUMBERS = ("number", "date")
+_SCALED_KINDS = ("number", "date")
 # What a missing number or date becomes: zero, with or without an indicator beside it.
 _MISSING_RULES = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
 # Default number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
 # Largest number of encoded columns of words, or of categories with a column of their own.
-MOST_COLUMNS = 2**12
+WIDEST_ENCODING = 2**12
 _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
     "some of kind, range, categories, decimal, unit, format, columns, missing"
@@ -85,7 +85,7 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Whether the entries are numbers, which have a scale."""
-        return self.kind in _NUMBERS
+        return self.kind in _SCALED_KINDS
 
     @property
     def has_range(self) -> bool:
@@ -267,12 +267,12 @@ def _read_rule(name: str, rule: Any) -> Column:
 
 def _is_size(value: Any) -> bool:
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return is_whole and 1 <= value <= MOST_COLUMNS
+    return is_whole and 1 <= value <= WIDEST_ENCODING
 
 
 # For each further fact: the kinds of columns that have it, which values it has, and what it is.
 _RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] = {
-    "range": (_NUMBERS, lambda _: True, "only numbers and dates have a range"),
+    "range": (_SCALED_KINDS, lambda _: True, "only numbers and dates have a range"),
     "decimal": (
         (*_WORDS, "categories"),
         lambda value: value in DECIMALS,
@@ -291,10 +291,10 @@ _RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] =
     "columns": (
         ("words",),
         _is_size,
-        f"columns is for the kind words, a whole number up to {MOST_COLUMNS}",
+        f"columns is for the kind words, a whole number up to {WIDEST_ENCODING}",
     ),
     "missing": (
-        _NUMBERS,
+        _SCALED_KINDS,
         lambda value: value in _MISSING_RULES,
         f"missing is for numbers and dates, one of {', '.join(_MISSING_RULES)}",
     ),
