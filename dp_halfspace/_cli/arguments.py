@@ -201,185 +201,172 @@ def _refuse_unknown_options(parser: _Parser, words: Sequence[str]) -> None:
             parser.error(f"unrecognized arguments: {word}{did_you_mean(name, known)}")
 
 
+# What several options have in common.
+_FILE: dict[str, Any] = {"type": _path, "metavar": "FILE"}
+_LABELS = "column that holds the label"
+_PERSONS = "column that names the person of each row: all rows of a person"
+
+# Adds an option with its help to a parser.
+_Add = Callable[..., Any]
+
+
+def _adder(group: Any) -> _Add:
+    return lambda name, text, **how: group.add_argument(name, help=text, **how)
+
+
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
-    add("--repeats", type=_count, default=5, help="number of splits and fits (default: 5)")
+    add = _adder(parser)
+    _add_budgets(add, [0.3, 1.0, 3.0, 10.0])
+    add("--repeats", "number of splits and fits (default: 5)", type=_count, default=5)
     folder = Path("dp_halfspace_report")
     text = f"folder for report.txt and accuracy.png (default: ./{folder})"
-    add("--out", type=Path, default=folder, metavar="FOLDER", help=text)
-    add("--version", action="version", version=f"dp_halfspace {__version__}")
+    add("--out", text, type=Path, default=folder, metavar="FOLDER")
+    add("--version", "print the version", action="version", version=f"dp_halfspace {__version__}")
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--rows", type=_count, required=True, help="number of rows of the table")
-    add("--columns", type=_count, required=True, help="number of feature columns")
-    add("--classes", type=_count, default=2, help="number of labels (default: 2)")
+    add = _adder(parser)
+    add("--rows", "number of rows of the table", type=_count, required=True)
+    add("--columns", "number of feature columns", type=_count, required=True)
+    add("--classes", "number of labels (default: 2)", type=_count, default=2)
     text = (
-        "accuracy of a linear classifier without privacy on such tables, from the literature or a "
-        "guess, never from the private rows (default: 0.85; if --majority is above 0.8, "
-        "--reference-area 0.85 instead)"
+        "accuracy of a linear classifier without privacy on such tables, never from the private "
+        "rows (default: 0.85; if --majority is above 0.8, --reference-area 0.85 instead)"
     )
-    add("--reference", type=_fraction, metavar="ACCURACY", help=text)
+    add("--reference", text, type=_fraction, metavar="ACCURACY")
     text = "public guess of the share of the largest class"
-    add("--majority", type=_fraction, metavar="SHARE", help=text)
+    add("--majority", text, type=_fraction, metavar="SHARE")
     text = "instead of --reference, if one of two labels is rare: area under the ROC curve"
-    add("--reference-area", type=_fraction, metavar="AREA", help=text)
-    _add_budgets(parser, [0.3, 1.0, 3.0])
-    _add_delta(parser)
-    add("--repeats", type=_count, default=12, help="number of simulated tables (default: 12)")
-    add("--seed", type=_seed, help="seed of the simulation")
-    _add_file(parser, "--out", "file for a picture (.png, .svg or .pdf)")
+    add("--reference-area", text, type=_fraction, metavar="AREA")
+    _add_budgets(add, [0.3, 1.0, 3.0])
+    _add_delta(add)
+    add("--repeats", "number of simulated tables (default: 12)", type=_count, default=12)
+    add("--seed", "seed of the simulation", type=_seed)
+    add("--out", "file for a picture (.png, .svg or .pdf)", **_FILE)
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    add = _adder(parser)
     _add_table(parser, "CSV (also .gz, .bz2, .xz), Parquet or Excel file")
-    _add_target(parser)
-    _add_file(parser, "--schema", "JSON with PUBLIC facts about columns, see below")
-    text = (
-        "label set, such as no,yes (default: that of the schema, otherwise the labels in the "
-        "table, which are then declared public)"
-    )
-    add("--classes", action=_list(make=_labels), metavar="LABEL", help=text)
+    add("--target", _LABELS, metavar="COLUMN", required=True)
+    add("--schema", "JSON with PUBLIC facts about columns, see below", **_FILE)
+    text = "label set, such as no,yes (default: that of the schema, or the labels in the table)"
+    add("--classes", text, action=_list(make=_labels), metavar="LABEL")
     text = "columns that are not features, such as identifiers"
-    add("--drop", action=_list(), default=[], metavar="COLUMN", help=text)
-    _add_budget(parser, "fit")
+    add("--drop", text, action=_list(), default=[], metavar="COLUMN")
+    _add_budget(add, "fit")
     text = "balanced: all classes have the same total weight, by noisy counts within the budget"
-    add("--class-weight", choices=("balanced",), help=text)
+    add("--class-weight", text, choices=("balanced",))
     text = (
         "what the decision threshold between two labels has to reach, such as recall 0.9: recall, "
-        "precision or false_positive_rate of the second label in sorted order (default: predict "
-        "the more likely label, which is hardly ever a rare one)"
+        "precision or false_positive_rate of the second label (default: the more likely label)"
     )
-    add("--threshold", action=_list(make=_target), metavar="TARGET", help=text)
+    add("--threshold", text, action=_list(make=_target), metavar="TARGET")
     text = "additive: the score is a sum of curves, one for each column (default: auto)"
-    add("--features", choices=("auto", "additive", "linear"), default="auto", help=text)
-    text = (
-        "print what a fit would read, release, cost and be expected to reach; nothing is released, "
-        "charged or written"
-    )
-    add("--dry-run", action="store_true", help=text)
-    text = "file for the model (skops if its name ends in .skops, otherwise joblib)"
-    _add_file(parser, "--save", f"{text}, required unless --dry-run")
-    _add_file(parser, "--card", "file for the model card (HTML)")
+    add("--features", text, choices=("auto", "additive", "linear"), default="auto")
+    text = "print what a fit would read, release, cost and be expected to reach, and do nothing"
+    add("--dry-run", text, action="store_true")
+    text = "file for the model (skops if it ends in .skops, otherwise joblib), unless --dry-run"
+    add("--save", text, **_FILE)
+    add("--card", "file for the model card (HTML)", **_FILE)
     _add_texts(parser)
 
 
 def _add_card(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser)
-    _add_file(parser, "--out", "HTML file to write", required=True)
-    add = parser.add_argument
-    add("--title", metavar="TEXT", help="title of the card (default: the name of the file)")
-    add("--groups", metavar="COLUMN", help="column of persons of the fit, to be named on the card")
-    _add_file(parser, "--ledger", "ledger that was charged, to show its remaining budget")
+    add = _adder(parser)
+    add("model", "file that `fit` has saved", type=_path, metavar="MODEL")
+    add("--out", "HTML file to write", required=True, **_FILE)
+    add("--title", "title of the card (default: the name of the file)", metavar="TEXT")
+    add("--groups", "column of persons of the fit, to be named on the card", metavar="COLUMN")
+    add("--ledger", "ledger that was charged, to show its remaining budget", **_FILE)
     text = "files of scores of this model, that `evaluate --save` has written"
-    add("--scores", action=_list(_path), metavar="FILE", help=text, default=[])
+    add("--scores", text, action=_list(_path), metavar="FILE", default=[])
     _add_texts(parser)
 
 
 def _add_texts(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("PUBLIC texts on the card").add_argument
+    add = _adder(parser.add_argument_group("PUBLIC texts on the card"))
     for name, text in (
         ("purpose", "purpose of the model; `fit` also stores it in the ledger"),
         ("population", "population of the training rows"),
         ("limits", "what the model must not be used for"),
         ("contact", "contact for questions"),
     ):
-        add(f"--{name}", metavar="TEXT", default="", help=text)
+        add(f"--{name}", text, metavar="TEXT", default="")
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
+    add = _adder(parser)
     _add_table(parser, "CSV, Parquet or Excel file")
-    text = "column that holds the label, which is left out"
-    parser.add_argument("--target", metavar="COLUMN", help=text)
-    _add_file(parser, "--out", "JSON file to write (default: standard output)")
+    add("--target", f"{_LABELS}, which is left out", metavar="COLUMN")
+    add("--out", "JSON file to write (default: standard output)", **_FILE)
 
 
 def _add_split(parser: argparse.ArgumentParser) -> None:
+    add = _adder(parser)
     _add_table(parser, "CSV (also .gz, .bz2, .xz) or Parquet file")
-    _add_file(parser, "--train", "file for the rows of the fit", required=True)
-    _add_file(parser, "--test", "file for the held-out rows", required=True)
-    add = parser.add_argument
-    add("--share", type=_fraction, default=0.3, help="share of held-out rows (default: 0.3)")
-    add("--seed", type=_seed, default=0, help="PUBLIC seed of the split (default: 0)")
-    text = "column that names the person of each row: all rows of a person stay together"
-    add("--groups", metavar="COLUMN", help=text)
+    add("--train", "file for the rows of the fit", required=True, **_FILE)
+    add("--test", "file for the held-out rows", required=True, **_FILE)
+    add("--share", "share of held-out rows (default: 0.3)", type=_fraction, default=0.3)
+    add("--seed", "PUBLIC seed of the split (default: 0)", type=_seed, default=0)
+    add("--groups", f"{_PERSONS} stay together", metavar="COLUMN")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser)
+    add = _adder(parser)
+    add("model", "file that `fit` has saved", type=_path, metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit; others are ignored")
-    _add_file(parser, "--out", "CSV file to write", required=True)
+    add("--out", "CSV file to write", required=True, **_FILE)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser)
+    add = _adder(parser)
+    add("model", "file that `fit` has saved", type=_path, metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit and the label")
-    _add_target(parser)
-    _add_budget(parser, "evaluation")
-    _add_file(parser, "--save", "file for the scores (JSON), which `card --scores` shows")
-    add = parser.add_argument
+    add("--target", _LABELS, metavar="COLUMN", required=True)
+    _add_budget(add, "evaluation")
+    add("--save", "file for the scores (JSON), which `card --scores` shows", **_FILE)
     text = "purpose of the evaluation, stored in the ledger (PUBLIC)"
-    add("--purpose", metavar="TEXT", default="", help=text)
+    add("--purpose", text, metavar="TEXT", default="")
     text = (
         "scores, such as f1 or roc_auc, which share the budget; a name that is none is answered "
         "with all of them (default: accuracy)"
     )
-    add("--metric", action=_list(_metric), default=["accuracy"], metavar="METRIC", help=text)
-
-
-def _add_file(parser: argparse.ArgumentParser, name: str, text: str, **more: Any) -> None:
-    parser.add_argument(name, type=_path, help=text, **{"metavar": "FILE", **more})
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
-
-
-def _add_target(parser: argparse.ArgumentParser) -> None:
-    text = "column that holds the label"
-    parser.add_argument("--target", metavar="COLUMN", required=True, help=text)
+    add("--metric", text, action=_list(_metric), default=["accuracy"], metavar="METRIC")
 
 
 def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
     """Add a table and how to read it."""
-    _add_file(parser, "table", text, metavar="TABLE")
-    add = parser.add_argument_group("reading the table").add_argument
+    parser.add_argument("table", type=_path, metavar="TABLE", help=text)
+    add = _adder(parser.add_argument_group("reading the table"))
     text = "field separator of a CSV (default: found in the header)"
-    add("--separator", type=_character, metavar="CHARACTER", help=text)
+    add("--separator", text, type=_character, metavar="CHARACTER")
     text = (
         "decimal sign of a CSV, a point or a comma; the other one separates thousands (default: "
         "both are decimal signs; if the field separator is a comma, 1,234 is 1234)"
     )
-    add("--decimal", choices=(".", ","), metavar="SIGN", help=text)
-    add("--encoding", default="utf-8-sig", help="encoding of a CSV (default: UTF-8)")
+    add("--decimal", text, choices=(".", ","), metavar="SIGN")
+    add("--encoding", "encoding of a CSV (default: UTF-8)", default="utf-8-sig")
 
 
-def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
+def _add_budget(add: _Add, what: str) -> None:
     """Add a budget, the unit of privacy, and the ledger that is charged."""
-    add = parser.add_argument
-    add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
-    _add_delta(parser)
-    text = "column that names the person of each row: all rows of a person are protected together"
-    add("--groups", metavar="COLUMN", help=text)
-    _add_file(
-        parser, "--ledger", f"file of the privacy ledger of the table, charged before the {what}"
-    )
+    add("--epsilon", f"privacy budget of the {what}", type=_positive, required=True)
+    _add_delta(add)
+    add("--groups", f"{_PERSONS} are protected together", metavar="COLUMN")
+    add("--ledger", f"privacy ledger of the table, charged before the {what}", **_FILE)
     text = "total epsilon and delta of the table; creates the ledger, which must not exist"
-    add("--cap", action=_list(_number, _pair), metavar="BUDGET", help=text)
+    add("--cap", text, action=_list(_number, _pair), metavar="BUDGET")
 
 
-def _add_delta(parser: argparse.ArgumentParser) -> None:
-    text = f"{_DELTA_RANGE} (default: auto)"
-    parser.add_argument("--delta", type=_delta, default="auto", help=text)
+def _add_delta(add: _Add) -> None:
+    add("--delta", f"{_DELTA_RANGE} (default: auto)", type=_delta, default="auto")
 
 
-def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
+def _add_budgets(add: _Add, default: list[float]) -> None:
     text = f"privacy budgets (default: {' '.join(f'{epsilon:g}' for epsilon in default)})"
     how: dict[str, Any] = {"dest": "epsilons", "action": _list(_positive), "default": default}
-    parser.add_argument("--epsilon", metavar="EPSILON", help=text, **how)
+    add("--epsilon", text, metavar="EPSILON", **how)
 
 
 _COMMANDS = {
