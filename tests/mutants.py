@@ -2720,7 +2720,7 @@ MUTANTS = [
         "tests/test_common.py",
         (
             "_converted",
-            "hidden(convert, _NotNumeric)",
+            "hidden(convert, lambda: None)",
             "convert()",
             "test_bad_data_errors_name_the_rule_and_no_value",
         ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from numbers import Number
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from sklearn.utils.validation import validate_data
 
 from dp_halfspace._silence import (
     IGNORED_WARNINGS,
+    Other,
     Result,
     drop_output,
     may_print_or_warn,
@@ -176,11 +177,11 @@ def is_missing(value: Any) -> bool:
     return result_or(type(value).__name__ == "NAType", lambda: bool(value != value))  # noqa: PLR0124
 
 
-def hidden(call: Callable[[], Result], otherwise: Callable[[], Exception]) -> Result:
-    """Return the result of foreign code for records, or raise an error that quotes no record.
+def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result | Other:
+    """Return the result of foreign code for records, whose errors may quote a record.
 
     Errors of this package show no values of records; they, those about shapes and a lack of memory
-    are passed on. `otherwise` makes the error that replaces any other.
+    are passed on. After any other error, the result is that of `otherwise`.
     """
     try:
         return call()
@@ -188,8 +189,8 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Exception]) -> Re
         is_about_shapes = _SHAPE_MESSAGES.match(str(error)) and not _QUOTES_DATA.search(str(error))
         if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
             raise
-    # The error is raised outside the handler, so that it does not contain the original one.
-    raise otherwise()
+    # An error that is raised outside the handler does not contain the original one.
+    return otherwise()
 
 
 def call_silently(call: Callable[[], Result], failed: str) -> Result:
@@ -199,7 +200,10 @@ def call_silently(call: Callable[[], Result], failed: str) -> Result:
         with drop_output():
             return call()
 
-    return hidden(silent, lambda: ValueError(failed))
+    def refuse() -> NoReturn:
+        raise ValueError(failed)
+
+    return hidden(silent, refuse)
 
 
 def is_foreign_array(values: Any) -> bool:
@@ -339,10 +343,6 @@ def has_cells_that_warn(X: Any) -> bool:
     return any(map(may_print_or_warn, kinds))
 
 
-class _NotNumeric(Exception):
-    """Cells that are no numbers."""
-
-
 def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> Any:
     """Return the cells of `X` as floats, or None if they are not numbers."""
     kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
@@ -353,13 +353,10 @@ def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> 
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return check_array(cells, input_name="X", estimator=estimator, **how)
 
-    try:
-        checked = hidden(convert, _NotNumeric)
-    except _NotNumeric:
-        return None
+    checked = hidden(convert, lambda: None)
     # One missing cell changes the memory order in which polars exports a table of whole numbers.
     has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
-    return np.asfortranarray(checked) if has_no_order else checked
+    return np.asfortranarray(checked) if has_no_order and checked is not None else checked
 
 
 def _may_be_single(X: Any) -> bool:
