@@ -27,7 +27,7 @@ from dp_halfspace.data.validation import (
     check_features,
     check_two_dimensional,
     class_indices,
-    has_cells_that_warn,
+    holds_objects,
     is_chunked,
     not_finite,
     refuse_foreign_arrays,
@@ -145,7 +145,7 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
     """Return a chunk as an array of floats; coded rows consist of floats already."""
     if isinstance(chunk, CodedRows):
         return chunk
-    if has_cells_that_warn(chunk) or getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
+    if holds_objects(chunk):
         chunk = with_nan(chunk)
     if hasattr(chunk, "to_numpy"):
         return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))

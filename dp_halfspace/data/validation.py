@@ -298,23 +298,20 @@ def check_features(
     No error states the number of rows if it is hidden.
     """
     refuse_foreign_arrays("X", X)
-    # Most inputs are an array of numbers, which need not be read cell by cell.
-    is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
-    if not is_array_of_numbers:
-        X = _computed("X", X)
-    if not is_array_of_numbers and is_arrow_table(X):
+    X = _computed("X", X)
+    if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
     table = check_two_dimensional(X)
-    warns = not is_array_of_numbers and has_cells_that_warn(X)
     if sparse.issparse(X):
         X = checked_csr(X)
     _refuse_dates(X, table)
     if hides_rows and not table.shape[1]:
         raise ValueError("X has no columns: at least one is required")
     # Columns of numbers are read at once; if there are other cells, or missing ones, one by one.
-    checked = None if warns else _converted(estimator, X, X, reset=reset)
-    if checked is None and _kind_of(X) == "O":
+    cells = table if isinstance(X, list | tuple) else X
+    checked = None if holds_objects(cells) else _converted(estimator, X, cells, reset=reset)
+    if checked is None and _kind_of(X) not in "biufc":
         objects = result_or(None, lambda: with_nan(X))
         checked = None if objects is None else _converted(estimator, X, objects, reset=reset)
     if checked is None:
@@ -325,22 +322,16 @@ def check_features(
     return checked
 
 
-def has_cells_that_warn(X: Any) -> bool:
-    """Return whether a table contains objects whose conversion may warn."""
-    columns: Iterable[Any] = ()
-    if isinstance(X, list | tuple):
-        columns = (row if isinstance(row, list | tuple) else np.atleast_1d(row) for row in X)
-    elif hasattr(X, "iloc"):
-        kinds_of_columns = map(str, getattr(X, "dtypes", ()))
-        columns = (X.iloc[:, j] for j, kind in enumerate(kinds_of_columns) if kind == "object")
-    elif hasattr(X, "get_columns"):
-        columns = (each.to_list() for each in X.get_columns() if str(each.dtype) == "Object")
-    elif isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        columns = (X.ravel(),)
-    kinds: set[type] = set()
-    for column in columns:
-        kinds |= set(map(type, column))
-    return any(map(may_print_or_warn, kinds))
+def holds_objects(X: Any) -> bool:
+    """Return whether the cells of a table are objects, which are read one by one.
+
+    The conversion of one of them may warn, or fail with a message that quotes it.
+    """
+    if hasattr(X, "iloc"):
+        return "object" in map(str, getattr(X, "dtypes", ()))
+    if hasattr(X, "get_columns"):
+        return "Object" in map(str, X.dtypes)
+    return isinstance(X, np.ndarray) and X.dtype.kind not in "biufc"
 
 
 def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> Any:
@@ -437,8 +428,9 @@ def check_two_dimensional(X: Any) -> Any:
     """
     table = X
     if not hasattr(X, "ndim") or isinstance(X, memoryview):
-        warns = isinstance(X, list | tuple) and has_cells_that_warn(X)
-        table = array_or_none(with_nan(X) if warns else X)
+        # An entry of a masked array, for example, would warn.
+        with IGNORED_WARNINGS:
+            table = array_or_none(X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
     if table.ndim == 0:
