@@ -132,7 +132,8 @@ def read_frame(X: Any) -> Frame:
             "X is a sparse matrix, and sparse columns have no scales: give a dense array"
         )
     refuse_foreign_arrays("X", X)
-    is_polars = hasattr(X, "get_columns")
+    # An attribute of a frame of pandas may be a column of that name.
+    is_polars = hasattr(X, "get_columns") and not hasattr(X, "iloc")
     X = X if is_polars else _as_known_table(X)
     if is_polars:
         frame = _from_polars(X)

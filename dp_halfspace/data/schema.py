@@ -184,42 +184,41 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     unstated = [column for column in columns if not column.is_stated]
     if not unstated:
         return ""
-    some = _some([f"{column.name!r}: {word_of(column)}" for column in unstated])
-    origin = "a list of rows has no dtypes, so it is read as numbers"
-    if unstated[0].source != _BY_LIST:
-        origin = (
-            "it is taken from the dtypes of the table and declared public. A reader that infers "
-            "dtypes lets one record change them, which the guarantee does not cover"
+    some = _some(f"{column.name!r}: {word_of(column)}" for column in unstated)
+    said = [f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}): "]
+    if unstated[0].source == _BY_LIST:
+        said[0] += "a list of rows has no dtypes, so it is read as numbers"
+    else:
+        said[0] += "it is taken from the dtypes of the table and declared public"
+        said.append(
+            "A reader that infers dtypes lets one record change them, which the guarantee does not "
+            "cover"
         )
-    listed = [column.name for column in unstated if column.source == _BY_CATEGORIES]
+    listed = [repr(column.name) for column in unstated if column.source == _BY_CATEGORIES]
     if listed:
-        origin += (
-            f". The categories of the dtype of {_some(map(repr, listed))} may have been "
-            "found by a reader, so they are treated as private and the column is read as text: "
-            f"list them in the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
+        said.append(
+            f"The categories of the dtype of {_some(listed)} may have been found by a reader, so "
+            "they are treated as private and read as text: list them in the schema if they are "
+            f"public, schema={{{listed[0]}: ['A', 'B']}}"
         )
-    texts = [c.name for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
+    texts = [repr(c.name) for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
     if texts:
-        are, hold = ("is", "it holds") if len(texts) == 1 else ("are", "they hold")
-        origin += (
-            f". The cells of {_some(map(repr, texts))} are stored as objects or texts, so "
-            f"{'this column' if len(texts) == 1 else 'these columns'} {are} read as text, even if "
-            f"{hold} numbers: state schema={{{texts[0]!r}: 'number'}}, or 'date' or 'boolean', to "
-            "read each cell as such"
+        said.append(
+            f"The cells of {_some(texts)} are stored as objects or texts, so they are read as "
+            f"text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or 'date' or "
+            "'boolean', to read each cell as such"
         )
-    keys = [column.name for column in unstated if looks_like_key(column.name)]
-    hint = ""
-    if keys:
-        are = "is a feature" if len(keys) == 1 else "are features"
-        hint = (
-            f". Judging by the name, {_some(map(repr, keys))} may identify rows or "
-            f"persons, and {are} unless the schema says 'drop'; fit(groups=...) protects persons"
-        )
-    return (
-        f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}):"
-        f" {origin}. State every column, for example schema={{{unstated[0].name!r}: "
-        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template{hint}"
+    said.append(
+        f"State every column, for example schema={{{unstated[0].name!r}: "
+        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template"
     )
+    keys = [repr(column.name) for column in unstated if looks_like_key(column.name)]
+    if keys:
+        said.append(
+            f"Judging by the name, {_some(keys)} may identify rows or persons, and will be used as "
+            "features unless the schema says 'drop'; fit(groups=...) protects persons"
+        )
+    return ". ".join(said)
 
 
 def _some(texts: Iterable[str]) -> str:
