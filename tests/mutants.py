@@ -2402,14 +2402,14 @@ MUTANTS = [
         "tests/data/test_odd_cells.py",
         (
             "_numbers",
-            "np.nan if is_missing(value) else value",
-            "value",
+            "with_nan(array).astype(np.float64)",
+            "array.astype(np.float64)",
             "test_weights_among_objects_are_read_one_by_one",
         ),
         (
             "_numbers",
-            "isinstance(v, str | bytes) or",
-            "",
+            "isinstance(value, str | bytes)",
+            "False",
             "test_weights_among_objects_are_read_one_by_one",
         ),
     ),

@@ -367,7 +367,9 @@ def test_nor_is_a_cell_taken_for_the_kind_of_an_array():
     assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("name", ["dtype", "column_names", "columns", "kind", "iloc"])
+@pytest.mark.parametrize(
+    "name", ["dtype", "column_names", "columns", "kind", "iloc", "get_columns"]
+)
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, pa.RecordBatch.from_pydict])
 def test_a_column_of_any_name_is_named_and_its_texts_are_not(make, name):
     """An attribute of a frame may be its column of that name, and `columns` of Arrow the cells."""
