@@ -71,7 +71,7 @@ _ROWS_ONLY = (
     "column of persons by --groups if persons have several rows."
 )
 _HARDLY_PREDICTED = (
-    "by noisy counts {:.2g} of the {} are in the rarer class, which is hardly ever predicted, "
+    "by noisy counts {:.2g} of the rows are in the rarer class, which is hardly ever predicted, "
     "because a prediction is the more likely label. Rank rows by their probabilities, or use "
     "--threshold recall 0.9 or --class-weight balanced."
 )
@@ -183,7 +183,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         ledger=booking,
     )
     with _failures_end_with(lambda: booking.remains("no model was made or saved")):
-        with _fitting(options, table, err):
+        with _reading(options, table.rows, err):
             text, record, outlook = _preview(model, table, options.groups)
             write_out(out, text)
             if options.dry_run:
@@ -245,30 +245,12 @@ def _preview(
     return "\n".join(parts) + "\n", record, outlook
 
 
-@contextmanager
-def _fitting(options: Any, table: TrainingTable, err: TextIO) -> Iterator[None]:
-    """Write warnings as notes and refusals as sentences."""
-    noted = _warnings_as_notes(err, f"{BEFOREHAND}|{_FINDINGS}|{WEAK_GUARANTEE}")
-    with _refusals_as_sentences(), single_blas_thread(), noted:
-        try:
-            yield
-        except RuntimeError as error:
-            # For rows that are read again, the text of an error may depend on cells.
-            if not isinstance(table.rows, Chunks):
-                raise
-            raise UserError(
-                f"{options.table} changed, or became unreadable, while it was being "
-                "read: finish writing the file first"
-            ) from error
-
-
 def _note_on_counts(err: TextIO, model: Any) -> None:
     """Write notes on what counts of a fit show."""
     share = model._rarer_share
     is_plain = (model.threshold, model.class_weight, len(model.classes_)) == (None, None, 2)
     if is_plain and not model._is_selected and share is not None and share < _RARE_SHARE:
-        people = model.privacy_.adjacency == "replace-one-person"
-        note(err, _HARDLY_PREDICTED.format(share, "persons" if people else "rows"))
+        note(err, _HARDLY_PREDICTED.format(share))
     if model.threshold_ is not None and model.threshold_.warning:
         note(err, f"{model.threshold_.warning}.")
 
@@ -333,10 +315,11 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
     """Write predictions and probabilities of a saved model."""
     model = _load(options.model, err)
     _, rows = _rows_for(model, options, [], in_chunks=True)
-    probabilities = model.predict_proba(rows)
-    chosen = probabilities.argmax(axis=1)
-    if model.threshold_ is not None:
-        chosen = (model.predict(rows) == model.classes_[1]).astype(np.intp)
+    with _reading(options, rows, err):
+        probabilities = model.predict_proba(rows)
+        chosen = probabilities.argmax(axis=1)
+        if model.threshold_ is not None:
+            chosen = (model.predict(rows) == model.classes_[1]).astype(np.intp)
     labels = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)
     names = [csv_cell(f"probability_{label}") for label in model.classes_]
     numbers = np.round(probabilities, _PROBABILITY_DIGITS).T.tolist()
@@ -370,8 +353,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     ledger = _open_ledger(options)
     booking = _Booking(ledger, options.ledger)
     with _failures_end_with(lambda: booking.remains("the scores were not shown in full")):
-        noted = _warnings_as_notes(err, WEAK_GUARANTEE)
-        with _refusals_as_sentences(), single_blas_thread(), noted:
+        with _reading(options, rows, err):
             budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": booking}
             scores = private_score(
                 model, rows, labels, metric=options.metric, groups=groups, **budget
@@ -454,13 +436,23 @@ def _rows_for(model: Any, options: Any, roles: list[str], *, in_chunks: bool) ->
 
 
 @contextmanager
-def _warnings_as_notes(err: TextIO, pattern: str) -> Iterator[None]:
-    """Write the warnings that match as notes; the command says the others in its own words."""
-    with warnings.catch_warnings():
+def _reading(options: Any, rows: Any, err: TextIO) -> Iterator[None]:
+    """Write some warnings as notes, and refusals as sentences; the command says other warnings."""
+    with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
+        pattern = f"{BEFOREHAND}|{_FINDINGS}|{WEAK_GUARANTEE}"
         warnings.filterwarnings("always", pattern, PrivacyWarning)
         warnings.showwarning = lambda message, *_, **__: note(err, f"{message}.")
-        yield
+        try:
+            yield
+        except RuntimeError as error:
+            # For rows that are read again, the text of an error may depend on cells.
+            if not isinstance(rows, Chunks):
+                raise
+            raise UserError(
+                f"{options.table} changed, or became unreadable, while it was being "
+                "read: finish writing the file first"
+            ) from error
 
 
 @contextmanager

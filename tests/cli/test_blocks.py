@@ -117,12 +117,12 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
 ):
     monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", 400)
-    honest, seen = tables._read_part, []
+    honest, seen, n_honest = tables._read_part, [], [3]
 
     def read(file, *place):
         seen.append(place)
         frame = honest(file, *place)
-        return frame if seen.count(place) < 3 else frame.assign(age=1)
+        return frame if seen.count(place) < n_honest[0] else frame.assign(age=1)
 
     monkeypatch.setattr(tables, "_read_part", read)
     monkeypatch.setattr(table_estimator, "_KEPT", 0)
@@ -133,6 +133,11 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
     assert "own.parquet changed, or became unreadable" in said
     assert "epsilon 9" in said.splitlines()[-1]
     assert not (tmp_path / "m.joblib").exists()
+    seen.clear()
+    n_honest[0] = 2
+    words = [str(folder / "m.joblib"), str(folder / "own.parquet"), "--target", "y"]
+    assert main(["evaluate", *words, "--epsilon", "1"]) == 2
+    assert "own.parquet changed, or became unreadable" in capsys.readouterr().err
 
 
 def test_rows_are_in_chunks_where_the_fit_takes_chunks(monkeypatch):
