@@ -1914,7 +1914,7 @@ MUTANTS = [
             "_plain_text",
             "if found is None",
             "if True",
-            "test_one_cell_changes_no_other_row",
+            "test_times_of_day_to_the_nanosecond_and_beyond_the_day",
         ),
         (
             "date_in_format",

@@ -45,7 +45,7 @@ from dp_halfspace._cli.tables import (
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.schema import Column, word_of
+from dp_halfspace.data.schema import word_of
 from dp_halfspace.estimators._outlook import BEFOREHAND, Outlook
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import plan_accuracy
@@ -227,7 +227,7 @@ def _preview(
         record, outlook = model._record(plan, data), model._outlook(data)
     lines = [("column", "type", "source")]
     for column in data.encoding.columns:
-        kind = Column.describe(column).removesuffix(f", {column.source}")
+        kind = column.describe().removesuffix(f", {column.source}")
         lines.append(
             (column.name, kind, f"{_PRIVATE}{column.source}" if column.source else "stated")
         )
