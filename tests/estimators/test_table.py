@@ -202,7 +202,7 @@ def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
         PrivateTableClassifier(classes=[0, 1]).fit(cells, [0, 1] * 20)
     (text,) = [str(w.message) for w in caught if "schema" in str(w.message)]
     assert "The cells of '0', '1' are stored as objects or texts, so they are read" in text
-    assert "even if they hold numbers: state schema={'0': 'number'}" in text
+    assert "even if they are numbers: state schema={'0': 'number'}" in text
     assert "unknown" not in text
 
 
