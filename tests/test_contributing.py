@@ -155,7 +155,7 @@ from dp_halfspace.metrics import private_score
 model = AdaptiveMarginClassifier(classes=[-1, 1], data_norm=1.0).fit(X, y)
 both = private_score(model, X, y, metric=["accuracy", "error"], epsilon=float("inf"))
 assert abs(both[0].value + both[1].value - 1.0) < 1e-12
-words = ["evaluate", "m", "t.csv", "--epsilon", "1", "--metric", "error"]
+words = ["evaluate", "m", "t.csv", "--target", "y", "--epsilon", "1", "--metric", "error"]
 assert parse_options(words).metric == ["error"]
 print("a metric")
 """

@@ -97,18 +97,18 @@ def test_a_full_disk_leaves_what_an_earlier_command_has_written(folder, capsys, 
 
 
 def test_a_full_disk_leaves_the_files_of_an_earlier_demonstration(tmp_path, capsys, monkeypatch):
-    facts = {"dataset": "D", "estimator": "A", "adjacency": "replace-one", "delta": 0.0}
-    facts |= {"auc": 0.9, "accuracies": [0.8]}
-    rows = [{**facts, "epsilon": epsilon, "accuracy": 0.8} for epsilon in (1.0, 3.0)]
-    monkeypatch.setattr(demo, "score_all", lambda *_: rows)
+    scores = {(name, None): [0.5] for name in ("majority class", "LinearSVC, without privacy")}
+    scores |= {("A", epsilon): [0.8] for epsilon in (1.0, 3.0)}
+    scores["LinearSVC, without privacy", None] = [0.9]
+    monkeypatch.setattr(demo, "score_all", lambda *_: scores)
     with full_disk():
         assert main(["--out", str(tmp_path)]) == 2
     assert "cannot write" in capsys.readouterr().err
     assert not os.listdir(tmp_path)
     assert main(["--out", str(tmp_path)]) == 0
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert sorted(written) == ["accuracy.png", "report.txt", "results.json"]
-    rows[0]["accuracy"] = 0.7
+    assert sorted(written) == ["accuracy.png", "report.txt"]
+    scores["A", 1.0] = [0.7]
     with full_disk():
         assert main(["--out", str(tmp_path)]) == 2
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == written

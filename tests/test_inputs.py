@@ -89,6 +89,14 @@ def test_dates_are_refused_in_arrays_and_at_prediction():
         model.predict(dates)
 
 
+@pytest.mark.parametrize("kind", [str, object, "U", "S"])
+def test_numbers_that_are_stored_as_texts_are_numbers(kind):
+    model = estimator("OutputPerturbationClassifier").fit(X, Y)
+    texts = X.astype(str).astype(kind)
+    for rows in (texts, texts.tolist()):
+        assert model.decision_function(rows).tobytes() == model.decision_function(X).tobytes()
+
+
 @one_of_each
 def test_masked_arrays_are_refused_by_their_type(name):
     """Whether an entry is masked is private, so an empty mask is refused, too."""

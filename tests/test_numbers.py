@@ -109,10 +109,7 @@ SENTENCES = {
         f"gives {elsewhere():.2f} at $10^{{-8}}$, and a fit that requests "
         f"$({elsewhere():.2f},10^{{-8}})$",
     ),
-    "guide/schema.md": (
-        f"word counts in {of('data.schema._N_WORD_COLUMNS')} columns",
-        f"nested more than {of('data.cells._DEEPEST')} deep",
-    ),
+    "guide/schema.md": (f"word counts in {of('data.schema._N_WORD_COLUMNS')} columns",),
     "command.md": (
         f"if {of('_cli.guesses.NEARLY_ALL'):.0%}".replace("%", " %") + " of its non-missing cells",
         f"with a majority above {short(of('_cli.commands._MAJORITY_BY_ACCURACY'))} an area of "

@@ -7,12 +7,10 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from dp_halfspace._cli.arguments import Stopped, UserError, parse_options
+from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError, parse_options
 from dp_halfspace._html import printable
 
-_NO_MEMORY = "there is not enough memory: use a table of fewer rows or columns"
 # Exit statuses.
 _WRONG_USE = 2
 _INTERRUPTED = 130
@@ -27,14 +25,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _check_streams()
         options = parse_options(sys.argv[1:] if argv is None else argv, _program_name(sys.argv[0]))
-        _run(options)
+        # The commands load slowly, and help and errors of options appear at once.
+        from dp_halfspace._cli.commands import run  # noqa: PLC0415
+
+        run(options, sys.stdout, sys.stderr)
     except UserError as error:
         return _end(f"dp_halfspace: error: {printable(error)}\n", _WRONG_USE)
     except Stopped as stop:
         return _end(f"\ndp_halfspace: {printable(stop)}\n", _INTERRUPTED)
     except MemoryError:
-        # The message of a library may show a private size.
-        return _end(f"dp_halfspace: error: {_NO_MEMORY}\n", _WRONG_USE)
+        return _end(f"dp_halfspace: error: {NO_MEMORY}\n", _WRONG_USE)
     except KeyboardInterrupt:
         return _end("\ndp_halfspace: interrupted; nothing was written\n", _INTERRUPTED)
     return 0
@@ -60,19 +60,3 @@ def _end(text: str, status: int) -> int:
         sys.stderr.write(text)
         sys.stderr.flush()
     return status
-
-
-def _run(options: Any) -> None:
-    """Run a command, after checking the files that it writes."""
-    # Each command imports only the modules it needs, so that help and errors appear at once.
-    from dp_halfspace._cli.files import check_files  # noqa: PLC0415
-
-    check_files(options)
-    if not options.command:
-        from dp_halfspace._cli.demo import demo  # noqa: PLC0415
-
-        demo(options, sys.stdout, sys.stderr)
-        return
-    from dp_halfspace._cli.commands import COMMANDS  # noqa: PLC0415
-
-    COMMANDS[options.command](options, sys.stdout, sys.stderr)

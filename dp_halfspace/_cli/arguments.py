@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 from dp_halfspace import __version__
 from dp_halfspace._suggestion import did_you_mean
@@ -15,6 +15,10 @@ from dp_halfspace._suggestion import did_you_mean
 _MODULE = "python -m dp_halfspace"
 _LARGEST_SEED = 2**32 - 1
 _DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), with 0 for pure DP'
+
+
+# The message of a library may show a private size.
+NO_MEMORY = "there is not enough memory: use a table of fewer rows or columns"
 
 
 class UserError(Exception):
@@ -34,23 +38,19 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Command(NamedTuple):
-    """A command: the function that adds its options, and its help texts."""
+    """A command: the function that adds its options, what it does in a line, and more of it."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
-    summary: str
     description: str
     example: str
 
 
-_T = TypeVar("_T")
-
-
 def _reader(
-    convert: Callable[[str], _T], is_good: Callable[[_T], bool], refusal: str
-) -> Callable[[str], _T]:
+    convert: Callable[[str], Any], is_good: Callable[[Any], bool], refusal: str
+) -> Callable[[str], Any]:
     """Return a function that reads a value of an option; its error states what is expected."""
 
-    def read(text: str) -> _T:
+    def read(text: str) -> Any:
         try:
             value = convert(text)
             if is_good(value):
@@ -62,15 +62,16 @@ def _reader(
     return read
 
 
+_number = _reader(float, lambda _: True, "a number")
 _positive = _reader(float, lambda x: 0 < x < math.inf, "a positive finite number")
 _fraction = _reader(float, lambda x: 0 < x < 1, "a number between 0 and 1")
 _count = _reader(int, lambda n: n >= 1, "a whole number of at least 1")
 _seed = _reader(
     int, lambda n: 0 <= n <= _LARGEST_SEED, f"a whole number between 0 and {_LARGEST_SEED}"
 )
-_delta: Callable[[str], float | str] = _reader(
+_delta = _reader(
     lambda text: "auto" if text == "auto" else float(text),
-    lambda delta: delta == "auto" or 0 <= float(delta) < 0.5,
+    lambda delta: delta == "auto" or 0 <= delta < 0.5,
     _DELTA_RANGE,
 )
 _character = _reader(
@@ -95,50 +96,6 @@ def _path(text: str) -> Path:
     return _EXAMPLES / text.removeprefix(_EXAMPLE)
 
 
-def _labels(items: list[Any]) -> None:
-    """Refuse fewer than two labels, and equal ones."""
-    if not len(set(items)) == len(items) >= 2 or not all(items):
-        raise argparse.ArgumentTypeError(
-            f"{','.join(items)!r} is not a list of two or more distinct labels, such as no,yes"
-        )
-
-
-class _List(argparse.Action):
-    """A list, whose items are separated by commas or by blanks."""
-
-    def __init__(
-        self,
-        *,
-        read: Callable[[str], Any],
-        check: Callable[[list[Any]], object],
-        **more: Any,
-    ) -> None:
-        super().__init__(nargs="+", **more)
-        self._read, self._check = read, check
-
-    def __call__(
-        self, parser: Any, options: Any, values: Any, option_string: str | None = None
-    ) -> None:
-        del parser, option_string
-        # A comma, a blank or both are one separator; a word may contain blanks, and the name of a
-        # file that exists a comma.
-        parts: list[str] = []
-        for place, word in enumerate(values):
-            text = word.removesuffix(",") if place + 1 < len(values) else word
-            is_file = self._read is _path and Path(text).exists()
-            parts += [text] if is_file else text.split(",")
-        try:
-            items = [self._read(part.strip()) for part in parts]
-            self._check(items)
-        except argparse.ArgumentTypeError as error:
-            raise argparse.ArgumentError(self, str(error)) from error
-        setattr(options, self.dest, items)
-
-
-def _list(read: Callable[[str], Any] = str, check: Callable[[list[Any]], object] = len) -> Any:
-    return partial(_List, read=read, check=check)
-
-
 def _metric(text: str) -> str:
     """Return the name of a metric, which may be given by another one that is in use."""
     from dp_halfspace.metrics._table import ALIASES, METRICS  # noqa: PLC0415 (loads slowly)
@@ -152,6 +109,54 @@ def _metric(text: str) -> str:
     return name
 
 
+class _List(argparse.Action):
+    """A list, whose items are separated by commas, by blanks or by both."""
+
+    def __init__(
+        self, *, read: Callable[[str], Any], make: Callable[[list[Any]], Any], **more: Any
+    ) -> None:
+        super().__init__(nargs="+", **more)
+        self._read, self._make = read, make
+
+    def __call__(
+        self, parser: Any, options: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        del parser, option_string
+        # A word may contain blanks, and end with the comma that separates it from the next one.
+        words = [*(word.removesuffix(",") for word in values[:-1]), values[-1]]
+        items = [item.strip() for word in words for item in word.split(",")]
+        try:
+            made = self._make([self._read(item) for item in items])
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+        setattr(options, self.dest, made)
+
+
+def _list(read: Callable[[str], Any] = str, make: Callable[[list[Any]], Any] = list) -> Any:
+    return partial(_List, read=read, make=make)
+
+
+def _labels(items: list[str]) -> list[str]:
+    """Refuse fewer than two labels, and equal ones."""
+    if not len(set(items)) == len(items) >= 2 or not all(items):
+        raise argparse.ArgumentTypeError(
+            f"{','.join(items)!r} is not a list of two or more distinct labels, such as no,yes"
+        )
+    return items
+
+
+def _pair(items: list[Any]) -> list[Any]:
+    if len(items) != 2:
+        raise argparse.ArgumentTypeError("takes two values")
+    return items
+
+
+def _target(items: list[str]) -> dict[str, float]:
+    """Return the target of a threshold; the model knows which there are."""
+    name, value = _pair(items)
+    return {name: _fraction(value)}
+
+
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
     """Read the command line, or raise `UserError`; `command` is empty for the demonstration.
 
@@ -160,7 +165,8 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     name = argv[0] if argv and argv[0] in COMMAND_NAMES else ""
     command = _COMMANDS[name]
     width = max(map(len, COMMAND_NAMES)) + 2
-    listed = [f"  {each:{width}}{_COMMANDS[each].summary}" for each in COMMAND_NAMES]
+    firsts = [_COMMANDS[each].description.splitlines()[0] for each in COMMAND_NAMES]
+    listed = [f"  {each:{width}}{said}" for each, said in zip(COMMAND_NAMES, firsts, strict=True)]
     more = "" if name else "\n".join(["\n\ncommands, each with --help:", *listed])
     parser = _Parser(
         prog=f"{prog} {name}".strip(),
@@ -177,15 +183,11 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
             f"{did_you_mean(words[0], COMMAND_NAMES)}"
         )
     _refuse_unknown_options(parser, words)
-    options = parser.parse_args(_with_separate_values(words))
+    options = parser.parse_args(words)
     options.command = name
     if name == "fit" and not (options.save or options.dry_run):
         parser.error("the following arguments are required: --save")
     return options
-
-
-# Options with two values, which may be separated by a comma.
-_PAIR_OPTIONS = ("--cap", "--threshold")
 
 
 def _refuse_unknown_options(parser: _Parser, words: Sequence[str]) -> None:
@@ -199,278 +201,191 @@ def _refuse_unknown_options(parser: _Parser, words: Sequence[str]) -> None:
             parser.error(f"unrecognized arguments: {word}{did_you_mean(name, known)}")
 
 
-def _with_separate_values(words: Sequence[str]) -> list[str]:
-    """Separate two values with a comma between them, and end a list of labels with commas.
+# What several options have in common.
+_FILE: dict[str, Any] = {"type": _path, "metavar": "FILE"}
+_LABELS = "column that holds the label"
+_PERSONS = "column that names the person of each row: all rows of a person"
 
-    Labels without blanks between them are one word, after which a table may follow.
-    """
-    found: list[str] = []
-    for place, word in enumerate(words):
-        before = words[place - 1] if place else ""
-        name, sign, value = word.partition("=")
-        if before in _PAIR_OPTIONS and "," in word:
-            found += word.split(",", 1)
-        elif name in _PAIR_OPTIONS and sign:
-            found += [name, *value.split(",", 1)]
-        elif before == "--classes" and "," in word.rstrip(",") and not word.endswith(","):
-            found[-1] = f"--classes={word}"
-        else:
-            found.append(word)
-    return found
+# Adds an option with its help to a parser.
+_Add = Callable[..., Any]
+
+
+def _adder(group: Any) -> _Add:
+    return lambda name, text, **how: group.add_argument(name, help=text, **how)
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
-    add("--repeats", type=_count, default=5, help="number of splits and fits (default: 5)")
-    add(
-        "--out",
-        type=Path,
-        default=Path("dp_halfspace_report"),
-        metavar="FOLDER",
-        help="folder for report.txt, results.json and accuracy.png (default: "
-        "./dp_halfspace_report)",
-    )
-    add("--version", action="version", version=f"dp_halfspace {__version__}")
+    add = _adder(parser)
+    _add_budgets(add, [0.3, 1.0, 3.0, 10.0])
+    add("--repeats", "number of splits and fits (default: 5)", type=_count, default=5)
+    folder = Path("dp_halfspace_report")
+    text = f"folder for report.txt and accuracy.png (default: ./{folder})"
+    add("--out", text, type=Path, default=folder, metavar="FOLDER")
+    add("--version", "print the version", action="version", version=f"dp_halfspace {__version__}")
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--rows", type=_count, required=True, help="number of rows of the table")
-    add("--columns", type=_count, required=True, help="number of feature columns")
-    add("--classes", type=_count, default=2, help="number of labels (default: 2)")
-    add(
-        "--reference",
-        type=_fraction,
-        metavar="ACCURACY",
-        help="accuracy of a linear classifier without privacy on such tables, from the "
-        "literature or a guess, never from the private rows (default: 0.85; if --majority is "
-        "above 0.8, --reference-area 0.85 instead)",
+    add = _adder(parser)
+    add("--rows", "number of rows of the table", type=_count, required=True)
+    add("--columns", "number of feature columns", type=_count, required=True)
+    add("--classes", "number of labels (default: 2)", type=_count, default=2)
+    text = (
+        "accuracy of a linear classifier without privacy on such tables, never from the private "
+        "rows (default: 0.85; if --majority is above 0.8, --reference-area 0.85 instead)"
     )
-    add(
-        "--majority",
-        type=_fraction,
-        metavar="SHARE",
-        help="public guess of the share of the largest class",
-    )
-    add(
-        "--reference-area",
-        type=_fraction,
-        metavar="AREA",
-        help="instead of --reference, if one of two labels is rare: area under the ROC curve of a "
-        "linear classifier without privacy",
-    )
-    _add_budgets(parser, [0.3, 1.0, 3.0])
-    _add_delta(parser)
-    add("--repeats", type=_count, default=12, help="number of simulated tables (default: 12)")
-    add("--seed", type=_seed, help="seed of the simulation")
-    _add_file(parser, "--out", "file for a picture (.png, .svg or .pdf)")
+    add("--reference", text, type=_fraction, metavar="ACCURACY")
+    text = "public guess of the share of the largest class"
+    add("--majority", text, type=_fraction, metavar="SHARE")
+    text = "instead of --reference, if one of two labels is rare: area under the ROC curve"
+    add("--reference-area", text, type=_fraction, metavar="AREA")
+    _add_budgets(add, [0.3, 1.0, 3.0])
+    _add_delta(add)
+    add("--repeats", "number of simulated tables (default: 12)", type=_count, default=12)
+    add("--seed", "seed of the simulation", type=_seed)
+    add("--out", "file for a picture (.png, .svg or .pdf)", **_FILE)
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip), Parquet or Excel file")
-    add("--target", metavar="COLUMN", required=True, help="column that holds the label")
-    _add_file(
-        parser,
-        "--schema",
-        "JSON with PUBLIC facts about columns, see below; in a file for several "
-        "tables, the entry named like TABLE is used",
+    add = _adder(parser)
+    _add_table(parser, "CSV (also .gz, .bz2, .xz), Parquet or Excel file")
+    add("--target", _LABELS, metavar="COLUMN", required=True)
+    add("--schema", "JSON with PUBLIC facts about columns, see below", **_FILE)
+    text = "label set, such as no,yes (default: that of the schema, or the labels in the table)"
+    add("--classes", text, action=_list(make=_labels), metavar="LABEL")
+    text = "columns that are not features, such as identifiers"
+    add("--drop", text, action=_list(), default=[], metavar="COLUMN")
+    _add_budget(add, "fit")
+    text = "balanced: all classes have the same total weight, by noisy counts within the budget"
+    add("--class-weight", text, choices=("balanced",))
+    text = (
+        "what the decision threshold between two labels has to reach, such as recall 0.9: recall, "
+        "precision or false_positive_rate of the second label (default: the more likely label)"
     )
-    add(
-        "--classes",
-        action=_list(check=_labels),
-        metavar="LABEL",
-        help="label set, such as no,yes (default: that of the schema, otherwise the labels in the "
-        "table, which are then declared public)",
-    )
-    add(
-        "--drop",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="columns that are not features, such as identifiers, separated by commas or blanks; "
-        'the same as "drop" in a schema',
-    )
-    _add_budget(parser, "fit")
-    add(
-        "--class-weight",
-        choices=("balanced",),
-        help="balanced: all classes have the same total weight, by noisy counts within the "
-        "budget (default: all rows have the same weight)",
-    )
-    add(
-        "--threshold",
-        nargs=2,
-        metavar=("TARGET", "VALUE"),
-        help="target of the decision threshold between two labels: recall, precision or "
-        "false_positive_rate of the second label in sorted order, and its value, such "
-        "as recall 0.9 (default: predict the more likely label, which is hardly ever "
-        "a rare one)",
-    )
-    add(
-        "--features",
-        choices=("auto", "additive", "linear"),
-        default="auto",
-        help="additive: the score is a sum of curves, one for each column (default: auto)",
-    )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="print what a fit would read, release, cost and be expected to reach; nothing is "
-        "released, charged or written",
-    )
-    saved = "file for the model (skops if its name ends in .skops, otherwise joblib)"
-    _add_file(parser, "--save", f"{saved}, required unless --dry-run")
-    _add_file(parser, "--card", "file for the model card (HTML)")
+    add("--threshold", text, action=_list(make=_target), metavar="TARGET")
+    text = "additive: the score is a sum of curves, one for each column (default: auto)"
+    add("--features", text, choices=("auto", "additive", "linear"), default="auto")
+    text = "print what a fit would read, release, cost and be expected to reach, and do nothing"
+    add("--dry-run", text, action="store_true")
+    text = "file for the model (skops if it ends in .skops, otherwise joblib), unless --dry-run"
+    add("--save", text, **_FILE)
+    add("--card", "file for the model card (HTML)", **_FILE)
     _add_texts(parser)
 
 
 def _add_card(parser: argparse.ArgumentParser) -> None:
-    _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
-    _add_file(parser, "--out", "HTML file to write", required=True)
-    add = parser.add_argument
-    add("--title", metavar="TEXT", help="title of the card (default: the name of the file)")
-    add("--groups", metavar="COLUMN", help="column of persons of the fit, to be named on the card")
-    _add_file(parser, "--ledger", "ledger that was charged, to show its remaining budget")
-    saved = "files of scores of this model, that `evaluate --save` has written"
-    parser.add_argument("--scores", action=_list(_path), metavar="FILE", help=saved, default=[])
+    add = _adder(parser)
+    add("model", "file that `fit` has saved", type=_path, metavar="MODEL")
+    add("--out", "HTML file to write", required=True, **_FILE)
+    add("--title", "title of the card (default: the name of the file)", metavar="TEXT")
+    add("--groups", "column of persons of the fit, to be named on the card", metavar="COLUMN")
+    add("--ledger", "ledger that was charged, to show its remaining budget", **_FILE)
+    text = "files of scores of this model, that `evaluate --save` has written"
+    add("--scores", text, action=_list(_path), metavar="FILE", default=[])
     _add_texts(parser)
 
 
 def _add_texts(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("PUBLIC texts on the card").add_argument
+    add = _adder(parser.add_argument_group("PUBLIC texts on the card"))
     for name, text in (
         ("purpose", "purpose of the model; `fit` also stores it in the ledger"),
         ("population", "population of the training rows"),
         ("limits", "what the model must not be used for"),
         ("contact", "contact for questions"),
     ):
-        add(f"--{name}", metavar="TEXT", default="", help=text)
+        add(f"--{name}", text, metavar="TEXT", default="")
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
+    add = _adder(parser)
     _add_table(parser, "CSV, Parquet or Excel file")
-    label = "column that holds the label, which is left out"
-    parser.add_argument("--target", metavar="COLUMN", help=label)
-    _add_file(parser, "--out", "JSON file to write (default: standard output)")
+    add("--target", f"{_LABELS}, which is left out", metavar="COLUMN")
+    add("--out", "JSON file to write (default: standard output)", **_FILE)
 
 
 def _add_split(parser: argparse.ArgumentParser) -> None:
-    _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip) or Parquet file")
-    _add_file(parser, "--train", "file for the rows of the fit", required=True)
-    _add_file(parser, "--test", "file for the held-out rows", required=True)
-    add = parser.add_argument
-    add("--share", type=_fraction, default=0.3, help="share of held-out rows (default: 0.3)")
-    add("--seed", type=_seed, default=0, help="PUBLIC seed of the split (default: 0)")
-    people = "column that names the person of each row: all rows of a person stay together"
-    add("--groups", metavar="COLUMN", help=people)
+    add = _adder(parser)
+    _add_table(parser, "CSV (also .gz, .bz2, .xz) or Parquet file")
+    add("--train", "file for the rows of the fit", required=True, **_FILE)
+    add("--test", "file for the held-out rows", required=True, **_FILE)
+    add("--share", "share of held-out rows (default: 0.3)", type=_fraction, default=0.3)
+    add("--seed", "PUBLIC seed of the split (default: 0)", type=_seed, default=0)
+    add("--groups", f"{_PERSONS} stay together", metavar="COLUMN")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
-    _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
+    add = _adder(parser)
+    add("model", "file that `fit` has saved", type=_path, metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit; others are ignored")
-    _add_file(parser, "--out", "CSV file to write", required=True)
+    add("--out", "CSV file to write", required=True, **_FILE)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    from dp_halfspace.metrics import METRICS  # noqa: PLC0415 (loads slowly)
-
-    add = parser.add_argument
-    _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
+    add = _adder(parser)
+    add("model", "file that `fit` has saved", type=_path, metavar="MODEL")
     _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit and the label")
-    _add_budget(parser, "evaluation")
-    _add_file(parser, "--save", "file for the scores (JSON), which `card --scores` shows")
-    about = "purpose of the evaluation, stored in the ledger (PUBLIC)"
-    parser.add_argument("--purpose", metavar="TEXT", default="", help=about)
-    add(
-        "--target",
-        metavar="COLUMN",
-        help="label column (default: the only column that the model does not know)",
+    add("--target", _LABELS, metavar="COLUMN", required=True)
+    _add_budget(add, "evaluation")
+    add("--save", "file for the scores (JSON), which `card --scores` shows", **_FILE)
+    text = "purpose of the evaluation, stored in the ledger (PUBLIC)"
+    add("--purpose", text, metavar="TEXT", default="")
+    text = (
+        "scores, such as f1 or roc_auc, which share the budget; a name that is none is answered "
+        "with all of them (default: accuracy)"
     )
-    add(
-        "--metric",
-        action=_list(_metric),
-        default=["accuracy"],
-        metavar="METRIC",
-        help=f"{', '.join(METRICS)}, or auc for roc_auc; several metrics share the budget "
-        "(default: accuracy)",
-    )
-
-
-def _add_file(
-    parser: argparse.ArgumentParser, name: str, text: str, *, metavar: str = "FILE", **more: Any
-) -> None:
-    parser.add_argument(name, type=_path, metavar=metavar, help=text, **more)
+    add("--metric", text, action=_list(_metric), default=["accuracy"], metavar="METRIC")
 
 
 def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
     """Add a table and how to read it."""
-    _add_file(parser, "table", text, metavar="TABLE")
-    add = parser.add_argument_group("reading the table").add_argument
-    separator = "field separator of a CSV (default: found in the header)"
-    add("--separator", type=_character, metavar="CHARACTER", help=separator)
-    add(
-        "--decimal",
-        choices=(".", ","),
-        metavar="SIGN",
-        help="decimal sign of a CSV, a point or a comma; the other one separates thousands "
-        "(default: both are decimal signs; if the field separator is a comma, 1,234 "
-        "is 1234)",
+    parser.add_argument("table", type=_path, metavar="TABLE", help=text)
+    add = _adder(parser.add_argument_group("reading the table"))
+    text = "field separator of a CSV (default: found in the header)"
+    add("--separator", text, type=_character, metavar="CHARACTER")
+    text = (
+        "decimal sign of a CSV, a point or a comma; the other one separates thousands (default: "
+        "both are decimal signs; if the field separator is a comma, 1,234 is 1234)"
     )
-    add("--encoding", default="utf-8-sig", help="encoding of a CSV (default: UTF-8)")
+    add("--decimal", text, choices=(".", ","), metavar="SIGN")
+    add("--encoding", "encoding of a CSV (default: UTF-8)", default="utf-8-sig")
 
 
-def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
+def _add_budget(add: _Add, what: str) -> None:
     """Add a budget, the unit of privacy, and the ledger that is charged."""
-    add = parser.add_argument
-    add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
-    _add_delta(parser)
-    people = "column that names the person of each row: all rows of a person are protected together"
-    add("--groups", metavar="COLUMN", help=people)
-    account = f"file of the privacy ledger of the table, charged before the {what}"
-    _add_file(parser, "--ledger", account)
-    cap = "total budget of the table; creates the ledger, which must not exist"
-    add("--cap", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=cap)
+    add("--epsilon", f"privacy budget of the {what}", type=_positive, required=True)
+    _add_delta(add)
+    add("--groups", f"{_PERSONS} are protected together", metavar="COLUMN")
+    add("--ledger", f"privacy ledger of the table, charged before the {what}", **_FILE)
+    text = "total epsilon and delta of the table; creates the ledger, which must not exist"
+    add("--cap", text, action=_list(_number, _pair), metavar="BUDGET")
 
 
-def _add_delta(parser: argparse.ArgumentParser) -> None:
-    text = f"{_DELTA_RANGE} (default: auto)"
-    parser.add_argument("--delta", type=_delta, default="auto", help=text)
+def _add_delta(add: _Add) -> None:
+    add("--delta", f"{_DELTA_RANGE} (default: auto)", type=_delta, default="auto")
 
 
-def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
+def _add_budgets(add: _Add, default: list[float]) -> None:
     text = f"privacy budgets (default: {' '.join(f'{epsilon:g}' for epsilon in default)})"
-    parser.add_argument(
-        "--epsilon",
-        dest="epsilons",
-        action=_list(_positive),
-        default=default,
-        metavar="EPSILON",
-        help=text,
-    )
+    how: dict[str, Any] = {"dest": "epsilons", "action": _list(_positive), "default": default}
+    add("--epsilon", text, metavar="EPSILON", **how)
 
 
 _COMMANDS = {
     "": _Command(
         _add_demo,
-        "three classes on a built-in table",
-        """Compare three private classifiers of dp_halfspace with the majority class and a
-LinearSVC without privacy, on a built-in table in original units.""",
+        "Compare three private classifiers with the majority class and a LinearSVC without\n"
+        "privacy, on a built-in table in original units.",
         f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),
     "plan": _Command(
         _add_plan,
-        "expected accuracy for a table of a given size; no file is read",
-        """Expected accuracy of a private linear classifier on a table of a given size, against
-epsilon, from simulated tables: no file is read and nothing is spent.""",
+        "Expected accuracy for a table of a given size, from simulated tables.\n"
+        "No file is read, and nothing is spent.",
         f"{_MODULE} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
     ),
     "fit": _Command(
         _add_fit,
-        "train a private model on a file, and write its card",
-        """Train a private classifier with probabilities on a table without preprocessing: numbers
-in any units, texts, dates, missing values. The model and its card may be published.""",
+        "Train a private model with probabilities on a file, and write its card.\n"
+        "A table needs no preprocessing: numbers in any units, texts, dates, missing values.",
         f"{_MODULE} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
         "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
         "schema.json, from what the columns mean and never from the data:\n"
@@ -479,41 +394,37 @@ in any units, texts, dates, missing values. The model and its card may be publis
     ),
     "split": _Command(
         _add_split,
-        "divide a file into rows for a fit and held-out rows",
-        """Divide the rows of a table into two files, by a PUBLIC seed and the positions of the
-rows, or of the persons of --groups, and by no cell. Both files are as private as the table.""",
+        "Divide a file into rows for a fit and held-out rows, by a PUBLIC seed.\n"
+        "Both files are as private as the table.",
         f"{_MODULE} split example:patients.csv --train train.csv --test held_out.csv "
         "\\\n      --groups patient",
     ),
     "card": _Command(
         _add_card,
-        "write the card of a saved model",
-        """Write the card of a saved model: the guarantee in plain words, the expected quality,
-the public facts, the spent budget, and the effects of the columns. No row is read.""",
+        "Write the card of a saved model.\n"
+        "It states the guarantee in plain words, the expected quality, the public facts, the\n"
+        "spent budget, and the effects of the columns. No row is read.",
         f"{_MODULE} card model.joblib --out card.html --purpose 'Triage on arrival' "
         "\\\n      --contact data.office@example.org",
     ),
     "schema": _Command(
         _add_schema,
-        "write a template of a schema for the columns of a file",
-        """Write a template of a schema: names and types of the columns of a table, never a
-value. The types are inferred from the private cells, so the template is for the curator of the
-data, who corrects it by the meaning of the columns before it is used.""",
+        "Write a template of a schema: names and types of the columns of a file.\n"
+        "The types are inferred from the private cells, so the template is for the curator of\n"
+        "the data, who corrects it by the meaning of the columns before it is used.",
         f"{_MODULE} schema patients.csv --target outcome --out schema.json",
     ),
     "predict": _Command(
         _add_predict,
-        "label the rows of a file",
-        """Label the rows of a table by a saved model: a CSV with the column prediction and one
-column probability_LABEL for each class. Load only models that you trust: loading a joblib
-file runs the code in it, and loading a .skops file runs no code.""",
+        "Label the rows of a file by a saved model.\n"
+        "Load only models that you trust: loading a joblib file runs the code in it, and loading\n"
+        "a .skops file runs no code.",
         f"{_MODULE} predict model.joblib new_patients.csv --out predictions.csv",
     ),
     "evaluate": _Command(
         _add_evaluate,
-        "score a model on held-out rows, within a budget",
-        """Score a saved model on rows that it was not trained on, within a budget: each score
-comes with an interval that covers sampling error and noise, and may be published.""",
+        "Score a saved model on held-out rows, within a budget.\n"
+        "Scores have intervals that cover sampling error and noise, and may be published.",
         f"{_MODULE} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
         "\\\n      --metric accuracy roc_auc --ledger budget.db",
     ),

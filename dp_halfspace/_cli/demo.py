@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TextIO
@@ -13,7 +11,6 @@ from typing import Any, TextIO
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,7 +18,14 @@ from sklearn.svm import LinearSVC
 
 import dp_halfspace
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.files import NUMBERS, PICTURE, REPORT, write_out, write_whole
+from dp_halfspace._cli.files import (
+    PICTURE,
+    REPORT,
+    new_figure,
+    write_out,
+    write_text,
+    write_whole,
+)
 from dp_halfspace._html import align_columns
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
@@ -39,16 +43,19 @@ Table: breast cancer, {} training and {} test rows, {} columns in original units
 Privacy: (epsilon, delta)-differential privacy of every training row with delta = {:.2g}; a smaller
 epsilon protects more."""
 _LEGEND = """\
-Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {} random splits.{}
+Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {} random splits.
 Exact scores like these are for public data only; for your own data, publish scores of
-dp_halfspace.metrics.private_score. All classifiers are in dp_halfspace.__all__."""
-_LOW_NOTE = """
+dp_halfspace.metrics.private_score. All classifiers are in dp_halfspace.__all__.
 * Less than a tenth of the improvement of a model without privacy over the majority class: epsilon
 is too small for this class and so few rows."""
 _TEST_SHARE = 0.3
 # Shares of the improvement over the majority class: hardly any, and nearly all.
 _HARDLY = 0.1
 _NEARLY = 0.9
+
+# The accuracies of each class at each epsilon, over the splits; the two levels, without privacy,
+# have no epsilon.
+Scores = dict[tuple[str, float | None], list[float]]
 
 
 def demo(options: Any, out: TextIO, err: TextIO) -> None:
@@ -66,15 +73,12 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     n_train = len(y) - n_test
     version = dp_halfspace.__version__
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
-    rows = score_all(X, y, options, err)
-    low = _LOW_NOTE if any(map(partial(_is_low, rows), rows)) else ""
-    legend = _LEGEND.format(options.repeats, low)
-    text = f"{title}\n\n{format_scores(rows)}\n\n{fill(advice(rows), 100)}\n\n{legend}\n"
-    content = {"version": dp_halfspace.__version__, "dataset": title, "results": rows}
-    for name, part in ((REPORT, text), (NUMBERS, json.dumps(content, indent=1) + "\n")):
-        write_whole(folder / name, partial(Path.write_text, data=part, encoding="utf-8"))
-    picture = _draw(folder / PICTURE, rows)
-    write_out(out, f"{text}\nWritten into {folder}: {REPORT}, {NUMBERS}{picture}\n")
+    scores = score_all(X, y, options, err)
+    table, legend = format_scores(scores), _LEGEND.format(options.repeats)
+    text = f"{title}\n\n{table}\n\n{fill(advice(scores), 100)}\n\n{legend}\n"
+    write_text(folder / REPORT, text)
+    picture = _draw(folder / PICTURE, scores)
+    write_out(out, f"{text}\nWritten into {folder}: {REPORT}{picture}\n")
 
 
 def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float | None, Any]]:
@@ -89,9 +93,9 @@ def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float 
             yield name, epsilon, kind(epsilon=epsilon, classes=[0, 1], **more)
 
 
-def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]:
-    """Fit and score on every split; return a mean accuracy for each model and budget."""
-    results: dict[tuple[str, float | None], dict[str, Any]] = {}
+def score_all(X: Any, y: Any, options: Any, err: TextIO) -> Scores:
+    """Fit and score all models on every split."""
+    scores: Scores = {}
     # The table is public, and small budgets are used on purpose.
     with single_blas_thread(), fits_not_counted(), IGNORED_WARNINGS:
         for repeat in range(options.repeats):
@@ -100,115 +104,80 @@ def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]
                 X, y, test_size=_TEST_SHARE, stratify=y, random_state=repeat
             )
             for name, epsilon, model in _models(options.epsilons, X.shape[1]):
-                model.fit(rows, labels)
-                record = getattr(model, "privacy_", None)
-                result = results.setdefault(
-                    (name, epsilon),
-                    {
-                        "dataset": "breast cancer",
-                        "estimator": name,
-                        "epsilon": epsilon,
-                        "accuracies": [],
-                        "auc": 0.0,
-                        "delta": record and record.delta,
-                        "adjacency": record and str(record.adjacency),
-                    },
-                )
-                result["accuracies"].append(float(model.score(test, truth)))
-                if hasattr(model, "decision_function"):
-                    auc = roc_auc_score(truth, model.decision_function(test))
-                    result["auc"] += auc / options.repeats
-    for result in results.values():
-        result["accuracy"] = float(np.mean(result["accuracies"]))
-    return list(results.values())
+                found = float(model.fit(rows, labels).score(test, truth))
+                scores.setdefault((name, epsilon), []).append(found)
+    return scores
 
 
-def format_scores(rows: list[dict[str, Any]]) -> str:
-    """Return a table with a line for each model and a column for each budget."""
-    budgets = sorted({row["epsilon"] for row in rows} - {None})
-    lines = [["", *(f"epsilon {epsilon:g}" for epsilon in budgets)]]
-    # The level to exceed first, the level without privacy last.
-    names = dict.fromkeys(row["estimator"] for row in rows)
-    for name in sorted(names, key=lambda name: (name == _REFERENCE, name != _MAJORITY)):
-        by_budget = {row["epsilon"]: row for row in rows if row["estimator"] == name}
-        cells = (by_budget.get(epsilon) or by_budget[None] for epsilon in budgets)
-        lines.append([name, *(_cell(rows, row) for row in cells)])
-    return "\n".join(line.rstrip() for line in align_columns(lines, 1))
+def _budgets_of(scores: Scores) -> list[float]:
+    return sorted({epsilon for _, epsilon in scores if epsilon is not None})
 
 
-def _cell(rows: list[dict[str, Any]], row: dict[str, Any]) -> str:
-    """Return a mean accuracy with its spread, and a mark if it is hardly above the majority."""
-    spread = f" ± {_spread(row):.3f}" if len(row["accuracies"]) > 1 else ""
-    return f"{row['accuracy']:.3f}{spread}{'*' if _is_low(rows, row) else ' '}"
+def _spread(accuracies: list[float]) -> float:
+    return float(np.std(accuracies, ddof=1)) if len(accuracies) > 1 else 0.0
 
 
-def _spread(row: dict[str, Any]) -> float:
-    found = row["accuracies"]
-    return float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
-
-
-def _level(rows: list[dict[str, Any]], name: str) -> float:
-    return next((float(row["accuracy"]) for row in rows if row["estimator"] == name), 0.0)
-
-
-def _gain(rows: list[dict[str, Any]], accuracy: float) -> float:
+def _gain(scores: Scores, accuracies: list[float]) -> float:
     """Return the share of the improvement over the majority class that a model has."""
-    least, most = _level(rows, _MAJORITY), _level(rows, _REFERENCE)
-    return (accuracy - least) / (most - least) if most > least else 0.0
+    least, most = (np.mean(scores[name, None]) for name in (_MAJORITY, _REFERENCE))
+    return float((np.mean(accuracies) - least) / (most - least))
 
 
-def _is_low(rows: list[dict[str, Any]], row: dict[str, Any]) -> bool:
-    """Whether a private model is hardly better than the majority class."""
-    return row["epsilon"] is not None and _gain(rows, row["accuracy"]) < _HARDLY
+def format_scores(scores: Scores) -> str:
+    """Return a table with a line for each model and a column for each budget."""
+    budgets = _budgets_of(scores)
+    lines = [["", *(f"epsilon {epsilon:g} " for epsilon in budgets)]]
+    # The level to exceed first, the level without privacy last.
+    names = dict.fromkeys(name for name, epsilon in scores if epsilon is not None)
+    for name in (_MAJORITY, *names, _REFERENCE):
+        cells = [name]
+        for epsilon in budgets:
+            found = scores.get((name, epsilon)) or scores[name, None]
+            spread = f" ± {_spread(found):.3f}" if len(found) > 1 else ""
+            is_low = name in names and _gain(scores, found) < _HARDLY
+            cells.append(f"{np.mean(found):.3f}{spread}{'*' if is_low else ' '}")
+        lines.append(cells)
+    return "\n".join(align_columns(lines))
 
 
-def advice(rows: list[dict[str, Any]]) -> str:
+def advice(scores: Scores) -> str:
     """Return a sentence that follows from the table: the smallest budget that is nearly enough."""
-    budgets = sorted({row["epsilon"] for row in rows} - {None})
+    budgets = _budgets_of(scores)
+    best: dict[float, tuple[str, float]] = {}
     for epsilon in budgets:
-        at = [row for row in rows if row["epsilon"] == epsilon]
-        best = max(at, key=lambda row: row["accuracy"])
-        share = _gain(rows, best["accuracy"])
-        if share < _NEARLY and epsilon < budgets[-1]:
-            continue
-        reached = f"{100 * share:.0f} % of the improvement of a model without privacy"
-        if share < 0.5:
-            return (
-                f"Advice: none of these classes reaches more than {reached} over the majority "
-                "class; use a larger epsilon or more rows."
-            )
-        others = [
-            row["estimator"]
-            for row in at
-            if row is not best and best["accuracy"] - row["accuracy"] <= _spread(best)
-        ]
-        alike = f"; within the spread, {' and '.join(others)} did as well" if others else ""
+        at = {name: found for (name, budget), found in scores.items() if budget == epsilon}
+        name = max(at, key=lambda name: np.mean(at[name]))
+        best[epsilon] = name, _gain(scores, at[name])
+    enough = next((epsilon for epsilon in budgets if best[epsilon][1] >= _NEARLY), budgets[-1])
+    name, share = best[enough]
+    reached = f"{100 * share:.0f} % of the improvement of a model without privacy"
+    if share < 0.5:
         return (
-            f"Advice: for a table like this, begin with {best['estimator']} at epsilon "
-            f"{epsilon:g}, which reached {reached} over the majority class{alike}."
+            f"Advice: none of these classes reaches more than {reached} over the majority class; "
+            "use a larger epsilon or more rows."
         )
-    return ""
+    return (
+        f"Advice: for a table like this, begin with {name} at epsilon {enough:g}, which reached "
+        f"{reached} over the majority class."
+    )
 
 
-def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
+def _draw(path: Path, scores: Scores) -> str:
     """Draw accuracy against epsilon; return the file, or that matplotlib is missing."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
-    except ImportError:
+    figure = new_figure(8.0, 5.0)
+    if figure is None:
         return f"; for {path.name} {install_hint('plot')}"
     # A line for each private class and one for the level without privacy; the axis begins at the
     # accuracy of the majority class.
-    curves = {
-        name: np.array(
-            [(r["epsilon"], r["accuracy"], _spread(r)) for r in rows if r["estimator"] == name]
-        )
-        for name in dict.fromkeys(r["estimator"] for r in rows if r["epsilon"] is not None)
-    }
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    points: dict[str, list[tuple[float, float, float]]] = {}
+    for (name, epsilon), found in scores.items():
+        if epsilon is not None:
+            points.setdefault(name, []).append((epsilon, float(np.mean(found)), _spread(found)))
     axis = figure.add_subplot()
-    references = {_REFERENCE: _level(rows, _REFERENCE)}
+    curves = {name: np.array(found) for name, found in points.items()}
+    references = {_REFERENCE: float(np.mean(scores[_REFERENCE, None]))}
     draw_accuracies(axis, "breast cancer", curves, references)
-    least = _level(rows, _MAJORITY)
+    least = float(np.mean(scores[_MAJORITY, None]))
     axis.set_ylim(bottom=least)
     axis.set_ylabel(f"test accuracy, from the majority class ({least:.2f}) on")
     write_whole(path, lambda new: figure.savefig(new, dpi=150, format="png"))

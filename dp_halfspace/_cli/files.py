@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,22 +23,13 @@ from dp_halfspace.exceptions import install_hint
 from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 
 REPORT = "report.txt"
-NUMBERS = "results.json"
 PICTURE = "accuracy.png"
+# What stands for each file that a command reads, and that it writes.
 _READ = {
-    "model": "MODEL",
-    "table": "TABLE",
-    "schema": "--schema",
-    "ledger": "--ledger",
-    "scores": "--scores",
+    **{"model": "MODEL", "table": "TABLE"},
+    **{name: f"--{name}" for name in ("schema", "ledger", "scores")},
 }
-_WRITTEN = {
-    "save": "--save",
-    "card": "--card",
-    "out": "--out",
-    "train": "--train",
-    "test": "--test",
-}
+_WRITTEN = {name: f"--{name}" for name in ("save", "card", "out", "train", "test")}
 
 # All types in a fitted model of the command, besides those of numpy and scikit-learn that skops
 # itself trusts. A file could create objects with any content of each type in this list.
@@ -70,44 +61,38 @@ TRUSTED = tuple(
 
 def check_files(options: Any) -> None:
     """Refuse to overwrite a file that is in use, before anything is read or charged."""
-    written = list(_written_files(options))
-    read = [
-        (option, path)
-        for name, option in _READ.items()
-        for given in [getattr(options, name, None)]
-        for path in (given if isinstance(given, list) else [given])
-        if path is not None
-    ]
+    read, written = _files_of(options, _READ), _files_of(options, _WRITTEN)
+    if not options.command:
+        written = [(f"--out (its {name})", options.out / name) for name in (REPORT, PICTURE)]
     pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]
     for (option, path), (other, place) in pairs:
         if _is_same(path, place):
             raise UserError(
                 f"{option} and {other} are the same file, {path}; use two different files"
             )
-        if other == "--ledger" and any(_is_same(path, beside) for beside in _companions(place)):
-            raise UserError(
-                f"{option}: {path} belongs to the ledger of --ledger; choose another file"
-            )
+    ledgers = [
+        Path(f"{path}{end}") for option, path in read if option == "--ledger" for end in COMPANIONS
+    ]
     for option, path in written:
-        if belongs_to_ledger(path):
+        if belongs_to_ledger(path) or any(_is_same(path, beside) for beside in ledgers):
             raise UserError(
-                f"{option}: {path} is a file of a privacy ledger, which is never "
-                "overwritten; choose another file"
+                f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
+                "choose another file"
             )
         # The folder of the demonstration is created if it is missing.
         if options.command:
             _check_target(path, option)
 
 
-def _written_files(options: Any) -> Iterator[tuple[str, Path]]:
-    """Return the files that a command is going to write, each with its option."""
-    for name, option in _WRITTEN.items():
-        path = getattr(options, name, None)
-        if path is not None and options.command:
-            yield option, path
-        elif path is not None:
-            for file in (REPORT, NUMBERS, PICTURE):
-                yield f"{option} (its {file})", path / file
+def _files_of(options: Any, names: dict[str, str]) -> list[tuple[str, Path]]:
+    """Return the files of some options, each with what stands for it."""
+    given = [(text, getattr(options, name, None)) for name, text in names.items()]
+    return [
+        (text, path)
+        for text, paths in given
+        for path in (paths if isinstance(paths, list) else [paths])
+        if path is not None
+    ]
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -121,12 +106,6 @@ def _is_same(one: Path, other: Path) -> bool:
     except OSError:
         pass
     return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()
-
-
-def _companions(ledger: Path) -> Iterator[Path]:
-    """Return the files that SQLite may keep next to a ledger, by its name and that of a link."""
-    for place in {os.path.abspath(ledger), os.path.realpath(ledger)}:
-        yield from (Path(f"{place}{end}") for end in COMPANIONS)
 
 
 def _check_target(path: Path, option: str) -> None:
@@ -156,6 +135,20 @@ def import_skops(path: Path) -> Any:
     except ImportError as error:
         raise UserError(f".skops files require skops: {install_hint('skops')}") from error
     return skops.io
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file completely or not at all, in the same encoding on every system."""
+    write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return a figure of so many inches, or None without matplotlib."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
+    except ImportError:
+        return None
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save_model(model: Any, path: Path) -> None:
@@ -190,3 +183,8 @@ def write_out(stream: TextIO, text: str) -> None:
             os.dup2(nowhere.fileno(), stream.fileno())
         name = "standard error" if stream is sys.stderr else "standard output"
         raise UserError(f"cannot write to {name}: {error.strerror}") from error
+
+
+def note(err: TextIO, text: str) -> None:
+    """Write a note to standard error."""
+    write_out(err, f"dp_halfspace: note: {text}\n")

@@ -16,36 +16,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.files import write_out, write_whole
+from dp_halfspace._cli.files import note, write_out, write_whole
 from dp_halfspace._cli.tables import (
+    EXCEL,
+    OPENERS,
+    PARQUET,
     labels_of,
     lines_of_csv,
     pyarrow_for,
-    read_cells,
+    read_table,
     readable,
 )
 from dp_halfspace._html import printable
 
-_PARQUET = ".parquet"
-# Tables that are not copied line by line, and are refused.
-_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-_PACKED = (".gz", ".bz2", ".xz", ".zip")
-
 
 def split(options: Any, out: TextIO, err: TextIO) -> None:
     """Write two files, and say what they are."""
-    kind = _kind_of(options.table)
+    is_parquet = _is_parquet(options.table)
     for name, path in (("--train", options.train), ("--test", options.test)):
-        if _kind_of(path) != kind or path.suffix.lower() in _PACKED:
-            raise UserError(
-                f"{name}: {path} must be {'a .parquet file' if kind else 'a CSV'}, as TABLE is"
-            )
+        if _is_parquet(path) != is_parquet or path.suffix.lower() in OPENERS:
+            what = "a .parquet file" if is_parquet else "a CSV"
+            raise UserError(f"{name}: {path} must be {what}, as TABLE is")
     groups = options.groups
-    roles = [] if groups is None else [groups]
-    cells = read_cells(options, roles, lambda name: name == groups)
-    n_rows = len(cells.frame)
-    units = np.arange(n_rows) if groups is None else places_of(labels_of(cells, groups))
-    del cells
+    table = read_table(options, [] if groups is None else [groups], lambda name: name == groups)
+    units = np.arange(len(table.frame)) if groups is None else places_of(labels_of(table, groups))
+    del table
     held_out = held_out_units(int(units.max()) + 1, options.share, options.seed)[units]
     # The number of rows of a person is private, also for readers of this text.
     unit = "rows" if groups is None else "persons"
@@ -54,19 +49,17 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
         write_whole(path, partial(_copy, options, chosen))
         sizes.append(f"{printable(path)}, {len(np.unique(units[chosen]))} {unit}")
     write_out(out, f"Written: {'; '.join(sizes)} (seed {options.seed})\n")
-    write_out(
+    note(
         err,
-        "dp_halfspace: note: both files are as private as the table. They are parts of one data "
-        "set, so charge fits and evaluations to one ledger.\n",
+        "both files are as private as the table. They are parts of one data set, so charge fits "
+        "and evaluations to one ledger.",
     )
 
 
-def _kind_of(path: Path) -> str:
-    """Return ".parquet" for such a file and an empty text for lines; refuse sheets."""
-    kind = path.suffix.lower()
-    if kind in _SHEETS:
+def _is_parquet(path: Path) -> bool:
+    if path.suffix.lower() in EXCEL:
         raise UserError(f"{path} is a sheet: save it as CSV to divide its rows")
-    return kind if kind == _PARQUET else ""
+    return path.suffix.lower() == PARQUET
 
 
 def places_of(persons: NDArray[Any]) -> NDArray[np.intp]:
@@ -89,7 +82,7 @@ def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:
 def _copy(options: Any, chosen: NDArray[np.bool_], path: Path) -> None:
     """Write the chosen rows as they are, below the header of the table."""
     with readable(options.table):
-        if _kind_of(options.table):
+        if _is_parquet(options.table):
             _copy_parquet(options.table, chosen, path)
             return
         lines = lines_of_csv(options, set() if options.groups is None else {options.groups})

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Set
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -95,10 +96,6 @@ _DATES = tuple(
 )
 # A time of day; readers with a type for it write no fraction or six digits of it.
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
-# An interval as pandas writes it.
-_INTERVAL = re.compile(r"([(\[])([^,;()\[\]]+), ([^,;()\[\]]+)([)\]])")
-# How deep lists and mappings may be nested in a cell: the limit of Python depends on the caller.
-_DEEPEST = 32
 # The place of an object in memory, in its string.
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -115,8 +112,6 @@ _PER_DAY = 86_400 * _PER_SECOND
 # Number of time units of numpy in a day, for units from hours to nanoseconds.
 _UNITS_OF_A_DAY = {"h": 24, "m": 1440, "s": 86_400}
 _UNITS_OF_A_DAY |= {unit: 86_400 * 1000**k for k, unit in enumerate(("ms", "us", "ns"), 1)}
-# Average lengths in days of a month and a year, for durations in these units.
-_AVERAGE = {"Y": 365.2425, "M": 30.436875}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +140,8 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
     Returns
     -------
     None, bool, int, float, Decimal, Moment or str
-        A whole number is an int, whatever its type was, and a length of time its number of days. A
-        Decimal is returned only for a number that no float equals.
+        A whole number is an int, whatever its type was. A Decimal is returned only for a number
+        that no float equals. An object of another type is the text that it prints.
 
     Notes
     -----
@@ -176,13 +171,13 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     is_number = isinstance(value, Integral | Decimal | float | np.floating | Rational)
-    # The class of numpy durations is a subclass of integers; the reader chose their unit by all
-    # cells.
+    # The class of numpy durations is a subclass of integers.
     if is_number and not isinstance(value, np.timedelta64):
         return _read_number(value)
     if hasattr(value, "as_py"):
         return _read_cell(value.as_py(), decimal)
-    return _read_time(value) if _is_time(value) else _read_object(value, decimal)
+    is_moment = isinstance(value, date | np.datetime64) or hasattr(value, "to_datetime64")
+    return _read_moment(value) if is_moment else _read_object(value, decimal)
 
 
 def _spelt(value: str | bytes | bytearray) -> str:
@@ -200,60 +195,21 @@ def _read_number(value: Any) -> int | float | Decimal | None:
 
 
 def _read_object(value: Any, decimal: str | None) -> Cell:
-    """Read an object of another type by its string, unless it means a missing value."""
-    if isinstance(value, np.ma.MaskedArray):
+    """Read an object of another type by the text that it prints, unless it is a kind of NaN.
+
+    A text that states a place in memory depends on the objects that were created before.
+    """
+    if isinstance(value, np.ma.MaskedArray) or type(value).__name__ == "NAType":
         return None
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _read_cell(value[()], decimal)
-    nested = _is_nested(value)
-    if nested or may_print_or_warn(type(value)):
-        # A part of a container may be of another library although the container is not.
-        with IGNORED_WARNINGS:
-            return _text_of_parts(value, 1) if nested else _read_by_text(value, decimal)
-    return _read_by_text(value, decimal)
-
-
-def _read_by_text(value: Any, decimal: str | None) -> Cell:
-    """Read an object by its string, unless it is a kind of NaN.
-
-    A string that states a place in memory depends on the objects that were created before.
-    """
-    if type(value).__name__ == "NAType" or bool(value != value):  # noqa: PLR0124 - any NaN
-        return None
-    text = str(value).strip()
+    # What is in a list or an array may be of another library.
+    has_parts = isinstance(value, np.ndarray | Mapping | list | tuple | Set)
+    with IGNORED_WARNINGS if has_parts or may_print_or_warn(type(value)) else nullcontext():
+        if not has_parts and bool(value != value):  # noqa: PLR0124 - any NaN
+            return None
+        text = str(value).strip()
     return None if _ADDRESS.search(text) else _read_text(text, decimal)
-
-
-def _is_nested(value: Any) -> bool:
-    """Return whether a cell has parts; a masked array is missing, and one entry is a cell."""
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0 and not isinstance(value, np.ma.MaskedArray)
-    return isinstance(value, Mapping | list | tuple | Set)
-
-
-def _text_of_parts(value: Any, depth: int) -> str:
-    """Write the canonical values of the parts of a list, a set or a mapping.
-
-    A reader stores the parts of all cells as one type, and every mapping with the keys of all
-    mappings of the column, in the order in which it found them.
-    """
-    if depth > _DEEPEST:
-        raise RecursionError
-    if isinstance(value, Mapping):
-        texts = (
-            (_text_of_part(key, depth), _text_of_part(part, depth)) for key, part in value.items()
-        )
-        fields = sorted(f"{key}: {part}" for key, part in texts if part)
-        return "{" + ", ".join(fields) + "}"
-    parts = [_text_of_part(part, depth) for part in value]
-    return "[" + ", ".join(sorted(parts) if isinstance(value, Set) else parts) + "]"
-
-
-def _text_of_part(part: Any, depth: int) -> str:
-    """Return the string of a part; a mapping without values is missing, as for readers."""
-    nested = _is_nested(part)
-    text = _text_of_parts(part, depth + 1) if nested else text_of(canonical(part)) or ""
-    return "" if text == "{}" else text
 
 
 def _read_whole(number: int) -> int | float:
@@ -344,19 +300,9 @@ def _parse_moment(text: str) -> Moment | None:
 
 
 def _plain_text(text: str) -> str:
-    """Return a string; a time of day without redundant zeros, as its type is written.
-
-    The bounds of an interval have their canonical strings, because one missing interval turns the
-    whole-numbered bounds of all others into floats.
-    """
+    """Return a string; a time of day without redundant zeros, as its type is written."""
     found = _CLOCK.fullmatch(text)
-    if found is not None:
-        return f"{found[1]:0>2}:{found[2]}" + (found[3] or "").rstrip("0")
-    found = _INTERVAL.fullmatch(text)
-    ends = [] if found is None else [canonical(found[2]), canonical(found[3])]
-    if found is None or not all(isinstance(end, int | float | Moment) for end in ends):
-        return text
-    return f"{found[1]}{text_of(ends[0])}, {text_of(ends[1])}{found[4]}"
+    return text if found is None else f"{found[1]:0>2}:{found[2]}{found[3] or ''}"
 
 
 def _parse_zone(zone: str | None) -> int:
@@ -366,20 +312,10 @@ def _parse_zone(zone: str | None) -> int:
     return int(f"{str(zone)[0]}1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
 
 
-def _is_time(value: Any) -> bool:
-    kinds = (date, timedelta, np.datetime64, np.timedelta64)
-    return isinstance(value, kinds) or hasattr(value, "to_datetime64")
-
-
-def _read_time(value: Any) -> Cell:
-    """Read a date, a date and time, or a duration of Python, numpy or pandas."""
-    for name in ("to_datetime64", "to_timedelta64"):
-        if hasattr(value, name):
-            value = getattr(value, name)()
-    if isinstance(value, timedelta):
-        # The result has the same bits as `days_of_array` for a column of durations.
-        rest = value.seconds * _PER_SECOND + value.microseconds * 1000
-        return _read_float(value.days + rest / _PER_DAY)
+def _read_moment(value: Any) -> Moment | None:
+    """Read a date, or a date and time, of Python, numpy or pandas."""
+    if hasattr(value, "to_datetime64"):
+        value = value.to_datetime64()
     if isinstance(value, datetime):
         # In UTC the year may be 0 or 10000, which numpy and Arrow have and Python has not.
         ahead = value.utcoffset() or timedelta(0)
@@ -387,8 +323,6 @@ def _read_time(value: Any) -> Cell:
     value = np.datetime64(value) if isinstance(value, date) else value
     if np.isnat(value):
         return None
-    if isinstance(value, np.timedelta64):
-        return _read_float(float(days_of_array(np.array([value]))[0]))
     days, nanoseconds = _split_days(np.array([value]))
     return Moment(int(days[0]), int(nanoseconds[0]))
 
@@ -408,16 +342,12 @@ def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Return days since 1970, or lengths in days, with NaN for missing values; see `number_of`.
+    """Return days since 1970, with NaN for missing dates; see `number_of`.
 
     The result has the same bits for every unit: whole days are exact, and the rest is divided once.
     """
-    unit, count = np.datetime_data(array.dtype)
-    if array.dtype.kind == "m" and unit in (*_AVERAGE, "generic"):
-        result = array.astype(np.int64) * (count * _AVERAGE.get(unit, math.nan))
-    else:
-        days, nanoseconds = _split_days(array.view(array.dtype.str.replace("m8", "M8")))
-        result = days + nanoseconds / _PER_DAY
+    days, nanoseconds = _split_days(array)
+    result = days + nanoseconds / _PER_DAY
     result[np.isnat(array)] = math.nan
     return np.asarray(result)
 
@@ -491,7 +421,7 @@ def date_in_format(value: Any, form: str) -> float:
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)
         text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
-        return number_of(_read_time(datetime.strptime(str(text), form)))
+        return number_of(_read_moment(datetime.strptime(str(text), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
         return number_of(cell) if isinstance(cell, Moment) else math.nan
 

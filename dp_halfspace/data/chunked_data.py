@@ -20,14 +20,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import OutOfMemory, shortages_dropped
-from dp_halfspace.data.chunks import Chunks, DaskChunks, is_own, unwrap_result
+from dp_halfspace.data.chunks import Chunks, DaskChunks, dask, is_own, unwrap_result
 from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.data.validation import (
     TrainingData,
     check_features,
     check_two_dimensional,
     class_indices,
-    has_cells_that_warn,
+    holds_objects,
     is_chunked,
     not_finite,
     refuse_foreign_arrays,
@@ -145,7 +145,7 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
     """Return a chunk as an array of floats; coded rows consist of floats already."""
     if isinstance(chunk, CodedRows):
         return chunk
-    if has_cells_that_warn(chunk) or getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
+    if holds_objects(chunk):
         chunk = with_nan(chunk)
     if hasattr(chunk, "to_numpy"):
         return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
@@ -281,15 +281,14 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     images = given.each(_map_chunk, method, twin, like[:0])
     if not isinstance(given, DaskChunks):
         return np.concatenate(list(images.values()))
-    import dask.array as da  # noqa: PLC0415
-    from dask import delayed  # noqa: PLC0415
-
     counts = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(images.parts)
     blocks = [
-        da.from_delayed(delayed(unwrap_result)(part, i), (count, *like.shape[1:]), like.dtype)
+        dask().array.from_delayed(
+            dask().delayed(unwrap_result)(part, i), (count, *like.shape[1:]), like.dtype
+        )
         for i, (part, count) in enumerate(zip(images.parts, counts, strict=True))
     ]
-    return da.concatenate(blocks)
+    return dask().array.concatenate(blocks)
 
 
 def _map_chunk(

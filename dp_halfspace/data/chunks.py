@@ -119,6 +119,13 @@ class LocalChunks(Chunks):
         return (unwrap_result(_call_guarded(part), i) for i, part in enumerate(self.parts))
 
 
+def dask() -> Any:
+    """Return the optional package whose chunks these are."""
+    import dask.array  # noqa: PLC0415 (optional dependency)
+
+    return dask
+
+
 class DaskChunks(Chunks):
     """Chunks of dask, computed by the active scheduler.
 
@@ -130,21 +137,15 @@ class DaskChunks(Chunks):
 
     @staticmethod
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-        from dask import delayed  # noqa: PLC0415
-
-        return delayed(_call_guarded, pure=False, traverse=False)(function, *arguments)
+        return dask().delayed(_call_guarded, pure=False, traverse=False)(function, *arguments)
 
     def kept(self) -> Self:
         """Compute every chunk now, and keep it on its worker; see `Chunks`."""
-        import dask  # noqa: PLC0415
-
-        return replace(self, parts=_compute_parts(dask.persist, self.parts))
+        return replace(self, parts=_compute_parts(dask().persist, self.parts))
 
     def values(self) -> Iterator[Any]:
         """Compute all chunks at once and return them to this process; see `Chunks`."""
-        import dask  # noqa: PLC0415
-
-        values = _compute_parts(dask.compute, self.parts)
+        values = _compute_parts(dask().compute, self.parts)
         return (unwrap_result(value, i) for i, value in enumerate(values))
 
 

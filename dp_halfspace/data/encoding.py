@@ -33,7 +33,7 @@ from dp_halfspace.data.cells import (
     truth_of,
 )
 from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_column
-from dp_halfspace.data.schema import BOOLEAN, MOST_COLUMNS, Column
+from dp_halfspace.data.schema import BOOLEAN, WIDEST_ENCODING, Column
 
 # Number of columns of one string: two strings that share one of them still differ.
 _ONES = 3
@@ -87,7 +87,7 @@ class Encoding:
         if column.kind == "words":
             return column.n_columns
         size = len(column.categories)
-        return _ONES * _digit_base(size) if size > MOST_COLUMNS else 1 if size == 2 else size
+        return _ONES * _digit_base(size) if size > WIDEST_ENCODING else 1 if size == 2 else size
 
     @property
     def length(self) -> float:
@@ -173,7 +173,7 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
     size = len(categories)
     if size == 2:
         return _code(np.array([[-_PAIR], [_PAIR], [0.0]]), codes)
-    if size <= MOST_COLUMNS:
+    if size <= WIDEST_ENCODING:
         return _code(_table(np.arange(size)[:, None], size), codes)
     base = _digit_base(size)
     digits = np.column_stack(np.unravel_index(np.arange(size), (base,) * _ONES))

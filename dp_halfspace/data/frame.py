@@ -28,7 +28,7 @@ from dp_halfspace.data.validation import (
 FloatArray = NDArray[np.float64]
 # Larger numbers would overflow when they are divided by their column scale.
 LARGEST = 1e300
-_BY_DTYPE = {"b": "boolean", "i": "number", "u": "number", "f": "number", "m": "date", "M": "date"}
+_BY_DTYPE = {"b": "boolean", "i": "number", "u": "number", "f": "number", "M": "date"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Stored:
 
     @property
     def is_dates(self) -> bool:
-        """Whether all cells are stored as dates or durations."""
-        return self.codes is None and self.array.dtype.kind in "mM"
+        """Whether all cells are stored as dates."""
+        return self.codes is None and self.array.dtype.kind == "M"
 
     def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
         """Return distinct cells, and the position of the cell of every row among them."""
@@ -88,7 +88,7 @@ class Stored:
         if kind in "biuf":
             # Adding zero removes the sign of a zero, because a string may have either sign.
             numbers = self.array.astype(np.float64) + 0.0
-        elif kind in "mM":
+        elif kind == "M":
             numbers = days_of_array(self.array)
         else:
             numbers = self.read(lambda cell: number_of(canonical(cell, decimal), decimal, unit))
@@ -132,10 +132,11 @@ def read_frame(X: Any) -> Frame:
             "X is a sparse matrix, and sparse columns have no scales: give a dense array"
         )
     refuse_foreign_arrays("X", X)
-    listed = _columns_beyond_arrow(X)
-    X = X if listed else _as_known_table(X)
-    if listed:
-        frame = _from_polars(X, listed)
+    # An attribute of a frame of pandas may be a column of that name.
+    is_polars = hasattr(X, "get_columns") and not hasattr(X, "iloc")
+    X = X if is_polars else _as_known_table(X)
+    if is_polars:
+        frame = _from_polars(X)
     elif is_arrow_table(X):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
     elif isinstance(X, list | tuple) and any(map(_is_row, X)):
@@ -159,42 +160,29 @@ def _as_known_table(X: Any) -> Any:
 
     The conversion may run a lazy query, which may warn of a cell or quote it in an error.
     """
-    is_known = hasattr(X, "iloc") or hasattr(X, "column_names")
-    convert = None if is_known else _conversion_of(X)
-    return X if convert is None else call_silently(convert, UNREADABLE.format("X"))
-
-
-def _conversion_of(X: Any) -> Callable[[], Any] | None:
-    """Return a function that converts a table of another library, if it has one."""
-    if hasattr(X, "to_arrow"):
-        return X.to_arrow  # type: ignore[no-any-return]
+    if hasattr(X, "iloc") or hasattr(X, "column_names"):
+        return X
+    convert: Callable[[], Any]
     if hasattr(X, "__arrow_c_stream__"):
-        return partial(arrow().table, X)
-    if hasattr(X, "to_pandas"):
-        return X.to_pandas  # type: ignore[no-any-return]
-    if hasattr(X, "__dataframe__"):
-        from pandas.api import interchange  # noqa: PLC0415 (optional dependency)
-
-        return partial(interchange.from_dataframe, X)
-    return partial(np.asarray, X) if is_foreign_array(X) else None
+        convert = partial(arrow().table, X)
+    elif hasattr(X, "to_pandas"):
+        convert = X.to_pandas
+    elif is_foreign_array(X):
+        convert = partial(np.asarray, X)
+    else:
+        return X
+    return call_silently(convert, UNREADABLE.format("X"))
 
 
 # Types of polars that Arrow does not support; from objects it would read the addresses.
 _BEYOND_ARROW = ("Int128", "UInt128", "Object")
 
 
-def _columns_beyond_arrow(X: Any) -> dict[str, NDArray[Any]]:
-    """Return as objects the cells of those columns of polars that Arrow does not support."""
-    if not (hasattr(X, "to_arrow") and hasattr(X, "get_columns")):
-        return {}
-    columns = X.get_columns()
-    return {c.name: as_cells(c.to_list()) for c in columns if str(c.dtype) in _BEYOND_ARROW}
-
-
-def _from_polars(X: Any, listed: dict[str, NDArray[Any]]) -> Frame:
-    """Return the columns of a table of polars, some of which are given as objects."""
-    table = X.drop(list(listed)).to_arrow()
-    columns = [listed[name] if name in listed else table.column(name) for name in X.columns]
+def _from_polars(X: Any) -> Frame:
+    columns = (
+        as_cells(each.to_list()) if str(each.dtype) in _BEYOND_ARROW else each.to_arrow()
+        for each in X.get_columns()
+    )
     return Frame(tuple(X.columns), True, tuple(columns), len(X))
 
 
@@ -255,7 +243,7 @@ def _kind_of_arrow(kind: Any) -> str:
     tests = {
         "boolean": (types.is_boolean,),
         "number": (types.is_integer, types.is_floating, types.is_decimal),
-        "date": (types.is_timestamp, types.is_date, types.is_duration),
+        "date": (types.is_timestamp, types.is_date),
     }
     return next((name for name, of in tests.items() if any(test(kind) for test in of)), "text")
 
@@ -301,27 +289,13 @@ def _read_arrow(column: Any) -> Stored:
     if _kind_of_arrow(kind) == "date":
         unit = {"date32[day]": "D", "date64[ms]": "ms"}.get(str(kind)) or kind.unit
         steps = column.cast("int32" if unit == "D" else "int64").cast("int64").fill_null(0)
-        letter = "m8" if types.is_duration(kind) else "M8"
-        return Stored(np.asarray(steps, dtype=np.int64).view(f"{letter}[{unit}]"), missing)
+        return Stored(np.asarray(steps, dtype=np.int64).view(f"M8[{unit}]"), missing)
     if types.is_time(kind):
-        steps = column.cast("int32" if types.is_time32(kind) else "int64").to_pylist()
-        scale = _NANOSECONDS[kind.unit]
-        return Stored(as_cells([None if k is None else _clock(k * scale) for k in steps]))
+        # Times of Python have no nanoseconds.
+        column = column.cast("string")
     # One of them may have no value in Python.
     cells = result_or(None, column.to_pylist)
     return Stored(as_cells(list(column) if cells is None else cells))
-
-
-# Number of nanoseconds in the units of Arrow.
-_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
-
-
-def _clock(nanoseconds: int) -> str | None:
-    """Write a time of day with its nanoseconds, or None for an impossible time."""
-    if not 0 <= nanoseconds < 86_400 * 10**9:
-        return None
-    seconds, part = divmod(nanoseconds, 10**9)
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{part:09}"
 
 
 def as_cells(values: Sequence[Any]) -> NDArray[Any]:

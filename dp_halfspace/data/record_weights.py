@@ -12,10 +12,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._silence import IGNORED_WARNINGS, may_print_or_warn, result_or
+from dp_halfspace._silence import IGNORED_WARNINGS, result_or
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import EXACT_BITS, GRID_BITS
-from dp_halfspace.data.validation import TrainingData, is_missing, refuse_foreign_arrays
+from dp_halfspace.data.validation import TrainingData, refuse_foreign_arrays, with_nan
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -99,8 +99,7 @@ def _numbers(values: ArrayLike) -> FloatArray | None:
     with IGNORED_WARNINGS:
         array = np.asarray(values)
     if array.dtype.kind == "O":
-        entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
-        if any(isinstance(v, str | bytes) or may_print_or_warn(type(v)) for v in entries):
+        if any(isinstance(value, str | bytes) for value in array.ravel().tolist()):
             return None
-        array = np.array(entries, dtype=np.float64).reshape(array.shape)
+        array = with_nan(array).astype(np.float64)
     return array.astype(np.float64) if array.dtype.kind in "biuf" else None

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,21 +22,17 @@ from dp_halfspace.data.validation import array_or_none, is_chunked
 
 # Kinds of columns that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
-# Keys of a mapping that states facts about a column.
-_FACTS = (
-    *("kind", "range", "categories", "decimal", "unit", "format", "columns", "missing"),
-    "stated",
-)
+_SCALED_KINDS = ("number", "date")
 # What a missing number or date becomes: zero, with or without an indicator beside it.
 _MISSING_RULES = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
 # Default number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
 # Largest number of encoded columns of words, or of categories with a column of their own.
-MOST_COLUMNS = 2**12
+WIDEST_ENCODING = 2**12
 _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
-    f"some of {', '.join(_FACTS)}"
+    "some of kind, range, categories, decimal, unit, format, columns, missing"
 )
 # Parts of names of columns that identify rows or persons.
 _KEY_WORDS = frozenset(
@@ -89,7 +85,7 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Whether the entries are numbers, which have a scale."""
-        return self.kind in ("number", "date")
+        return self.kind in _SCALED_KINDS
 
     @property
     def has_range(self) -> bool:
@@ -188,42 +184,41 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     unstated = [column for column in columns if not column.is_stated]
     if not unstated:
         return ""
-    some = _some([f"{column.name!r}: {word_of(column)}" for column in unstated])
-    origin = "a list of rows has no dtypes, so it is read as numbers"
-    if unstated[0].source != _BY_LIST:
-        origin = (
-            "it is taken from the dtypes of the table and declared public. A reader that infers "
-            "dtypes lets one record change them, which the guarantee does not cover"
+    some = _some(f"{column.name!r}: {word_of(column)}" for column in unstated)
+    said = [f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}): "]
+    if unstated[0].source == _BY_LIST:
+        said[0] += "a list of rows has no dtypes, so it is read as numbers"
+    else:
+        said[0] += "it is taken from the dtypes of the table and declared public"
+        said.append(
+            "A reader that infers dtypes lets one record change them, which the guarantee does not "
+            "cover"
         )
-    listed = [column.name for column in unstated if column.source == _BY_CATEGORIES]
+    listed = [repr(column.name) for column in unstated if column.source == _BY_CATEGORIES]
     if listed:
-        origin += (
-            f". The categories of the dtype of {_some(map(repr, listed))} may have been "
-            "found by a reader, so they are treated as private and the column is read as text: "
-            f"list them in the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
+        said.append(
+            f"The categories of the dtype of {_some(listed)} may have been found by a reader, so "
+            "they are treated as private and read as text: list them in the schema if they are "
+            f"public, schema={{{listed[0]}: ['A', 'B']}}"
         )
-    texts = [c.name for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
+    texts = [repr(c.name) for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
     if texts:
-        are, hold = ("is", "it holds") if len(texts) == 1 else ("are", "they hold")
-        origin += (
-            f". The cells of {_some(map(repr, texts))} are stored as objects or texts, so "
-            f"{'this column' if len(texts) == 1 else 'these columns'} {are} read as text, even if "
-            f"{hold} numbers: state schema={{{texts[0]!r}: 'number'}}, or 'date' or 'boolean', to "
-            "read each cell as such"
+        said.append(
+            f"The cells of {_some(texts)} are stored as objects or texts, so they are read as "
+            f"text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or 'date' or "
+            "'boolean', to read each cell as such"
         )
-    keys = [column.name for column in unstated if looks_like_key(column.name)]
-    hint = ""
-    if keys:
-        are = "is a feature" if len(keys) == 1 else "are features"
-        hint = (
-            f". Judging by the name, {_some(map(repr, keys))} may identify rows or "
-            f"persons, and {are} unless the schema says 'drop'; fit(groups=...) protects persons"
-        )
-    return (
-        f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}):"
-        f" {origin}. State every column, for example schema={{{unstated[0].name!r}: "
-        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template{hint}"
+    said.append(
+        f"State every column, for example schema={{{unstated[0].name!r}: "
+        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template"
     )
+    keys = [repr(column.name) for column in unstated if looks_like_key(column.name)]
+    if keys:
+        said.append(
+            f"Judging by the name, {_some(keys)} may identify rows or persons, and will be used as "
+            "features unless the schema says 'drop'; fit(groups=...) protects persons"
+        )
+    return ". ".join(said)
 
 
 def _some(texts: Iterable[str]) -> str:
@@ -243,12 +238,6 @@ def looks_like_key(name: str) -> bool:
 def word_of(column: Column) -> str:
     """Return the word of a schema for the kind of a column that the schema does not name."""
     return "boolean" if column.categories == BOOLEAN else column.kind
-
-
-def facts_of(column: Column) -> dict[str, str]:
-    """Return the entry of a schema for a column that the schema does not name."""
-    facts = {"format": column.date_format, "unit": column.unit}
-    return {"kind": word_of(column), **{name: fact for name, fact in facts.items() if fact}}
 
 
 def _column(name: str, kind: str, **facts: Any) -> Column:
@@ -275,60 +264,70 @@ def _read_rule(name: str, rule: Any) -> Column:
     return _category_column(name, values, refusal)
 
 
+def _is_size(value: Any) -> bool:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return is_whole and 1 <= value <= WIDEST_ENCODING
+
+
+# For each further fact: the kinds of columns that have it, which values it has, and what it is.
+_RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] = {
+    "range": (_SCALED_KINDS, lambda _: True, "only numbers and dates have a range"),
+    "decimal": (
+        (*_WORDS, "categories"),
+        lambda value: value in DECIMALS,
+        f"decimal is one of {', '.join(map(repr, DECIMALS))}",
+    ),
+    "format": (
+        ("date",),
+        lambda value: isinstance(value, str) and CHOICE not in value,
+        "format is that of dates, such as '%d/%m/%Y'; of two formats, choose one",
+    ),
+    "unit": (
+        ("number",),
+        lambda value: isinstance(value, str) and (not value or isinstance(canonical(value), str)),
+        "unit is a text beside numbers, such as 'mmHg'",
+    ),
+    "columns": (
+        ("words",),
+        _is_size,
+        f"columns is for the kind words, a whole number up to {WIDEST_ENCODING}",
+    ),
+    "missing": (
+        _SCALED_KINDS,
+        lambda value: value in _MISSING_RULES,
+        f"missing is for numbers and dates, one of {', '.join(_MISSING_RULES)}",
+    ),
+}
+
+
 def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
     """Return a column by a mapping of facts, such as ``{"kind": "date", "format": "%d/%m/%Y"}``."""
-    odd = sorted(set(map(str, facts)) - set(_FACTS))
+    odd = sorted(set(map(str, facts)) - {"kind", "categories", "stated", *_RULES_OF_FACTS})
     if odd:
         raise ValueError(f"{refusal}; it has {odd[0]!r}")
-    ends, categories = facts.get("range"), facts.get("categories")
-    implied = "categories" if categories is not None else "number" if ends is not None else None
-    kind, decimal, form = facts.get("kind", implied), facts.get("decimal"), facts.get("format")
-    if kind not in (*_WORDS, "categories") or (kind == "categories") != (categories is not None):
+    facts = {key: value for key, value in facts.items() if value is not None}
+    implied = "categories" if "categories" in facts else "number" if "range" in facts else None
+    kind = facts.get("kind", implied)
+    if kind not in (*_WORDS, "categories") or (kind == "categories") != ("categories" in facts):
         raise ValueError(f"{refusal}; kind is one of {', '.join(_WORDS)}, or there are categories")
-    if ends is not None and kind not in ("number", "date"):
-        raise ValueError(f"{refusal}; only numbers and dates have a range")
-    if decimal is not None and decimal not in DECIMALS:
-        raise ValueError(f"{refusal}; decimal is one of {', '.join(map(repr, DECIMALS))}")
-    if form is not None and (kind != "date" or not isinstance(form, str)):
-        raise ValueError(f"{refusal}; format is that of dates, such as '%d/%m/%Y'")
-    if form is not None and CHOICE in form:
-        raise ValueError(f"{refusal}; format states two formats: choose one of {form}")
-    unit = facts.get("unit", "")
-    if unit and (
-        kind != "number" or not isinstance(unit, str) or not isinstance(canonical(unit), str)
-    ):
-        raise ValueError(f"{refusal}; unit is a text beside numbers, such as 'mmHg'")
-    size = facts.get("columns")
-    if size is not None and (
-        kind != "words"
-        or isinstance(size, bool)
-        or not isinstance(size, int)
-        or not 1 <= size <= MOST_COLUMNS
-    ):
-        raise ValueError(
-            f"{refusal}; columns is for the kind words, a whole number up to {MOST_COLUMNS}"
-        )
-    missing = facts.get("missing")
-    if missing is not None and (missing not in _MISSING_RULES or kind not in ("number", "date")):
-        raise ValueError(
-            f"{refusal}; missing is for numbers and dates, one of {', '.join(_MISSING_RULES)}"
-        )
-    if ends is not None:
-        column = _range_column(name, kind, _to_list(ends, refusal), refusal)
-    elif categories is not None:
-        column = _category_column(name, _to_list(categories, refusal), refusal)
+    for key, (kinds, is_good, rule) in _RULES_OF_FACTS.items():
+        if key in facts and not (kind in kinds and is_good(facts[key])):
+            raise ValueError(f"{refusal}; {rule}")
+    if "range" in facts:
+        column = _range_column(name, kind, _to_list(facts["range"], refusal), refusal)
+    elif "categories" in facts:
+        column = _category_column(name, _to_list(facts["categories"], refusal), refusal)
     else:
         column = _column(name, kind)
-    source = "" if facts.get("stated", True) else _AS_FOUND
-    column = replace(
+    return replace(
         column,
-        decimal=decimal,
-        date_format=form,
-        unit=str(unit or "").strip(),
-        source=source,
-        indicates_missing=missing != "ignore",
+        decimal=facts.get("decimal"),
+        date_format=facts.get("format"),
+        unit=facts.get("unit", "").strip(),
+        source="" if facts.get("stated", True) else _AS_FOUND,
+        n_columns=facts.get("columns", column.n_columns),
+        indicates_missing=facts.get("missing") != "ignore",
     )
-    return column if size is None else replace(column, n_columns=size)
 
 
 def _to_list(values: Any, refusal: str) -> list[Any]:

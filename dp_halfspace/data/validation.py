@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from numbers import Number
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,11 +26,13 @@ from sklearn.utils.validation import validate_data
 
 from dp_halfspace._silence import (
     IGNORED_WARNINGS,
+    Other,
     Result,
     drop_output,
     may_print_or_warn,
     result_or,
 )
+from dp_halfspace.data.cells import category_of
 from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -174,21 +177,33 @@ def is_missing(value: Any) -> bool:
     return result_or(type(value).__name__ == "NAType", lambda: bool(value != value))  # noqa: PLR0124
 
 
-def call_silently(call: Callable[[], Result], failed: str) -> Result:
-    """Return the result of a call of foreign code for records, and drop its output.
+def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result | Other:
+    """Return the result of foreign code for records, whose errors may quote a record.
 
-    Errors of this package show no values of records, and those about shapes are passed on. Others
-    may quote records, and the message `failed` replaces them.
+    Errors of this package show no values of records; they, those about shapes and a lack of memory
+    are passed on. After any other error, the result is that of `otherwise`.
     """
     try:
-        with drop_output():
-            return call()
+        return call()
     except Exception as error:
         is_about_shapes = _SHAPE_MESSAGES.match(str(error)) and not _QUOTES_DATA.search(str(error))
         if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
             raise
-    # The error is raised outside the handler, so that it does not contain the original one.
-    raise ValueError(failed)
+    # An error that is raised outside the handler does not contain the original one.
+    return otherwise()
+
+
+def call_silently(call: Callable[[], Result], failed: str) -> Result:
+    """Return the result of foreign code for records, and drop its output; see `hidden`."""
+
+    def silent() -> Result:
+        with drop_output():
+            return call()
+
+    def refuse() -> NoReturn:
+        raise ValueError(failed)
+
+    return hidden(silent, refuse)
 
 
 def is_foreign_array(values: Any) -> bool:
@@ -283,25 +298,22 @@ def check_features(
     No error states the number of rows if it is hidden.
     """
     refuse_foreign_arrays("X", X)
-    # Most inputs are an array of numbers, which need not be read cell by cell.
-    is_array_of_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
-    if not is_array_of_numbers:
-        X = _computed("X", X)
-    if not is_array_of_numbers and is_arrow_table(X):
+    X = _computed("X", X)
+    if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
     table = check_two_dimensional(X)
-    warns = not is_array_of_numbers and has_cells_that_warn(X)
-    if warns and isinstance(X, list | tuple):
-        X, warns = with_nan(X), False
     if sparse.issparse(X):
         X = checked_csr(X)
     _refuse_dates(X, table)
     if hides_rows and not table.shape[1]:
         raise ValueError("X has no columns: at least one is required")
-    checked = None if warns else _convert_features(estimator, X, reset=reset)
-    if checked is None and _kind_of(X) == "O":
-        checked = _convert_features(estimator, X, reset=reset, read=with_nan)
+    # Columns of numbers are read at once; if there are other cells, or missing ones, one by one.
+    cells = table if isinstance(X, list | tuple) else X
+    checked = None if holds_objects(cells) else _converted(estimator, X, cells, reset=reset)
+    if checked is None and _kind_of(X) not in "biufc":
+        objects = result_or(None, lambda: with_nan(X))
+        checked = None if objects is None else _converted(estimator, X, objects, reset=reset)
     if checked is None:
         raise _not_numeric_error(X)
     names = getattr(estimator, "feature_names_in_", None)
@@ -310,52 +322,32 @@ def check_features(
     return checked
 
 
-def has_cells_that_warn(X: Any) -> bool:
-    """Return whether a table contains objects whose conversion may warn."""
-    columns: Iterable[Any] = ()
-    if isinstance(X, list | tuple):
-        columns = (row if isinstance(row, list | tuple) else np.atleast_1d(row) for row in X)
-    elif hasattr(X, "iloc"):
-        kinds_of_columns = map(str, getattr(X, "dtypes", ()))
-        columns = (X.iloc[:, j] for j, kind in enumerate(kinds_of_columns) if kind == "object")
-    elif hasattr(X, "get_columns"):
-        columns = (each.to_list() for each in X.get_columns() if str(each.dtype) == "Object")
-    elif isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        columns = (X.ravel(),)
-    kinds: set[type] = set()
-    for column in columns:
-        kinds |= set(map(type, column))
-    return any(map(may_print_or_warn, kinds))
+def holds_objects(X: Any) -> bool:
+    """Return whether the cells of a table are objects, which are read one by one.
 
-
-def _convert_features(
-    estimator: BaseEstimator, X: Any, *, reset: bool, read: Callable[[Any], Any] | None = None
-) -> Any:
-    """Return `X`, or the array read from it, as floats; None if a library's message would quote it.
-
-    The caller raises, because an exception raised here would have that message as its context.
+    The conversion of one of them may warn, or fail with a message that quotes it.
     """
+    if hasattr(X, "iloc"):
+        return "object" in map(str, getattr(X, "dtypes", ()))
+    if hasattr(X, "get_columns"):
+        return "Object" in map(str, X.dtypes)
+    return isinstance(X, np.ndarray) and X.dtype.kind not in "biufc"
+
+
+def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> Any:
+    """Return the cells of `X` as floats, or None if they are not numbers."""
     kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": kinds, "ensure_all_finite": False}
-    try:
-        if read is None:
-            checked = validate_data(estimator, X, reset=reset, **how)
-        else:
-            # The array may have no column names, so those of `X` are checked.
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
-            checked = check_array(read(X), input_name="X", estimator=estimator, **how)
-    except MemoryError:
-        raise
-    except Exception as error:
-        # The error of a conversion may quote an object, so only messages about shapes are passed
-        # on.
-        is_opaque = _kind_of(X) not in "biufc"
-        if (is_opaque and not _SHAPE_MESSAGES.match(str(error))) or _QUOTES_DATA.search(str(error)):
-            return None
-        raise
+
+    def convert() -> Any:
+        # Cells may have no column names, so those of `X` are checked.
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return check_array(cells, input_name="X", estimator=estimator, **how)
+
+    checked = hidden(convert, lambda: None)
     # One missing cell changes the memory order in which polars exports a table of whole numbers.
     has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
-    return np.asfortranarray(checked) if has_no_order else checked
+    return np.asfortranarray(checked) if has_no_order and checked is not None else checked
 
 
 def _may_be_single(X: Any) -> bool:
@@ -436,8 +428,9 @@ def check_two_dimensional(X: Any) -> Any:
     """
     table = X
     if not hasattr(X, "ndim") or isinstance(X, memoryview):
-        warns = isinstance(X, list | tuple) and has_cells_that_warn(X)
-        table = array_or_none(with_nan(X) if warns else X)
+        # An entry of a masked array, for example, would warn.
+        with IGNORED_WARNINGS:
+            table = array_or_none(X)
     if table is None:
         raise ValueError("X must be two-dimensional: its rows differ in length")
     if table.ndim == 0:
@@ -465,31 +458,13 @@ def _names_of(X: Any) -> Any:
     return X.column_names if is_arrow_table(X) else getattr(X, "columns", None)
 
 
-def _columns_of(X: Any) -> list[NDArray[Any] | None]:
-    """Return columns of objects, with None for a column that cannot be read without quoting it.
-
-    A value whose conversion may warn is not a number.
-    """
-    if not hasattr(X, "iloc"):
-        objects = X if isinstance(X, list | tuple) else array_or_none(X)
-        return [] if objects is None else list(with_nan(objects).T)
-    arrays = [array_or_none(X.iloc[:, j]) for j in range(X.shape[1])]
-    return [None if array is None else with_nan(array) for array in arrays]
-
-
 def _not_numeric_error(X: Any) -> ValueError | TypeError:
     """Return an error that names the columns that cannot be read as real numbers."""
     if _kind_of(X) == "c":
         return ValueError("Complex data not supported: X must hold real numbers")
-    names, columns = _names_of(X), _columns_of(X)
-    reasons = [ValueError if column is None else _conversion_error(column) for column in columns]
+    names, reasons = _names_of(X), [_conversion_error(column) for column in _columns_of(X)]
     bad = [j for j, reason in enumerate(reasons) if reason]
-    if not bad:
-        missing = [
-            j for j, each in enumerate(columns) if each is not None and any(map(is_missing, each))
-        ]
-        return not_finite(names, missing)
-    where = f"X is not numeric in {_name_columns(names, bad)}"
+    where = f"X is not numeric in {_name_columns(names, bad) if bad else 'some column'}"
     if TypeError in reasons:
         return TypeError(
             f"{where}: every argument must be a string that spells a number, or a number"
@@ -497,8 +472,19 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
     return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
 
 
-def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
+def _columns_of(X: Any) -> list[NDArray[Any] | None]:
+    """Return columns of objects, with None for a column that cannot be read without quoting it."""
+    if hasattr(X, "iloc"):
+        arrays = [array_or_none(X.iloc[:, j]) for j in range(X.shape[1])]
+        return [None if array is None else with_nan(array) for array in arrays]
+    objects = result_or(None, lambda: with_nan(X))
+    return [] if objects is None else list(objects.T)
+
+
+def _conversion_error(column: NDArray[Any] | None) -> type[Exception] | None:
     """Return why a column does not convert to float, missing values aside."""
+    if column is None:
+        return ValueError
     column = column[[not is_missing(value) for value in column]]
 
     def reason() -> type[Exception] | None:
@@ -554,10 +540,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             if (label_set[codes] != labels).any():
                 raise ValueError(_OTHER_LABEL)
             return codes, label_set
-    found = _distinct_labels(labels)
-    if found is None:  # raised outside the handler, so that no other message is its context
-        raise ValueError(_MIXED)
-    seen, inverse = found
+    seen, inverse = _distinct_labels(labels)
     if classes is None:
         if len(seen) < 2:
             raise ValueError(
@@ -568,8 +551,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
     label_set = _check_classes(classes)
     if labels.dtype.kind == "f" and label_set.dtype.kind in "iu":
         _refuse_rounded(label_set)
-    position = {label: code for code, label in enumerate(label_set.tolist())}
-    table = np.array([_look_up(label, position) for label in seen.tolist()], dtype=np.intp)
+    table = _look_up(seen, label_set)
     if (table < 0).any():
         raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
     return table[inverse], label_set
@@ -596,12 +578,8 @@ def share_of_right(y: Any, predicted: Any, classes: NDArray[Any], sample_weight:
 def _label_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label among public ones, -1 for others of their type."""
     labels = _check_labels(np.asarray(y) if is_chunked(y) else y)
-    found = _distinct_labels(labels)
-    if found is None:  # raised outside the handler, so that no other message is its context
-        raise ValueError(_MIXED)
-    seen, inverse = found
-    position = {label: code for code, label in enumerate(classes.tolist())}
-    codes = np.array([_look_up(label, position) for label in seen.tolist()], dtype=np.intp)
+    seen, inverse = _distinct_labels(labels)
+    codes = _look_up(seen, classes)
     unlike = _unlike_types(labels, classes) if len(labels) and (codes < 0).all() else ""
     if unlike:
         raise ValueError(_OTHER_LABEL + unlike)
@@ -617,14 +595,19 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
     return _TEXTS_FOR_NUMBERS * (label_set.dtype.kind in "biuf" and is_text)
 
 
-def _look_up(label: Any, position: Mapping[Any, int]) -> int:
-    """Return the position of a label, or -1 for another object, which may not be hashable."""
-    return result_or(-1, lambda: position.get(label, -1))
+def _look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the position of each label, or -1 for another object, which may not be hashable."""
+    position = {label: code for code, label in enumerate(label_set.tolist())}
+    places = [result_or(-1, partial(position.get, label, -1)) for label in labels.tolist()]
+    return np.array(places, dtype=np.intp)
 
 
-def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
-    """Return distinct labels and the position of each label; None if types are mixed."""
-    return result_or(None, lambda: np.unique(labels, return_inverse=True))
+def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return distinct labels and the position of each label, or refuse mixed types."""
+    found = result_or(None, lambda: np.unique(labels, return_inverse=True))
+    if found is None:  # raised outside the handler, so that no other message is its context
+        raise ValueError(_MIXED)
+    return found
 
 
 def _refuse_rounded(label_set: NDArray[Any]) -> None:
@@ -739,8 +722,6 @@ def _name_of(owner: Any) -> Any:
     One name with a letter turns a column of numbers into strings, with their leading zeros, and one
     that is bytes turns a column of strings into bytes.
     """
-    from dp_halfspace.data.cells import category_of  # noqa: PLC0415 (for persons alone)
-
     if isinstance(owner, tuple | frozenset):
         return type(owner)(map(_name_of, owner)) if type(owner) in (tuple, frozenset) else owner
     if is_arrow_scalar(owner):

@@ -18,7 +18,7 @@ from dp_halfspace.preprocessing.scalers import DenseTransformer, check_dense, ch
 from dp_halfspace.projection.features import additive_norm, write_cosines
 
 # Number of features of a column.
-_TERMS = 4
+_USUAL_TERMS = 4
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -102,7 +102,7 @@ class CosineFeatures(DenseTransformer):
         """
         X = check_dense(self, X, reset=True)
         self._ends(X.shape[1])
-        automatic = max(1, min(_TERMS, (WIDEST - 1) // X.shape[1]))
+        automatic = max(1, min(_USUAL_TERMS, (WIDEST - 1) // X.shape[1]))
         self.n_terms_ = automatic if isinstance(self.n_terms, str) else int(self.n_terms)
         self.row_norm_ = additive_norm(X.shape[1], self.n_terms_)
         return self

@@ -21,7 +21,7 @@ from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
 from dp_halfspace._params import fit_context, resolved_delta, storable
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import Interval
-from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
     check_features,
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bool = False) -> Any:
     """Return `X` as a dense array, or chunks, of real numbers with missing entries allowed."""
     if is_chunked(X):
-        from dp_halfspace.data.chunked_data import checked_chunks  # noqa: PLC0415
-
         return checked_chunks(estimator, X, reset=reset, allow_missing=True)
     _refuse_sparse(X)
     how = {"reset": reset, "hides_rows": hides_rows}

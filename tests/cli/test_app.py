@@ -1,7 +1,6 @@
 """The command line from end to end."""
 
 import importlib
-import json
 import os
 import re
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import dp_halfspace
@@ -28,11 +26,11 @@ def run_module(*arguments, cwd):
     )
 
 
-def test_main_job_is_one_short_table_and_three_files(suite, tmp_path, capsys):
+def test_main_job_is_one_short_table_and_two_files(suite, tmp_path, capsys):
     out = tmp_path / "deep" / "report"
     assert main([*FAST, "--out", str(out)]) == 0
     printed, progress = capsys.readouterr()
-    assert sorted(p.name for p in out.iterdir()) == ["accuracy.png", "report.txt", "results.json"]
+    assert sorted(p.name for p in out.iterdir()) == ["accuracy.png", "report.txt"]
     text = (out / "report.txt").read_text()
     assert printed.startswith(text)
     assert progress == "dp_halfspace: split 1 of 1\n"
@@ -45,28 +43,15 @@ def test_main_job_is_one_short_table_and_three_files(suite, tmp_path, capsys):
     names = {line[0] for line in lines}
     assert {"majority class", "LinearSVC, without privacy", "FakeClassifier"} <= names
     assert (out / "accuracy.png").read_bytes().startswith(b"\x89PNG")
-    content = json.loads((out / "results.json").read_text())
-    rows = {(row["estimator"], row["epsilon"]): row for row in content["results"]}
-    assert set(rows) == {
-        *(("majority class", None), ("LinearSVC, without privacy", None)),
-        *(("FakeClassifier", 1.0), ("FakeClassifier", 3.0)),
+
+
+def scores_of(scores, reference=0.9):
+    """Scores as `score_all` returns them, from the accuracies of each class at each budget."""
+    return {
+        ("majority class", None): [0.5],
+        ("LinearSVC, without privacy", None): [reference],
+        **scores,
     }
-    assert rows["majority class", None]["accuracy"] == pytest.approx(0.626, abs=0.002)
-    assert rows["LinearSVC, without privacy", None]["auc"] > 0.98
-    assert rows["FakeClassifier", 3.0]["delta"] > 0.0
-
-
-def rows_of(scores, reference=0.9):
-    """Rows as `score_all` returns them, from the accuracies of each class at each budget."""
-    levels = {("majority class", None): [0.5], ("LinearSVC, without privacy", None): [reference]}
-    return [
-        {
-            **{"dataset": "D", "estimator": name, "epsilon": epsilon, "auc": 0.9},
-            **{"accuracy": float(np.mean(found)), "accuracies": found},
-            **{"delta": 1e-6, "adjacency": "replace-one"},
-        }
-        for (name, epsilon), found in {**levels, **scores}.items()
-    ]
 
 
 def curves(**accuracies):
@@ -84,24 +69,21 @@ def curves(**accuracies):
         # The smallest budget that is nearly enough, and the best class there.
         (curves(A=[0.88, 0.9], B=[0.7, 0.91]), "A at epsilon 1,"),
         (curves(A=[0.7, 0.8], B=[0.7, 0.85]), "B at epsilon 3,"),
-        # No class is better than another one by less than its spread.
-        ({("A", 1.0): [0.86, 0.92], ("B", 1.0): [0.88]}, "within the spread, B did as well"),
         ({("A", 1.0): [0.89, 0.891], ("B", 1.0): [0.8]}, "98 % of the improvement"),
         (curves(A=[0.5], B=[0.6]), "none of these classes reaches more than 25 %"),
     ],
 )
 def test_the_advice_follows_from_the_table(scores, words):
-    text = demo.advice(rows_of(scores))
+    text = demo.advice(scores_of(scores))
     assert words in text
     assert text.startswith("Advice: ")
     assert text.endswith(".")
     assert text.count(". ") == 0
-    assert ("did as well" in text) == ("within the spread" in words)
 
 
 def test_the_table_marks_what_is_hardly_above_the_majority_class():
     scores = {("A", 1.0): [0.5, 0.52], ("A", 3.0): [0.8, 0.9], **curves(B=[0.6, 0.9])}
-    lines = [line.split() for line in demo.format_scores(rows_of(scores)).splitlines()]
+    lines = [line.split() for line in demo.format_scores(scores_of(scores)).splitlines()]
     assert lines[0] == ["epsilon", "1", "epsilon", "3"]
     assert [line[0] for line in lines[1:]] == ["majority", "A", "B", "LinearSVC,"]
     assert lines[2][1:] == ["0.510", "±", "0.014*", "0.850", "±", "0.071"]
@@ -123,7 +105,7 @@ def test_the_picture_has_at_most_four_lines(tmp_path, monkeypatch):
 
     monkeypatch.setattr(demo, "draw_accuracies", draw)
     names = [(name, epsilon) for name in demo.SHOWN for epsilon in (1.0, 3.0)]
-    demo._draw(tmp_path / "a.png", rows_of({key: [0.7, 0.8] for key in names}))
+    demo._draw(tmp_path / "a.png", scores_of({key: [0.7, 0.8] for key in names}))
     (axis,) = drawn
     assert len(axis.get_lines()) == 4
     assert axis.get_ylim()[0] == 0.5
@@ -135,7 +117,7 @@ def test_without_matplotlib_all_but_the_picture(suite, tmp_path, capsys, monkeyp
     assert main([*FAST, "--out", str(tmp_path)]) == 0
     assert 'pip install ".[plot]"' in capsys.readouterr().out
     assert not (tmp_path / "accuracy.png").exists()
-    assert (tmp_path / "results.json").exists()
+    assert (tmp_path / "report.txt").exists()
 
 
 def test_unusable_out_folder(suite, tmp_path, capsys, monkeypatch):

@@ -1,13 +1,14 @@
 """Files that are read some rows at a time: every row is what it is in the whole table."""
 
 from dataclasses import replace
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 
 from dp_halfspace._cli import commands, main, tables
+from dp_halfspace.data.schema import Column
 from dp_halfspace.estimators import table as table_estimator
 
 N = 1500
@@ -40,88 +41,75 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
+def small_chunks(monkeypatch):
     monkeypatch.setattr(tables, "_LINES", 64)
-    monkeypatch.setattr(tables, "BLOCK_ROWS", 64)
-
-
-def predict(folder, name, out):
-    words = ["predict", str(folder / "m.joblib"), str(folder / name), "--out", str(folder / out)]
-    assert main(words) == 0
-    return (folder / out).read_bytes()
+    monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 400)
 
 
 @pytest.mark.sampled(1)
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("name", FILES)
-def test_predictions_are_those_of_the_whole_table(folder, name, monkeypatch, capsys):
-    whole = predict(folder, name, "whole.csv")
-    monkeypatch.setattr(tables, "_LINES", 64)
-    monkeypatch.setattr(tables, "BLOCK_ROWS", 64)
-    assert predict(folder, name, "blocks.csv") == whole
-    assert whole.count(b"\n") == N + 1
+def test_predictions_are_those_of_the_whole_table(folder, name, capsys):
+    words = ["predict", str(folder / "m.joblib"), str(folder / name)]
+    assert main([*words, "--out", str(folder / "p.csv")]) == 0
     assert f"{N} rows" in capsys.readouterr().out
     model = commands.load_model(folder / "m.joblib")
     frame = pandas.read_csv(folder / "own.csv", dtype=str, keep_default_na=False)
-    found = pandas.read_csv(folder / "whole.csv")["probability_yes"]
-    np.testing.assert_allclose(found, model.predict_proba(frame)[:, 1], atol=6e-7)
+    found = pandas.read_csv(folder / "p.csv")
+    np.testing.assert_allclose(
+        found["probability_yes"], model.predict_proba(frame)[:, 1], atol=6e-7
+    )
+    assert found["prediction"].tolist() == model.predict(frame).tolist()
 
 
 @pytest.mark.sampled(1)
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("name", FILES)
-def test_scores_are_those_of_the_whole_table(folder, name, monkeypatch):
-    """What is scored are records with the probabilities and labels of all rows, in their order."""
-    words = ["evaluate", str(folder / "m.joblib"), str(folder / name), "--epsilon", "1"]
+def test_records_that_are_scored_are_those_of_the_whole_table(folder, name, monkeypatch):
     seen = []
+    honest = commands.private_score
 
     def kept(model, records, labels, **more):
-        seen.append((model.predict_proba(records), model.predict(records), labels))
+        seen.append((np.concatenate(list(map(model.predict_proba, records.values()))), labels))
         return honest(model, records, labels, **more)
 
-    honest = commands.private_score
     monkeypatch.setattr(commands, "private_score", kept)
-    metrics = ["--metric", "accuracy", "roc_auc", "log_loss"]
-    assert main([*words, *metrics]) == 0
-    monkeypatch.setattr(tables, "_LINES", 64)
-    monkeypatch.setattr(tables, "BLOCK_ROWS", 64)
-    assert main([*words, *metrics]) == 0
-    for one, other in zip(*seen, strict=True):
-        # The last bit of a product may depend on how many rows there are.
-        assert len(one) == len(other) == N
-        assert (np.isclose(one, other, rtol=1e-12) if one.dtype.kind == "f" else one == other).all()
+    words = ["evaluate", str(folder / "m.joblib"), str(folder / name), "--target", "y"]
+    assert main([*words, "--epsilon", "1", "--metric", "accuracy", "roc_auc"]) == 0
+    ((probabilities, labels),) = seen
     model = commands.load_model(folder / "m.joblib")
     frame = pandas.read_csv(folder / "own.csv", dtype=str, keep_default_na=False)
-    np.testing.assert_allclose(seen[1][0], model.predict_proba(frame), rtol=1e-12)
-    assert seen[0][1].tolist() == model.predict(frame).tolist()
-    assert seen[0][2].tolist() == frame["y"].tolist()
+    np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=1e-12)
+    assert labels.tolist() == frame["y"].tolist()
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("command", ["predict", "evaluate"])
-def test_rows_are_counted_through_all_blocks(folder, command, tmp_path, capsys):
+def test_a_broken_line_is_named_and_nothing_is_written(folder, tmp_path, capsys):
     lines = (folder / "own.csv").read_text().splitlines()
-    more = ["--epsilon", "1", "--target", "y"] if command == "evaluate" else []
-    more += ["--out", str(tmp_path / "p.csv")] if command == "predict" else []
-    changes = {"1,2,3": "line 1002 has 3 fields", '"': "line 1002 has an unclosed quote"}
-    if command == "evaluate":
-        changes["50,1,C1,2024-01-05,"] = "'y' is empty in row 1001"
-    for text, said in changes.items():
-        broken = tmp_path / "broken.csv"
-        broken.write_text("\n".join([*lines[:1001], text, *lines[1001:]]) + "\n")
-        assert main([command, str(folder / "m.joblib"), str(broken), *more]) == 2
+    words = [str(folder / "m.joblib"), str(tmp_path / "broken.csv")]
+    for text, said in {
+        "1,2,3": "line 1002 has 3 fields",
+        '"': "line 1002 has an unclosed quote",
+        "50,1,C1,2024-01-05,": "'y' is empty in row 1001",
+    }.items():
+        broken = [*lines[:1001], text, *lines[1001:]]
+        (tmp_path / "broken.csv").write_text("\n".join(broken) + "\n")
+        assert main(["evaluate", *words, "--epsilon", "1", "--target", "y"]) == 2
         assert said in capsys.readouterr().err
-        assert not (tmp_path / "p.csv").exists()
+    (tmp_path / "broken.csv").write_text("\n".join([*lines, "1"]) + "\n")
+    assert main(["predict", *words, "--out", str(tmp_path / "p.csv")]) == 2
+    assert not (tmp_path / "p.csv").exists()
 
 
 @pytest.mark.parametrize("n_rows", [64, 900, 5000])
-def test_blocks_of_a_parquet_file_have_public_sizes(folder, n_rows):
-    rows = tables.ParquetRows(folder / "own.parquet", n_rows)
+def test_blocks_of_a_parquet_file_have_public_sizes(folder, n_rows, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", n_rows)
+    parts = tables._parts_of_parquet(tables._open_parquet(folder / "own.parquet"))
     expected = [min(n_rows, size - lo) for size in (900, 600) for lo in range(0, size, n_rows)]
-    blocks = list(rows)
+    blocks = [part() for part in parts]
     assert [len(block) for block in blocks] == expected
-    assert len(rows) == len(expected)
-    for number in (len(rows) - 1, 0, len(rows) - 1):
-        assert rows.read(number).equals(blocks[number])
+    for number in (len(parts) - 1, 0, len(parts) - 1):
+        assert parts[number]().equals(blocks[number])
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
@@ -129,14 +117,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
 ):
     monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", 400)
-    honest, seen = tables.ParquetRows.read, []
+    honest, seen, n_honest = tables._read_part, [], [3]
 
-    def read(self, number):
-        seen.append(number)
-        frame = honest(self, number)
-        return frame if seen.count(number) < 3 else frame.assign(age=1)
+    def read(file, *place):
+        seen.append(place)
+        frame = honest(file, *place)
+        return frame if seen.count(place) < n_honest[0] else frame.assign(age=1)
 
-    monkeypatch.setattr(tables.ParquetRows, "read", read)
+    monkeypatch.setattr(tables, "_read_part", read)
     monkeypatch.setattr(table_estimator, "_KEPT", 0)
     words = ["fit", str(folder / "own.parquet"), "--target", "y", "--epsilon", "9"]
     words += ["--ledger", str(tmp_path / "l.db"), "--cap", "9", "1e-3"]
@@ -145,6 +133,11 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
     assert "own.parquet changed, or became unreadable" in said
     assert "epsilon 9" in said.splitlines()[-1]
     assert not (tmp_path / "m.joblib").exists()
+    seen.clear()
+    n_honest[0] = 2
+    words = [str(folder / "m.joblib"), str(folder / "own.parquet"), "--target", "y"]
+    assert main(["evaluate", *words, "--epsilon", "1"]) == 2
+    assert "own.parquet changed, or became unreadable" in capsys.readouterr().err
 
 
 def test_rows_are_in_chunks_where_the_fit_takes_chunks(monkeypatch):
@@ -152,14 +145,15 @@ def test_rows_are_in_chunks_where_the_fit_takes_chunks(monkeypatch):
     monkeypatch.setattr(tables, "FIRST_STREAMED", 30)
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", 4)
     frame = pandas.DataFrame({"a": np.arange(10.0), "b": 1.0, "c": 2.0})
-    table = tables.TrainingTable(frame, np.zeros(10), {}, None, None, ())
-    found = commands._rows_of(SimpleNamespace(delta="auto"), table)
+    columns = {name: Column(name, "number") for name in frame}
+    table = tables.Table(Path("own.csv"), frame)
+    found = tables.rows_of(table, columns, in_chunks=True)
     assert [len(chunk) for chunk in found.values()] == [4, 4, 2]
     assert pandas.concat(found.values()).equals(frame)
     assert list(found.sample.columns) == ["a", "b", "c"]
-    for delta, groups, size in ((0.0, None, 10), (1e-6, np.arange(10), 10), (1e-6, None, 9)):
-        given = replace(table, groups=groups, frame=frame[:size])
-        assert commands._rows_of(SimpleNamespace(delta=delta), given) is given.frame
+    assert tables.rows_of(table, columns, in_chunks=False).equals(frame)
+    few = replace(table, frame=frame[:9])
+    assert tables.rows_of(few, columns, in_chunks=True).equals(frame[:9])
 
 
 @pytest.mark.sampled(1)

@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
-from dp_halfspace._cli import commands, main, tables
+from dp_halfspace._cli import commands, files, main, tables
 from dp_halfspace.metrics import METRICS
 from tests.cli.test_models import read_page
 
@@ -34,7 +34,8 @@ def held_out(tmp_path, monkeypatch):
     return frame
 
 
-COMMAND = ["evaluate", "model.joblib", "new.csv", "--epsilon", "3"]
+COMMAND = ["evaluate", "model.joblib", "new.csv", "--target", "outcome", "--epsilon", "3"]
+PEOPLE = [*COMMAND[:2], "people.csv", *COMMAND[3:], "--groups", "owner"]
 
 
 def error(capsys, *arguments):
@@ -64,9 +65,8 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
 
 
 def test_people_are_the_unit(held_out, capsys):
-    people = ["evaluate", "model.joblib", "people.csv", "--epsilon", "3", "--groups", "owner"]
     ledger = ["--ledger", "l.db", "--cap", "4", "1e-4"]
-    assert main([*people, *ledger, "--metric", "confusion_matrix"]) == 0
+    assert main([*PEOPLE, *ledger, "--metric", "confusion_matrix"]) == 0
     printed = capsys.readouterr().out
     assert "unit: all rows of one 'owner'" in printed
     assert PrivacyLedger("l.db").adjacency == "replace-one-person"
@@ -75,10 +75,10 @@ def test_people_are_the_unit(held_out, capsys):
 
 
 def test_rows_of_a_person_may_be_in_several_blocks(held_out, capsys, monkeypatch):
-    monkeypatch.setattr(tables, "_LINES", 64)
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
     pandas.read_csv("people.csv").sample(frac=1.0).to_csv("people.csv", index=False)
-    people = ["evaluate", "model.joblib", "people.csv", "--epsilon", "900", "--delta", ".2"]
-    assert main([*people, "--groups", "owner", "--metric", "confusion_matrix"]) == 0
+    assert main([*PEOPLE, "--epsilon", "900", "--delta", ".2", "--metric", "confusion_matrix"]) == 0
     counts = [float(line.split()[3]) for line in capsys.readouterr().out.splitlines()[1:5]]
     assert sum(counts) == pytest.approx(200, abs=2)
 
@@ -91,9 +91,8 @@ def test_options_reach_the_score(held_out, capsys, monkeypatch):
         raise ValueError("seen")
 
     monkeypatch.setattr(commands, "private_score", private_score)
-    people = ["evaluate", "model.joblib", "people.csv", "--epsilon", "3", "--groups", "owner"]
-    more = ["--metric", "f1", "brier", "--delta", "1e-7", "--target", "outcome"]
-    assert error(capsys, *people, *more).endswith("seen")
+    more = ["--metric", "f1", "brier", "--delta", "1e-7"]
+    assert error(capsys, *PEOPLE, *more).endswith("seen")
     assert given.pop("ledger") is not None
     assert given.pop("groups").tolist() == [str(i // 4) for i in range(800, 1600)]
     assert given == {"epsilon": 3.0, "delta": 1e-7, "metric": ["f1", "brier"]}
@@ -117,25 +116,21 @@ def test_cells_are_read_as_in_the_fit(tmp_path, monkeypatch, capsys):
 
 
 def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
-    assert "--target must name" in error(
-        capsys, "evaluate", "model.joblib", "people.csv", "--epsilon", "1"
-    )
+    assert "required: --target" in error(capsys, *COMMAND[:3], "--epsilon", "1")
     assert "column of the model" in error(capsys, *COMMAND, "--target", "age")
     twice = ["--target", "outcome", "--groups", "outcome"]
     assert "or that of --groups" in error(capsys, *COMMAND, *twice)
     assert "no column 'nothing'" in error(capsys, *COMMAND, "--target", "nothing")
     assert "is not a metric" in error(capsys, *COMMAND, "--metric", "f2")
-    assert "--epsilon" in error(capsys, "evaluate", "model.joblib", "new.csv")
+    assert "--epsilon" in error(capsys, *COMMAND[:3])
     assert "no ledger at" in error(capsys, *COMMAND, "--ledger", "l.db")
     (held_out[800:].assign(outcome="maybe").drop(columns="who")).to_csv("odd.csv", index=False)
-    line = error(capsys, "evaluate", "model.joblib", "odd.csv", "--epsilon", "1")
+    line = error(capsys, *COMMAND[:2], "odd.csv", *COMMAND[3:])
     assert "not among the public labels" in line
     assert "maybe" not in line
     with open("not.json", "w") as file:
         json.dump({}, file)
-    assert "not a model that the command" in error(
-        capsys, "evaluate", "not.json", "new.csv", "--epsilon", "1"
-    )
+    assert "not a model that the command" in error(capsys, "evaluate", "not.json", *COMMAND[2:])
 
 
 def test_the_command_knows_every_metric():
@@ -191,7 +186,7 @@ def test_scores_that_cannot_be_saved_are_shown(held_out, capsys, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(commands, "_write_text", full)
+    monkeypatch.setattr(files._files, "write_whole", full)
     assert main([*COMMAND, "--save", "s.json"]) == 2
     printed, errors = capsys.readouterr()
     assert printed.splitlines()[1].startswith("accuracy")

@@ -78,7 +78,7 @@ def test_a_ledger_that_is_not_there_yet_is_compared_by_its_path(folder, capsys):
         assert_refused(folder, capsys, [*FIT, *new, "--save", name], "--save and --ledger")
     for end in ("-journal", "-wal", "-shm"):
         arguments = [*FIT, *new, "--save", f"new.db{end}"]
-        assert_refused(folder, capsys, arguments, "--save", "belongs to the ledger of --ledger")
+        assert_refused(folder, capsys, arguments, "--save", "file of a privacy ledger")
     assert not Path("new.db").exists()
 
 
@@ -121,7 +121,7 @@ def test_no_command_overwrites_a_ledger_that_it_was_not_told_of(folder, capsys, 
     assert_refused(folder, capsys, [*arguments, name], option, "file of a privacy ledger")
 
 
-@pytest.mark.parametrize("name", ["report.txt", "results.json", "accuracy.png"])
+@pytest.mark.parametrize("name", ["report.txt", "accuracy.png"])
 def test_a_report_is_never_written_over_a_ledger(folder, capsys, name):
     Path("l.db").rename(name)
     for place in (".", folder, "below/.."):

@@ -5,8 +5,6 @@ import re
 import pytest
 
 from dp_halfspace._cli import commands, main
-from dp_halfspace._cli.arguments import parse_options
-from dp_halfspace.inspection import plan_accuracy
 
 SIZE = ["plan", "--rows", "500", "--columns", "3", "--repeats", "2", "--epsilon", "1", "3"]
 
@@ -60,18 +58,14 @@ def test_options_reach_the_plan(monkeypatch, capsys):
     }
 
 
-def test_a_plan_names_the_majority_class_and_budgets_that_buy_little(capsys):
-    size = ["plan", "--rows", "300", "--columns", "30", "--repeats", "2", "--epsilon", "0.01", "9"]
-    assert main(size) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert "The majority class alone: 0.500, for classes of equal size." in text
-    assert "Little more than that at epsilon=0.01: accuracy 0." in text
-    assert "at epsilon=9" not in text
-    assert main([*size, "--majority", "0.7", "--reference", "0.8"]) == 0
-    assert "The majority class alone: 0.700, as stated." in capsys.readouterr().out
-    several = parse_options([*size, "--classes", "4"])
-    plan = plan_accuracy(300, 3, 4, [9.0], n_repeats=2)
-    assert "alone: 0.250, for classes of" in commands._describe_poor_budgets(several, plan)
+def test_a_plan_names_the_majority_class(capsys):
+    for more, said in (
+        ([], "0.500, for classes of equal size."),
+        (["--classes", "4"], "0.250, for classes of equal size."),
+        (["--majority", "0.7", "--reference", "0.8"], "0.700, as stated."),
+    ):
+        assert main([*SIZE, *more]) == 0
+        assert f"The majority class alone: {said}" in capsys.readouterr().out
 
 
 def test_a_rare_label_is_planned_by_the_area(capsys):
@@ -79,11 +73,6 @@ def test_a_rare_label_is_planned_by_the_area(capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "no privacy 0.800 assumed" in text
     assert "The majority class alone: 0.950, as stated." in text
-    few = ["--rows", "300", "--columns", "4", "--epsilon", "0.5", "1000", "--repeats", "4"]
-    assert main(["plan", *few, "--majority", "0.95", "--reference-area", "0.85"]) == 0
-    text = capsys.readouterr().out
-    assert "The ranking is hardly better than chance at epsilon=0.5: area 0." in text
-    assert "at epsilon=1000" not in text
     assert main([*SIZE, "--classes", "3", "--reference-area", "0.8"]) == 2
     assert "of two classes" in capsys.readouterr().err
 

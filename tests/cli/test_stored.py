@@ -23,6 +23,7 @@ from dp_halfspace.preprocessing import PublicScaler
 
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4"]
 PREDICT = ["t.csv", "--out", "p.csv"]
+SCORE = ["t.csv", "--target", "y", "--epsilon", "1"]
 
 
 @pytest.fixture
@@ -170,9 +171,11 @@ def test_other_types_are_refused_by_name_and_never_built(folder, capsys):
         ({"schema": subprocess.run}, "subprocess.run"),
     ):
         skops.io.dump(PrivateTableClassifier(**value), "m.skops")
-        for command in (["predict", "m.skops", *PREDICT], ["evaluate", "m.skops", "t.csv"]):
-            more = ["--epsilon", "1"] if command[0] == "evaluate" else []
-            line = refusal(capsys, *command, *more)
+        for command in (
+            ["predict", "m.skops", *PREDICT],
+            ["evaluate", "m.skops", *SCORE],
+        ):
+            line = refusal(capsys, *command)
             assert "m.skops contains types that are not part of a model of this command" in line
             assert repr(name) in line
     assert not Path("ran").exists()
@@ -214,9 +217,11 @@ def test_a_pickle_is_announced_before_it_runs(folder, capsys, monkeypatch):
         "dp_halfspace._cli.files.joblib.load",
         lambda path: said.append(capsys.readouterr().err) or honest(path),
     )
-    for command in (["predict", "m.joblib", *PREDICT], ["evaluate", "m.joblib", "t.csv"]):
-        more = ["--epsilon", "1"] if command[0] == "evaluate" else []
-        assert main([*command, *more]) == 2
+    for command in (
+        ["predict", "m.joblib", *PREDICT],
+        ["evaluate", "m.joblib", *SCORE],
+    ):
+        assert main(command) == 2
     assert Path("ran").exists()
     assert len(said) == 2
     for text in said:

@@ -147,12 +147,12 @@ def test_a_key_is_hinted_at_by_its_name_alone():
     with pytest.warns(PrivacyWarning, match="schema does not state") as caught:
         clone(TABLE).plan(frame, LABELS)
     (text,) = [str(w.message) for w in caught if "does not state" in str(w.message)]
-    assert "by the name, 'patient_id', 'visitId' may identify rows or persons, and are fe" in text
+    assert "by the name, 'patient_id', 'visitId' may identify rows or persons, and will be" in text
     assert "what 5 of 9 columns hold" in text
     assert " more)" not in text
     with pytest.warns(PrivacyWarning, match=r"what 6 of 10 .* and 1 more\)"):
         clone(TABLE).plan(frame.assign(height=1.7), LABELS)
-    with pytest.warns(PrivacyWarning, match="'patient_id' may identify .* and is a feature unless"):
+    with pytest.warns(PrivacyWarning, match="'patient_id' may identify .* used as features unless"):
         clone(TABLE).plan(FRAME.assign(patient_id=1), LABELS)
     stated = {**SCHEMA, "patient_id": "drop", "visitId": "drop"}
     with pytest.warns(PrivacyWarning) as caught:
@@ -177,7 +177,7 @@ def test_kinds_that_dtypes_say_are_declared_once():
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
-    assert "The cells of 'city' are stored as objects or texts, so this column is read as" in text
+    assert "The cells of 'city' are stored as objects or texts, so they are read as" in text
     assert "state schema={'city': 'number'}, or 'date' or 'boolean'" in text
     assert "may identify rows or persons" not in text
     described = dict(dict(model.privacy_.public)["columns"])
@@ -201,8 +201,8 @@ def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
         warnings.simplefilter("always")
         PrivateTableClassifier(classes=[0, 1]).fit(cells, [0, 1] * 20)
     (text,) = [str(w.message) for w in caught if "schema" in str(w.message)]
-    assert "The cells of '0', '1' are stored as objects or texts, so these columns are" in text
-    assert "even if they hold numbers: state schema={'0': 'number'}" in text
+    assert "The cells of '0', '1' are stored as objects or texts, so they are read" in text
+    assert "even if they are numbers: state schema={'0': 'number'}" in text
     assert "unknown" not in text
 
 
