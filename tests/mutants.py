@@ -6985,4 +6985,34 @@ MUTANTS = [
             "test_the_code_computes_the_formula_of_its_statement",
         ),
     ),
+    *of(
+        "estimators/_ranking.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "RankingFit._release_threshold",
+            "without_missing(data).X",
+            "data.X",
+            "test_missing_values_are_zeros_where_no_scales_are_released",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/estimators/test_sample_weight.py",
+        (
+            "moment_release",
+            "if shape.has_weights and shape.constant else",
+            "if shape.has_weights else",
+            "test_rows_without_an_intercept_have_weights_too",
+        ),
+    ),
+    *of(
+        "estimators/_centred.py",
+        "tests/estimators/test_sample_weight.py",
+        (
+            "CentredFit._release_centring",
+            "weights is None or not self.read.constant",
+            "weights is None",
+            "test_rows_without_an_intercept_have_weights_too",
+        ),
+    ),
 ]

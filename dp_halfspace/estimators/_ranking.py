@@ -22,7 +22,7 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.linear import plan_linear
+from dp_halfspace.engine.linear import plan_linear, without_missing
 from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.engine.scales import in_column_scales
 from dp_halfspace.estimators._centred import RowsRead, plan_centred_objective
@@ -85,14 +85,18 @@ class RankingFit(FitPlan):
     def _release_threshold(self, fitted: Fitted, data: TrainingData, permit: Permit) -> float:
         """Release the threshold for the scores of the rows, as they are at a prediction."""
         assert self.choice is not None
-        facts, X = self.problem.facts, data.X
+        facts = self.problem.facts
         longest, size = facts.data_norm, math.sqrt(facts.n_features) * UP
         # No row in column scales is longer than the clip of all columns.
         if fitted.scales is not None:
             kind = np.float32 if self.is_single else np.float64
-            X, longest = in_column_scales(X, fitted.scales, fitted.clip, kind), fitted.clip * size
-        elif facts.in_column_scales:
-            longest = self.column_clip * size
+            X = in_column_scales(data.X, fitted.scales, fitted.clip, kind)
+            longest = fitted.clip * size
+        else:
+            # The direction is that of rows with zeros instead of missing entries, too.
+            X = without_missing(data).X
+            if facts.in_column_scales:
+                longest = self.column_clip * size
         largest = float(np.linalg.norm(fitted.coefficients)) * longest
         rows = rows_over(clipped_scored_rows, X, longest, data.people)
         with single_blas_thread():
