@@ -7015,4 +7015,30 @@ MUTANTS = [
             "test_rows_without_an_intercept_have_weights_too",
         ),
     ),
+    *of(
+        "engine/steps.py",
+        "tests/engine/test_linear.py",
+        (
+            "Walk.ahead",
+            "into_ball(self.point + _MOMENTUM * self.velocity, ball(self.point.shape))",
+            "self.point + _MOMENTUM * self.velocity",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+        (
+            "into_mapped_ball",
+            "into_ball(query, min(stretch, _LARGEST_MAPPED) * ball(point.shape))",
+            "query",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+    ),
+    *of(
+        "estimators/_choose.py",
+        "tests/estimators/test_choose.py",
+        (
+            "plan_objective_of_rows",
+            "row_norm=1.0",
+            "row_norm=0.5",
+            "test_a_perturbed_objective_pays_for_rows_as_long_as_they_are",
+        ),
+    ),
 ]

@@ -85,18 +85,17 @@ class RankingFit(FitPlan):
     def _release_threshold(self, fitted: Fitted, data: TrainingData, permit: Permit) -> float:
         """Release the threshold for the scores of the rows, as they are at a prediction."""
         assert self.choice is not None
-        facts = self.problem.facts
+        facts, X = self.problem.facts, data.X
         longest, size = facts.data_norm, math.sqrt(facts.n_features) * UP
         # No row in column scales is longer than the clip of all columns.
         if fitted.scales is not None:
             kind = np.float32 if self.is_single else np.float64
-            X = in_column_scales(data.X, fitted.scales, fitted.clip, kind)
-            longest = fitted.clip * size
+            X, longest = in_column_scales(X, fitted.scales, fitted.clip, kind), fitted.clip * size
+        elif facts.in_column_scales:
+            longest = self.column_clip * size
         else:
-            # The direction is that of rows with zeros instead of missing entries, too.
+            # As in the direction, and in predictions.
             X = without_missing(data).X
-            if facts.in_column_scales:
-                longest = self.column_clip * size
         largest = float(np.linalg.norm(fitted.coefficients)) * longest
         rows = rows_over(clipped_scored_rows, X, longest, data.people)
         with single_blas_thread():

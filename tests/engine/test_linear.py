@@ -251,6 +251,18 @@ def test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score(n_classes, 
     assert clip * (1.0 - 1e-6) < norms.max() <= clip * (1.0 + 1e-6)
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_every_query_is_in_the_ball_that_roundings_are_bounded_in(n_classes):
+    """Whatever was released: a longer query would have margins with larger rounding errors."""
+    walk = steps.first_walk(6, n_classes, 200.0, 1.0, 1.0)
+    for size in (1.0, 1e6, 1e100):
+        walk = walk.after(size * np.random.default_rng(0).standard_normal(walk.point.shape))
+        assert np.linalg.norm(walk.ahead) <= steps.ball(walk.point.shape) * (1.0 + 1e-12)
+        query = steps.into_mapped_ball(1e9 * walk.ahead, walk.ahead, moment.LARGEST_STRETCH)
+        assert np.linalg.norm(query) <= 64.0 * steps.ball(walk.point.shape) * (1.0 + 1e-12)
+    assert np.linalg.norm(walk.point) > steps.ball(walk.point.shape)
+
+
 def one(i):
     """Slopes that are one for row i, and zero for all others."""
 
