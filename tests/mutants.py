@@ -7041,4 +7041,20 @@ MUTANTS = [
             "test_a_perturbed_objective_pays_for_rows_as_long_as_they_are",
         ),
     ),
+    *of(
+        "rows/float32_rows.py",
+        "tests/rows/test_float32_rows.py",
+        (
+            "Float32Rows.gram",
+            "rows if each is None else rows * each[lo + at.start : lo + at.stop]",
+            "rows",
+            "test_records_count_in_a_second_moment_by_their_weights",
+        ),
+        (
+            "Float32Rows.apply_to_classes",
+            "weights[class_indices].astype(np.float32)",
+            "np.ones(len(class_indices), dtype=np.float32)",
+            "test_records_count_in_a_second_moment_by_their_weights",
+        ),
+    ),
 ]
