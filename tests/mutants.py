@@ -7057,4 +7057,44 @@ MUTANTS = [
             "test_records_count_in_a_second_moment_by_their_weights",
         ),
     ),
+    *of(
+        "estimators/_centred.py",
+        "tests/audit/test_replay.py",
+        (
+            "ClippedFit.run",
+            "rows_over(clipped_rows, data.X, norm, constant)",
+            "rows_over(clipped_rows, data.X, 2.0 * norm, constant)",
+            "test_rows_beyond_the_stated_norm_move_a_query_no_further",
+        ),
+    ),
+    *of(
+        "estimators/_wrapped_plans.py",
+        "tests/estimators/test_balanced.py",
+        (
+            "BalancedFit.run",
+            "self.facts.n_privacy_units, self.noise",
+            "len(data.class_indices), self.noise",
+            "test_people_count_once_and_records_by_their_weights",
+        ),
+    ),
+    *of(
+        "papers/training.py",
+        "tests/test_persons.py",
+        (
+            "linear_plan",
+            'takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}',
+            'takes = {"sample_weight", "chunks", "groups"}',
+            "test_what_does_not_protect_people_refuses_groups_before_it_pays",
+        ),
+    ),
+    *of(
+        "engine/features.py",
+        "tests/engine/test_features.py",
+        (
+            "Features.write",
+            "range(0, len(out), _ROWS)",
+            "range(0, len(out), _ROWS - int(np.isnan(np.asarray(rows, float)).any()))",
+            "test_the_rows_that_are_mapped_at_a_time_are_public",
+        ),
+    ),
 ]

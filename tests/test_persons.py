@@ -116,6 +116,10 @@ CASES = {
     "units": AdaptiveMarginClassifier(epsilon=50.0),
     "stated": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0),
     "margin": AdaptiveMarginClassifier(margin=0.3, epsilon=50.0, data_norm=1.0),
+    "balanced": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, class_weight="balanced"),
+    "balanced margin": AdaptiveMarginClassifier(
+        margin=0.3, epsilon=50.0, data_norm=1.0, class_weight="balanced"
+    ),
     "additive": PrivateKernelClassifier(epsilon=50.0, n_components=30, cache_size=0.0),
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
     "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
@@ -506,6 +510,9 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
         AdaptiveMarginClassifier(selection="exponential"),
         AdaptiveMarginClassifier(solver="phased_prox"),
         AdaptiveMarginClassifier(projection="rademacher", n_components=2, data_norm=1.0),
+        AdaptiveMarginClassifier(
+            margin=0.1, projection="rademacher", n_components=2, data_norm=1.0
+        ),
         PrivateKernelClassifier(delta=0.0),
         PrivateKernelClassifier(margin="select"),
         PrivateAUCClassifier(mechanism="objective"),
