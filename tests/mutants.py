@@ -7097,4 +7097,14 @@ MUTANTS = [
             "test_the_rows_that_are_mapped_at_a_time_are_public",
         ),
     ),
+    *of(
+        "rows/rows.py",
+        "tests/rows/test_normalised_rows.py",
+        (
+            "Rows.clip_images",
+            "+ error",
+            "",
+            "test_images_that_are_small_beside_the_map_have_norm_one_at_most",
+        ),
+    ),
 ]
