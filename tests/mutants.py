@@ -7107,4 +7107,14 @@ MUTANTS = [
             "test_images_that_are_small_beside_the_map_have_norm_one_at_most",
         ),
     ),
+    *of(
+        "engine/moment.py",
+        "tests/engine/test_linear.py",
+        (
+            "",
+            "LENGTHENED * math.hypot(1.0, 1.0 / CONSTANT)",
+            "LENGTHENED",
+            "test_a_far_mean_in_an_empty_direction_is_stretched_by_no_more_than_the_public_number",
+        ),
+    ),
 ]

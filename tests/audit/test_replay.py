@@ -170,6 +170,8 @@ OBJECTIVE = ObjectivePerturbationClassifier(
     epsilon=20.0, data_norm=1.0, classes=[0, 1], preconditioner=False
 )
 PURE_OUTPUT = clone(OUTPUT).set_params(delta=0.0)
+# So few rows have no moment, and are brought to norm one.
+NORMED = ObjectivePerturbationClassifier(epsilon=20.0, delta=0.0, data_norm=1.0, classes=[0, 1])
 LABELS = LabelPrivateClassifier(epsilon=4.0, classes=[0, 1])
 RESPONSES = clone(LABELS).set_params(mechanism="randomized_response", n_fourier=100)
 HALFSPACE = PureHalfspaceClassifier(
@@ -204,7 +206,10 @@ def test_queries_come_near_their_bound(estimator, near):
 
 @pytest.mark.parametrize(
     "estimator",
-    [GD, RANKING, FEATURES, PHASES, SINGLE, OUTPUT, MAPPED, OBJECTIVE, PURE_OUTPUT, HALFSPACE],
+    [
+        *(GD, RANKING, FEATURES, PHASES, SINGLE, OUTPUT, MAPPED, OBJECTIVE, PURE_OUTPUT),
+        *(NORMED, HALFSPACE),
+    ],
     ids=lambda model: type(model).__name__,
 )
 def test_rows_beyond_the_stated_norm_move_a_query_no_further(estimator):

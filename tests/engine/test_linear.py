@@ -238,6 +238,20 @@ def test_no_map_stretches_rows_by_more_than_the_public_number(noise):
         assert np.linalg.norm(centring.whitening, 2) <= 1024.0 * (1.0 + 1e-9)
 
 
+def test_a_far_mean_in_an_empty_direction_is_stretched_by_no_more_than_the_public_number():
+    """Of a map with a constant the mean is a column of its own: here it has norm one."""
+    size, total = 100, 200.0
+    A = np.zeros((size + 1, size + 1))
+    # All rows are at one place, but for a spread along another direction.
+    A[0, 0], A[1, 1], A[-1, -1] = total, 0.05 * total, moment.CONSTANT**2 * total
+    A[0, -1] = A[-1, 0] = moment.CONSTANT * total
+    released = packed(A) / moment.LENGTHENED**2
+    centring, _ = centring_of(released, total, GaussianNoise(1e-30, 1.0), constant=1.0)
+    assert np.linalg.norm(centring.mean) == pytest.approx(1.0)
+    stretch = np.linalg.norm(centring.to_final, 2)
+    assert 0.7 * moment.LARGEST_STRETCH < stretch <= moment.LARGEST_STRETCH
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 def test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score(n_classes, kind):
