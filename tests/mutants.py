@@ -7117,4 +7117,14 @@ MUTANTS = [
             "test_a_far_mean_in_an_empty_direction_is_stretched_by_no_more_than_the_public_number",
         ),
     ),
+    *of(
+        "estimators/_wrapped_plans.py",
+        "tests/test_persons.py",
+        (
+            "ScaledFit.run",
+            "self.scales.run(data.X, permit, data.people)",
+            "self.scales.run(data.X, permit)",
+            "test_scales_before_a_published_algorithm_count_people",
+        ),
+    ),
 ]

@@ -120,6 +120,7 @@ CASES = {
     "balanced margin": AdaptiveMarginClassifier(
         margin=0.3, epsilon=50.0, data_norm=1.0, class_weight="balanced"
     ),
+    "margin in scales": AdaptiveMarginClassifier(margin=0.3, epsilon=50.0),
     "additive": PrivateKernelClassifier(epsilon=50.0, n_components=30, cache_size=0.0),
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
     "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
@@ -188,6 +189,11 @@ def test_so_does_every_query_of_three_classes(name):
 )
 def test_some_people_come_near_the_bound(name, near, seed):
     assert near < worst(CASES[name], 8, seed) <= 1.0
+
+
+def test_scales_before_a_published_algorithm_count_people():
+    """Planted in the list of mutants: the rows are counted one by one."""
+    assert 0.5 < worst(CASES["margin in scales"], 4) <= 1.0
 
 
 @pytest.mark.sampled(3)
