@@ -7127,4 +7127,14 @@ MUTANTS = [
             "test_scales_before_a_published_algorithm_count_people",
         ),
     ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_linear.py",
+        (
+            "scaled_rows",
+            "COLUMN_CLIP",
+            "CLIP",
+            "test_columns_are_clipped_as_in_a_prediction",
+        ),
+    ),
 ]

@@ -16,6 +16,7 @@ from dp_halfspace.engine import linear, moment, steps
 from dp_halfspace.engine.linear import Known, final_rows, first_rows, sum_of_squares
 from dp_halfspace.engine.moment import centring_of, packed, unpacked
 from dp_halfspace.engine.release import Door, Release, asks_of, events_of, run
+from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
@@ -212,6 +213,17 @@ def test_final_rows_have_norm_at_most_one_for_every_released_moment(single):
             norms = np.sqrt((image**2).sum(axis=1) + logical[:, 6] ** 2)
             assert norms.max() <= 1.0 + 1e-12
             assert logical[:, 6] == pytest.approx(centring.constants[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_columns_are_clipped_as_in_a_prediction(single):
+    X = np.random.default_rng(8).standard_normal((300, 3)) * [1e-3, 1.0, 1e6]
+    plan = plan_of(X, epsilon=2000.0, copies_are_single=single)
+    data = training_data(X, np.zeros(300, dtype=int))
+    known = replace(plan.known, scales=ColumnScales(np.zeros(3), np.array([1e-3, 1.0, 1e6])))
+    rows = linear.scaled_rows(plan.shape, known, data).X
+    assert np.abs(rows).max() == linear.COLUMN_CLIP
+    assert rows.dtype == (np.float32 if single else np.float64)
 
 
 @pytest.mark.parametrize("form", ["float64", "float32", "sparse"])
