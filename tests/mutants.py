@@ -6949,4 +6949,156 @@ MUTANTS = [
             "test_the_code_computes_the_formula_of_its_statement",
         ),
     ),
+    *of(
+        "estimators/_ranking.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "RankingFit._release_threshold",
+            "without_missing(data).X",
+            "data.X",
+            "test_missing_values_are_zeros_where_no_scales_are_released",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/estimators/test_sample_weight.py",
+        (
+            "moment_release",
+            "if shape.has_weights and shape.constant else",
+            "if shape.has_weights else",
+            "test_rows_without_an_intercept_have_weights_too",
+        ),
+    ),
+    *of(
+        "estimators/_centred.py",
+        "tests/estimators/test_sample_weight.py",
+        (
+            "CentredFit._release_centring",
+            "weights is None or not self.read.constant",
+            "weights is None",
+            "test_rows_without_an_intercept_have_weights_too",
+        ),
+    ),
+    *of(
+        "engine/steps.py",
+        "tests/engine/test_linear.py",
+        (
+            "Walk.ahead",
+            "into_ball(self.point + _MOMENTUM * self.velocity, ball(self.point.shape))",
+            "self.point + _MOMENTUM * self.velocity",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+        (
+            "into_mapped_ball",
+            "into_ball(query, min(stretch, _LARGEST_MAPPED) * ball(point.shape))",
+            "query",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+    ),
+    *of(
+        "estimators/_choose.py",
+        "tests/estimators/test_choose.py",
+        (
+            "plan_objective_of_rows",
+            "row_norm=1.0",
+            "row_norm=0.5",
+            "test_a_perturbed_objective_pays_for_rows_as_long_as_they_are",
+        ),
+    ),
+    *of(
+        "rows/float32_rows.py",
+        "tests/rows/test_float32_rows.py",
+        (
+            "Float32Rows.gram",
+            "rows if each is None else rows * each[lo + at.start : lo + at.stop]",
+            "rows",
+            "test_records_count_in_a_second_moment_by_their_weights",
+        ),
+        (
+            "Float32Rows.apply_to_classes",
+            "weights[class_indices].astype(np.float32)",
+            "np.ones(len(class_indices), dtype=np.float32)",
+            "test_records_count_in_a_second_moment_by_their_weights",
+        ),
+    ),
+    *of(
+        "estimators/_centred.py",
+        "tests/audit/test_replay.py",
+        (
+            "ClippedFit.run",
+            "rows_over(clipped_rows, data.X, norm, constant)",
+            "rows_over(clipped_rows, data.X, 2.0 * norm, constant)",
+            "test_rows_beyond_the_stated_norm_move_a_query_no_further",
+        ),
+    ),
+    *of(
+        "estimators/_wrapped_plans.py",
+        "tests/estimators/test_balanced.py",
+        (
+            "BalancedFit.run",
+            "self.facts.n_privacy_units, self.noise",
+            "len(data.class_indices), self.noise",
+            "test_people_count_once_and_records_by_their_weights",
+        ),
+    ),
+    *of(
+        "papers/training.py",
+        "tests/test_persons.py",
+        (
+            "linear_plan",
+            'takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}',
+            'takes = {"sample_weight", "chunks", "groups"}',
+            "test_what_does_not_protect_people_refuses_groups_before_it_pays",
+        ),
+    ),
+    *of(
+        "engine/features.py",
+        "tests/engine/test_features.py",
+        (
+            "Features.write",
+            "range(0, len(out), _ROWS)",
+            "range(0, len(out), _ROWS - int(np.isnan(np.asarray(rows, float)).any()))",
+            "test_the_rows_that_are_mapped_at_a_time_are_public",
+        ),
+    ),
+    *of(
+        "rows/rows.py",
+        "tests/rows/test_normalised_rows.py",
+        (
+            "Rows.clip_images",
+            "+ error",
+            "",
+            "test_images_that_are_small_beside_the_map_have_norm_one_at_most",
+        ),
+    ),
+    *of(
+        "engine/moment.py",
+        "tests/engine/test_linear.py",
+        (
+            "",
+            "LENGTHENED * math.hypot(1.0, 1.0 / CONSTANT)",
+            "LENGTHENED",
+            "test_a_far_mean_in_an_empty_direction_is_stretched_by_no_more_than_the_public_number",
+        ),
+    ),
+    *of(
+        "estimators/_wrapped_plans.py",
+        "tests/test_persons.py",
+        (
+            "ScaledFit.run",
+            "self.scales.run(data.X, permit, data.people)",
+            "self.scales.run(data.X, permit)",
+            "test_scales_before_a_published_algorithm_count_people",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_linear.py",
+        (
+            "scaled_rows",
+            "COLUMN_CLIP",
+            "CLIP",
+            "test_columns_are_clipped_as_in_a_prediction",
+        ),
+    ),
 ]

@@ -407,7 +407,8 @@ def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Kno
         return packed(private.rows.gram(*how))
 
     def use(known: Known, answer: FloatArray) -> Known:
-        total = math.nan if shape.has_weights else shape.n_samples
+        # Without a constant, the moment does not contain the sum of the weights.
+        total = math.nan if shape.has_weights and shape.constant else shape.n_samples
         how = {"constant": shape.constant, "n_directions": shape.n_directions}
         centring, total = centring_of(answer, total, noise, **how)
         walk = shape.walk(total, steps_mu, centring.length)

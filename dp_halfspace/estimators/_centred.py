@@ -237,7 +237,9 @@ class CentredFit(FitPlan):
         assert self.moment is not None
         moment = rows.gram() if weights is None else rows.gram(weights)
         released = permit.release(packed(moment), self.moment)
-        total = self.read.facts.n_privacy_units if weights is None else math.nan
+        # Without a constant, the moment does not contain the sum of the weights.
+        is_known = weights is None or not self.read.constant
+        total = self.read.facts.n_privacy_units if is_known else math.nan
         return centring_of(released, total, self.moment, constant=self.read.constant)[0]
 
     def _uncentred(

@@ -22,7 +22,7 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.linear import plan_linear
+from dp_halfspace.engine.linear import plan_linear, without_missing
 from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.engine.scales import in_column_scales
 from dp_halfspace.estimators._centred import RowsRead, plan_centred_objective
@@ -94,6 +94,9 @@ class RankingFit(FitPlan):
             X, longest = in_column_scales(X, fitted.scales, fitted.clip, kind), fitted.clip * size
         elif facts.in_column_scales:
             longest = self.column_clip * size
+        else:
+            # As in the direction, and in predictions.
+            X = without_missing(data).X
         largest = float(np.linalg.norm(fitted.coefficients)) * longest
         rows = rows_over(clipped_scored_rows, X, longest, data.people)
         with single_blas_thread():

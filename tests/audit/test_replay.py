@@ -38,6 +38,7 @@ from dp_halfspace import (
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._visible import fingerprint, watch_streams
 from dp_halfspace.audit.mechanism_checks import distance, epsilon_of, noise_level
+from dp_halfspace.estimators import _centred
 from dp_halfspace.estimators._ranking import plan_threshold
 from dp_halfspace.metrics import private_score
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
@@ -87,9 +88,10 @@ def needs(estimator, y):
     return len(with_enough_records(estimator, y)[0]) - len(y)
 
 
-def pairs(estimator, trials, seed=4, n_classes=2):
+def pairs(estimator, trials, seed=4, n_classes=2, row_norm=1.0):
     """Neighbours made to hurt, with rows of zeros behind them where more are needed."""
-    found = neighbouring_pairs(np.random.default_rng(seed), 10 * trials, n_classes=n_classes)
+    how = {"n_classes": n_classes, "row_norm": row_norm}
+    found = neighbouring_pairs(np.random.default_rng(seed), 10 * trials, **how)
     for X, y, other_X, other_y in found:
         if hasattr(estimator, "fit"):
             if adjacency(estimator) == "replace-one-label":
@@ -109,10 +111,10 @@ def pairs(estimator, trials, seed=4, n_classes=2):
             return
 
 
-def seen(estimator, trials=2, n_histories=3, seed=4, n_classes=2, *, until=math.inf):
+def seen(estimator, trials=2, n_histories=3, seed=4, n_classes=2, *, until=math.inf, row_norm=1.0):
     """Replay several pairs; return the largest ratio, `until` it is reached, and all findings."""
     largest, findings = 0.0, []
-    for number, pair in enumerate(pairs(estimator, trials, seed, n_classes)):
+    for number, pair in enumerate(pairs(estimator, trials, seed, n_classes, row_norm)):
         result = replay(estimator, *pair, n_histories=n_histories, random_state=seed + number)
         largest = max([largest, *(release.ratio for release in result.releases)])
         findings += result.findings
@@ -168,6 +170,8 @@ OBJECTIVE = ObjectivePerturbationClassifier(
     epsilon=20.0, data_norm=1.0, classes=[0, 1], preconditioner=False
 )
 PURE_OUTPUT = clone(OUTPUT).set_params(delta=0.0)
+# So few rows have no moment, and are brought to norm one.
+NORMED = ObjectivePerturbationClassifier(epsilon=20.0, delta=0.0, data_norm=1.0, classes=[0, 1])
 LABELS = LabelPrivateClassifier(epsilon=4.0, classes=[0, 1])
 RESPONSES = clone(LABELS).set_params(mechanism="randomized_response", n_fourier=100)
 HALFSPACE = PureHalfspaceClassifier(
@@ -198,6 +202,27 @@ def test_queries_come_near_their_bound(estimator, near):
     largest, findings = seen(estimator, 12, 4, seed=3, until=near)
     assert not findings
     assert near < largest <= 1.0
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        *(GD, RANKING, FEATURES, PHASES, SINGLE, OUTPUT, MAPPED, OBJECTIVE, PURE_OUTPUT),
+        *(NORMED, HALFSPACE),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_rows_beyond_the_stated_norm_move_a_query_no_further(estimator):
+    """A record may break its public bound, and is protected all the same."""
+    largest, findings = seen(estimator, 4, 1, seed=3, row_norm=40.0)
+    assert not findings
+    assert 0.3 < largest <= 1.0
+
+
+def test_planted_bug_rows_that_are_clipped_at_twice_the_norm_are_seen(monkeypatch):
+    honest = _centred.clipped_rows
+    monkeypatch.setattr(_centred, "clipped_rows", lambda X, norm, c: honest(X, 2.0 * norm, c))
+    assert seen(OUTPUT, 4, 1, seed=3, row_norm=40.0)[0] > 1.0
 
 
 def test_rows_in_learnt_units_come_near_the_bounds_of_counts_and_steps():

@@ -87,6 +87,22 @@ def test_a_row_is_a_function_of_its_own_cells_to_the_last_bit(people):
     assert not np.array_equal(first, second)
 
 
+def test_the_rows_that_are_mapped_at_a_time_are_public(monkeypatch):
+    """The rounding of a product may depend on the number of rows in it."""
+    sizes, honest = [], AdditiveMap.apply
+
+    def counted(self, rows):
+        sizes[-1].append(len(rows))
+        return honest(self, rows)
+
+    monkeypatch.setattr(AdditiveMap, "apply", counted)
+    made, n = features(joint=True), 2500
+    for X in (adversarial(n), np.full((n, 5), np.nan), np.zeros((n, 5))):
+        sizes.append([])
+        made.write(X)
+    assert sizes[0] == sizes[1] == sizes[2] == [1024, 1024, 452]
+
+
 def test_a_row_of_a_person_stands_where_it_stands_whatever_rows_others_have(monkeypatch):
     """Features that are off by the place of a row stand for those that are rounded by it."""
     honest = Features.write

@@ -16,6 +16,7 @@ from dp_halfspace.engine import linear, moment, steps
 from dp_halfspace.engine.linear import Known, final_rows, first_rows, sum_of_squares
 from dp_halfspace.engine.moment import centring_of, packed, unpacked
 from dp_halfspace.engine.release import Door, Release, asks_of, events_of, run
+from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
@@ -214,6 +215,17 @@ def test_final_rows_have_norm_at_most_one_for_every_released_moment(single):
             assert logical[:, 6] == pytest.approx(centring.constants[0], rel=1e-6)
 
 
+@pytest.mark.parametrize("single", [False, True])
+def test_columns_are_clipped_as_in_a_prediction(single):
+    X = np.random.default_rng(8).standard_normal((300, 3)) * [1e-3, 1.0, 1e6]
+    plan = plan_of(X, epsilon=2000.0, copies_are_single=single)
+    data = training_data(X, np.zeros(300, dtype=int))
+    known = replace(plan.known, scales=ColumnScales(np.zeros(3), np.array([1e-3, 1.0, 1e6])))
+    rows = linear.scaled_rows(plan.shape, known, data).X
+    assert np.abs(rows).max() == linear.COLUMN_CLIP
+    assert rows.dtype == (np.float32 if single else np.float64)
+
+
 @pytest.mark.parametrize("form", ["float64", "float32", "sparse"])
 def test_first_rows_have_norm_at_most_one_however_long_they_are(form):
     X = (
@@ -238,6 +250,20 @@ def test_no_map_stretches_rows_by_more_than_the_public_number(noise):
         assert np.linalg.norm(centring.whitening, 2) <= 1024.0 * (1.0 + 1e-9)
 
 
+def test_a_far_mean_in_an_empty_direction_is_stretched_by_no_more_than_the_public_number():
+    """Of a map with a constant the mean is a column of its own: here it has norm one."""
+    size, total = 100, 200.0
+    A = np.zeros((size + 1, size + 1))
+    # All rows are at one place, but for a spread along another direction.
+    A[0, 0], A[1, 1], A[-1, -1] = total, 0.05 * total, moment.CONSTANT**2 * total
+    A[0, -1] = A[-1, 0] = moment.CONSTANT * total
+    released = packed(A) / moment.LENGTHENED**2
+    centring, _ = centring_of(released, total, GaussianNoise(1e-30, 1.0), constant=1.0)
+    assert np.linalg.norm(centring.mean) == pytest.approx(1.0)
+    stretch = np.linalg.norm(centring.to_final, 2)
+    assert 0.7 * moment.LARGEST_STRETCH < stretch <= moment.LARGEST_STRETCH
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 def test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score(n_classes, kind):
@@ -249,6 +275,18 @@ def test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score(n_classes, 
     found = make(classes, weights)(given, 0, 800).reshape(800, -1)
     norms, clip = np.linalg.norm(found.astype(float), axis=1), steps.clip_of(n_classes)
     assert clip * (1.0 - 1e-6) < norms.max() <= clip * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_every_query_is_in_the_ball_that_roundings_are_bounded_in(n_classes):
+    """Whatever was released: a longer query would have margins with larger rounding errors."""
+    walk = steps.first_walk(6, n_classes, 200.0, 1.0, 1.0)
+    for size in (1.0, 1e6, 1e100):
+        walk = walk.after(size * np.random.default_rng(0).standard_normal(walk.point.shape))
+        assert np.linalg.norm(walk.ahead) <= steps.ball(walk.point.shape) * (1.0 + 1e-12)
+        query = steps.into_mapped_ball(1e9 * walk.ahead, walk.ahead, moment.LARGEST_STRETCH)
+        assert np.linalg.norm(query) <= 64.0 * steps.ball(walk.point.shape) * (1.0 + 1e-12)
+    assert np.linalg.norm(walk.point) > steps.ball(walk.point.shape)
 
 
 def one(i):

@@ -157,9 +157,12 @@ def test_classes_weigh_by_released_counts_alone():
 
 
 def test_people_count_once_and_records_by_their_weights():
-    (value,), _ = counted([1.0], people=People(np.array([1, 4, 1])))
+    (value,), weights = counted([1.0], people=People(np.array([1, 4, 1])))
     # The second person has three rows of the first class and one of the second.
     np.testing.assert_array_equal(value, [1.25])
+    # The number of people is public, and that of their rows is not.
+    noise = count_noise(2, Budget.gaussian(50.0), has_weights=False)
+    np.testing.assert_array_equal(weights, balancing_weights(np.array([1.0]), 3, noise))
     (value,), _ = counted([1.0, 1.0], weights=np.array([1.0, 0.5, 0.25, 0.0, 0.5, 0.125]))
     np.testing.assert_array_equal(value, [1.75, 0.625])
 

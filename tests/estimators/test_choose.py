@@ -8,7 +8,7 @@ from scipy import sparse
 
 from dp_halfspace import privacy
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.estimators._choose import plan_training
+from dp_halfspace.estimators._choose import plan_objective_of_rows, plan_training
 from dp_halfspace.papers.training import asked_margin
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import jl_dimension, jl_margin
@@ -74,6 +74,17 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
     assert rows.shape == (n_samples, n_columns)
     assert rows.block_rows == block_rows
     assert rows.lengths().max() <= 1 + 1e-15
+
+
+@pytest.mark.parametrize("margin", [None, 0.1])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_perturbed_objective_pays_for_rows_as_long_as_they_are(margin, delta):
+    """``objective_perturbation.md``: a gradient moves by slopes times the norm of a row."""
+    X = np.random.default_rng(0).random((900, 40)) * 10.0 ** np.arange(-3, 6).repeat(100)[:, None]
+    plan = plan_objective_of_rows(problem_of(*X.shape), margin, Budget.of(2.0, delta))
+    longest = plan.rows(X, None).lengths().max()
+    assert 0.99 < longest <= plan.algorithm.risk.row_norm * (1.0 + 1e-15)
+    assert plan.algorithm.linear.change >= 0.99 * longest
 
 
 def test_sizes_test_sees_the_blocks_of_the_unprojected_rows():

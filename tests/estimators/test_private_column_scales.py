@@ -22,6 +22,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
+from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Exponential, Gaussian, Pure, single_runs
 
@@ -117,6 +118,26 @@ def test_missing_values_raise_nothing_and_change_no_shape(estimator, options):
         shapes.add((model.coef_.shape, model.scaler_ is None, model.fill_value_))
         assert np.isfinite(model.decision_function(data)).all()
     assert len(shapes) == 1
+
+
+@pytest.mark.parametrize("estimator", GAUSSIAN)
+@pytest.mark.parametrize("delta", ["auto", 0.0])
+def test_missing_values_are_zeros_where_no_scales_are_released(estimator, delta):
+    """Too few records: an error would tell of a missing entry, after the budget was charged."""
+    X, y = hospital(60)
+    X = X - X.mean(axis=0)
+    missing, zero = X.copy(), X.copy()
+    missing[7, 2], zero[7, 2] = np.nan, 0.0
+    found = []
+    for data in (missing, zero):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = fitted(estimator, data, y, epsilon=0.02, delta=delta, random_state=0)
+        # The features of a kernel have released scales in any case.
+        has_scales = isinstance(model.scaler_, ReleasedScaler)
+        assert has_scales == (estimator is PrivateKernelClassifier and delta == "auto")
+        found.append((model.coef_.tobytes(), model.intercept_.tobytes()))
+    assert has_scales or found[0] == found[1]
 
 
 @pytest.mark.parametrize(

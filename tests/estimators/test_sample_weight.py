@@ -138,6 +138,14 @@ def test_so_does_every_query_of_three_classes(name):
     assert worst(CASES[name], 4, n_classes=3) <= 1.0
 
 
+@pytest.mark.parametrize("name", ["units", "stated", "fourier", "output", "objective"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_without_an_intercept_have_weights_too(name, n_classes):
+    """Their moment has no corner with the sum of the weights; the public number stands for it."""
+    without = clone(CASES[name]).set_params(fit_intercept=False)
+    assert 0.0 < worst(without, 2, n_classes=n_classes) <= 1.0
+
+
 @pytest.mark.parametrize(("name", "near"), [("stated", 0.99), ("margin", 0.99)])
 def test_records_of_weight_one_come_near_the_bound(name, near):
     assert near < worst(CASES[name], 7) <= 1.0

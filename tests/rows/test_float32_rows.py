@@ -159,6 +159,19 @@ def test_second_moment_of_a_group_is_within_its_allowance():
     assert allowed * 2.0**-29 < gram_error(learnt_rows(GRAM_GROUP, 5)) <= allowed
 
 
+def test_records_count_in_a_second_moment_by_their_weights():
+    """A record of weight zero does not, whatever its row is."""
+    weights = np.resize([0.0, 1.0, 0.37], 700)
+    rows = learnt_rows(700, 5)
+    Z = logical(rows)
+    np.testing.assert_allclose(
+        rows.gram(weights), ((Z.T * weights) @ Z).astype(float), atol=1e-3, rtol=1e-5
+    )
+    classes = np.arange(700) % 2
+    found = rows.apply_to_classes(lambda _, each: each, classes, np.array([1.0, 0.25]))
+    assert found.tolist() == [1.0, 0.25] * 350
+
+
 @pytest.mark.sampled(35)
 @forms
 @pytest.mark.parametrize("n_outputs", [1, 3])

@@ -190,6 +190,20 @@ def test_images_have_norm_one_at_most(form, bias, condition):
     assert condition == 1.0 or before.max() > 1.1
 
 
+@forms
+def test_images_that_are_small_beside_the_map_have_norm_one_at_most(form):
+    """Large products cancel in them: the bound allows for their rounding errors."""
+    rng = np.random.default_rng(5)
+    V = np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    stretches = np.append(np.full(30, 2000.0), np.full(10, 1.3))
+    transform = (V * stretches) @ V.T
+    X = rng.standard_normal((3000, 10)) @ V[:, 30:].T
+    unit = normalised_rows(form(X), 1.0, None)
+    norms = image_norms(unit.clip_images(transform, 1.0, ()), X, transform)
+    assert 1.0 - 1e-9 < norms.max() <= 1.0
+    assert image_norms(unit, X, transform).min() > 1.2
+
+
 def test_clipped_images_keep_directions_and_share_the_matrix():
     X = np.random.default_rng(4).standard_normal((300, 5))
     rows = normalised_rows(X, 1.0, None)
