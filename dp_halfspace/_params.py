@@ -189,24 +189,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """
 
     def decorate(fit: Fit) -> Fit:
-        others = getattr(fit, "__kwdefaults__", None) or ()
-        named = ", ".join(f"{name}=..." for name in others) or "there is nothing else"
-        unsupported = "" if "sample_weight" in others else "; sample weights are not supported"
-
         @wraps(fit)
         def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-            if len(args) > 2:
-                # Sample weights, which are third elsewhere, must not be read as groups.
-                raise TypeError(
-                    f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
-                    f"else by name ({named}){unsupported}"
-                )
-            if unsupported and "sample_weight" in kwargs:
-                raise TypeError(
-                    f"{type(estimator).__name__}.{fit.__name__} takes no sample_weight: "
-                    "AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier, "
-                    "OutputPerturbationClassifier and ObjectivePerturbationClassifier weigh records"
-                )
             # The ranges are part of the guarantee, so the setting of scikit-learn that skips the
             # validation of parameters does not skip this one.
             constraints = estimator._parameter_constraints

@@ -575,9 +575,14 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_params.py",
+        "estimators/base.py",
         "tests/test_persons.py",
-        ("fit_context", "len(args) > 2", "False", "test_weights_of_rows_are_not_taken_for_people"),
+        (
+            "PrivateClassifier.fit",
+            "y: ArrayLike, *, groups",
+            "y: ArrayLike, groups",
+            "test_weights_of_rows_are_not_taken_for_people",
+        ),
     ),
     *of(
         "_pipelines.py",
@@ -604,33 +609,9 @@ MUTANTS = [
         ("", "step.memory is None", "True", "test_what_tells_of_records_is_found"),
         (
             "",
-            "step.sparse_threshold == 0 or _is_dense(step)",
-            "True",
-            "test_what_tells_of_records_is_found",
-        ),
-        (
-            "",
-            "step.sparse_threshold == 0 or _is_dense(step)",
+            "step.sparse_threshold == 0",
             "step.sparse_threshold in (0, 0.3)",
             "test_the_format_of_the_default_follows_the_records",
-        ),
-        (
-            "_is_dense",
-            'step == "drop" or is_of_frame',
-            "True",
-            "test_what_tells_of_records_is_found",
-        ),
-        (
-            "_is_dense",
-            'stated.get("transform", get_config()["transform_output"])',
-            'stated.get("transform")',
-            "test_the_format_of_the_default_follows_the_records",
-        ),
-        (
-            "_is_dense",
-            'getattr(step, "_sklearn_output_config", {})',
-            "{}",
-            "test_formats_that_parameters_decide_pass",
         ),
         (
             "_check_columns",

@@ -617,11 +617,6 @@ def test_random_candidates_are_as_many_as_asked_for_and_public():
     assert fitted.best_params_ == {"alpha": 0.3}
 
 
-def test_weights_of_records_are_refused_with_the_classes_that_take_them():
-    with pytest.raises(TypeError, match="fit takes no sample_weight: AdaptiveMarginClassifier"):
-        PrivateSearchCV(OUTPUT, GRID).fit(X, Y, sample_weight=np.ones(len(Y)))
-
-
 def test_names_of_an_earlier_table_are_forgotten():
     search = PrivateSearchCV(OUTPUT, {"alpha": [1.0]})
     search.fit(DataFrame(X, columns=["a", "b", "c"]), Y)
