@@ -1702,6 +1702,16 @@ MUTANTS = [
     ),
     *of(
         "estimators/_wrapped_plans.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "warn_of_unscaled_columns",
+            "warn_of_sparse_columns()",
+            "pass",
+            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
+        ),
+    ),
+    *of(
+        "estimators/_wrapped_plans.py",
         "tests/estimators/test_balanced.py",
         (
             "BalancedFit.run",
@@ -1716,7 +1726,7 @@ MUTANTS = [
             "test_people_count_once_and_records_by_their_weights",
         ),
         (
-            "plan_balanced",
+            "_plan_balanced",
             "has_weights=facts.has_weights",
             "has_weights=False",
             "test_counts_of_weighed_records_are_charged_for_both_classes",
@@ -3169,7 +3179,7 @@ MUTANTS = [
             "test_parameters_set_after_the_fit_change_no_prediction",
         ),
         (
-            "PrivateLinearClassifier._facts",
+            "PrivateClassifier._facts_of",
             "label_weights(weights, data.classes)",
             "np.maximum(1.0, label_weights(weights, data.classes))",
             "test_weights_of_classes_are_those_that_are_stated",
@@ -3184,12 +3194,6 @@ MUTANTS = [
     *of(
         "estimators/base.py",
         "tests/estimators/test_private_column_scales.py",
-        (
-            "PrivateLinearClassifier._fit_plan",
-            "warn_of_sparse_columns()",
-            "pass",
-            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
-        ),
         (
             "PrivateLinearClassifier._facts",
             "sparse.issparse(X)",
@@ -3448,8 +3452,12 @@ MUTANTS = [
             "pass",
             "test_kinds_that_dtypes_say_are_declared_once",
         ),
+    ),
+    *of(
+        "estimators/_table_plans.py",
+        "tests/estimators/test_table.py",
         (
-            "_TableFit.events",
+            "TableFit.events",
             "*self.inner.events, *(",
             "*(),*(",
             "test_one_record_says_all_that_was_spent",
@@ -4600,7 +4608,7 @@ MUTANTS = [
         "model_selection/_search_plan.py",
         "tests/model_selection/test_search.py",
         (
-            "CandidatePlans.__call__",
+            "candidate_plans",
             "all(other[k] is v for k, v in fixed.items())",
             "True",
             "test_a_candidate_is_planned_for_all_budgets_and_never_taken_for_another",
@@ -4611,6 +4619,22 @@ MUTANTS = [
             "False",
             "test_runs_that_differ_with_the_budget_of_a_run_only_are_refused",
         ),
+        (
+            "_Search.mixed",
+            "[*records[0].events, Gaussian(mu_score)]",
+            "records[0].events",
+            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
+        ),
+        (
+            "_Search.mixed",
+            "score_sensitivity(self.n_samples), mu_score",
+            "score_sensitivity(self.n_samples), mu",
+            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_search.py",
         (
             "score_of",
             "np.clip(each, 0.0, 1.0)",
@@ -4635,18 +4659,6 @@ MUTANTS = [
             'SeededBytes(0, "score")',
             "test_the_noise_of_a_score_is_the_streams",
         ),
-        (
-            "_Search.mixed",
-            "[*records[0].events, Gaussian(mu_score)]",
-            "records[0].events",
-            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
-        ),
-        (
-            "_Search.mixed",
-            "score_sensitivity(self.n_samples), mu_score",
-            "score_sensitivity(self.n_samples), mu",
-            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
-        ),
     ),
     *of(
         "model_selection/_search_plan.py",
@@ -4657,6 +4669,16 @@ MUTANTS = [
             'hasattr(kind, "epsilon") or',
             "test_only_classifiers_of_the_package_are_searched",
         ),
+        (
+            "_unseeded",
+            "call_silently(partial(Pipeline(before).fit_transform, X, y), FAILED)",
+            "Pipeline(before).fit_transform(X, y)",
+            "test_plans_do_not_say_what_steps_say_of_records",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_silent_runs.py",
         ("", '"verbose": False, "n_jobs"', ' "n_jobs"', "test_candidates_are_told_to_say_nothing"),
         ("silence", "without_callbacks(candidate)", "pass", "test_callbacks_do_not_count_runs"),
         (
@@ -4667,7 +4689,7 @@ MUTANTS = [
         ),
         (
             "_train_and_score",
-            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)",
+            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), FAILED)",
             "score_of(scoring, model.fit(X, y), X, y)",
             "test_a_run_drops_what_is_said_by_itself",
         ),
@@ -4677,28 +4699,10 @@ MUTANTS = [
             "pass",
             "test_shared_generators_do_not_count_runs",
         ),
-        (
-            "_before_model",
-            "call_silently(lambda: steps.fit(X, y), _FAILED)",
-            "steps.fit(X, y)",
-            "test_plans_do_not_say_what_steps_say_of_records",
-        ),
     ),
     *of(
         "model_selection/_search_plan.py",
         "tests/model_selection/test_search_distributions.py",
-        (
-            "_train_and_score",
-            "score = float(draw_release(np.array([score]), noise, source)[0])",
-            "draw_release(np.array([score]), noise, source)",
-            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
-        ),
-        (
-            "_train_and_score",
-            'seed[0], f"score {seed[1]}"',
-            'seed[0], "score"',
-            "test_every_run_draws_randomness_of_its_own",
-        ),
         (
             "score_sensitivity",
             "UP + n_samples * 2.0**-51",
@@ -4725,7 +4729,23 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_search_plan.py",
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_search_distributions.py",
+        (
+            "_train_and_score",
+            "score = float(draw_release(np.array([score]), noise, source)[0])",
+            "draw_release(np.array([score]), noise, source)",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
+        ),
+        (
+            "_train_and_score",
+            'seed[0], f"score {seed[1]}"',
+            'seed[0], "score"',
+            "test_every_run_draws_randomness_of_its_own",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
         "tests/test_repeated_fits.py",
         (
             "_train_and_score",
@@ -4893,7 +4913,7 @@ MUTANTS = [
             "PrivateSearchCV.fit",
             'f"{prefix}ledger": ledger, f"{prefix}random_state"',
             ' f"{prefix}random_state"',
-            "test_a_threshold_is_searched_and_a_refit_is_charged",
+            "test_a_refit_is_charged",
         ),
         (
             "PrivateSearchCV._grid",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,20 @@ class ThresholdReleases:
             f"label, to reach a recall of {self.wanted:g} with a confidence of 95 %. More rows, a "
             "larger epsilon or an easier target leave room for a threshold"
         )
+
+
+def read_target(threshold: dict[str, Any]) -> tuple[str, float]:
+    """Return the name and the value of the target of a threshold."""
+    name, wanted = next(iter(threshold.items()), (None, None))
+    name = "false_positive_rate" if name == "fpr" else name
+    is_number = isinstance(wanted, Real) and not isinstance(wanted, bool | np.bool_)
+    value = float(wanted) if is_number and wanted is not None else 0.0
+    if len(threshold) == 1 and name in TARGETS and 0.0 < value < 1.0:
+        return str(name), value
+    raise ValueError(
+        f"threshold must be None or a dict of one of {', '.join(TARGETS)} and a number "
+        'between 0 and 1, such as {"recall": 0.9}'
+    )
 
 
 def plan_threshold(

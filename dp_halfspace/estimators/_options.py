@@ -21,7 +21,13 @@ from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
-from dp_halfspace.projection import PROJECTIONS, AdditiveMap, jl_dimension
+from dp_halfspace.projection import (
+    PROJECTIONS,
+    AdditiveMap,
+    LinearMap,
+    draw_projection,
+    jl_dimension,
+)
 
 # Largest weight of a single record without a warning, relative to the weight of all others.
 _SHARE = 0.1
@@ -87,6 +93,13 @@ def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
             "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt"
         )
+
+
+def draw_map(
+    kind: str | None, n_features: int, n_components: int, rng: np.random.Generator
+) -> LinearMap | None:
+    """Draw a public projection, if one is wanted."""
+    return None if kind is None else draw_projection(kind, n_features, n_components, rng)
 
 
 # The error of a projected score is about one over the square root of the number of components: half

@@ -17,10 +17,7 @@ from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.linear import WIDEST
-from dp_halfspace.engine.plan import (
-    PublicFacts,
-    refuse_projected_rows,
-)
+from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
 from dp_halfspace.estimators._centred import (
     COMPONENTS,
     CentredFit,
@@ -28,6 +25,8 @@ from dp_halfspace.estimators._centred import (
     RowsRead,
     plan_centred_objective,
 )
+from dp_halfspace.estimators._options import draw_map
+from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import empirical_risk
@@ -37,7 +36,7 @@ from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.projection import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
@@ -212,14 +211,14 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
     }
 
-    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
-        del facts, budget
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         # A number for alpha is in the units of the columns.
         is_default = isinstance(self.preconditioner, str) and isinstance(self.alpha, str)
-        return is_default and self.rows != "clipped" and self.projection not in PROJECTIONS
+        centres = is_default and self.rows != "clipped" and self.projection not in PROJECTIONS
+        return plan_rows(self._plan_minimiser, facts, budget, centres=centres)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
-        """Fix the public numbers of a fit."""
+    def _plan_minimiser(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
+        """Plan a fit of rows in the scales that were chosen for them."""
         facts.refuse_scores_of_all()
         is_shifted = self.loss == "shifted_logistic"
         loss = get_loss(self.loss, **({"margin_offset": self.margin_offset} if is_shifted else {}))
@@ -230,7 +229,13 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             if self.projection in PROJECTIONS or self.preconditioner is True:
                 raise ValueError('a projection and preconditioner=True need rows="centred"')
             return self._plan_clipped(facts, budget, loss, ridge, parameters)
-        linear_map = self._drawn_map(facts.n_features, budget)
+        kind = self.projection
+        if kind == "auto":
+            is_wide = budget.is_pure and not budget.is_infinite and facts.n_features > WIDEST
+            kind = "rademacher" if is_wide else None
+        size = COMPONENTS if isinstance(self.n_components, str) else int(self.n_components)
+        rng = public_generator(self.random_state, "projection")
+        linear_map = draw_map(kind, facts.n_features, size, rng)
         if linear_map is not None:
             refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
         read = RowsRead(facts, constant or 0.0, linear_map)
@@ -270,18 +275,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         plan = plan_objective(risk, ridge, epsilon, delta, optimizer=minimiser_of(self.optimizer))
         takes = frozenset({"sample_weight"})
         return ClippedFit(facts, plan, constant, _ATTRIBUTES, parameters, takes)
-
-    def _drawn_map(self, n_features: int, budget: Budget) -> LinearMap | None:
-        """Draw the public projection, if there is one."""
-        kind = self.projection
-        if kind == "auto":
-            is_wanted = budget.is_pure and not budget.is_infinite and n_features > WIDEST
-            kind = "rademacher" if is_wanted else None
-        if kind is None:
-            return None
-        size = COMPONENTS if isinstance(self.n_components, str) else int(self.n_components)
-        rng = public_generator(self.random_state, "projection")
-        return draw_projection(kind, n_features, size, rng)
 
     @available_if(
         explains_absence(

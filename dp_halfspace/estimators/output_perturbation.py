@@ -16,7 +16,7 @@ from dp_halfspace._params import explains_absence, public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
     ClippedFit,
@@ -24,6 +24,7 @@ from dp_halfspace.estimators._centred import (
     plan_centred_output,
 )
 from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
+from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
@@ -233,8 +234,12 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
-        """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        centres = isinstance(self.preconditioner, str) and self._is_centred(facts, budget)
+        return plan_rows(self._plan_minimiser, facts, budget, centres=centres)
+
+    def _plan_minimiser(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
+        """Plan a fit of rows in their scales, with a preconditioner if it is worth its cost."""
         facts.refuse_scores_of_all()
         is_centred = self._is_centred(facts, budget)
         centred = self._plan_centred(facts, budget) if is_centred else None
@@ -248,9 +253,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         if centred is not None:
             return replace(centred, public={**centred.public, **parameters})
         return replace(self._plan_clipped(facts, budget), parameters=parameters)
-
-    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
-        return isinstance(self.preconditioner, str) and self._is_centred(facts, budget)
 
     def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, relative_weights
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    PublicFacts,
+    WrappedPlan,
+    relative_weights,
+)
+from dp_halfspace.estimators._options import draw_map
+from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.halfspace_search import MOST_CANDIDATES, StagedSearch, plan_search
 from dp_halfspace.papers.network import (
@@ -24,7 +32,7 @@ from dp_halfspace.papers.network import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.projection import PROJECTIONS, LinearMap
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
@@ -215,15 +223,22 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "delta": [Options(Real, {0})],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> _NetworkFit:
-        """Fix the public numbers of a fit."""
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if facts.n_classes != 2:
             raise ValueError(
                 "Only binary classification is supported. For more classes use "
                 "PrivateKernelClassifier"
             )
+        return plan_rows(self._plan_network, facts, budget)
+
+    def _plan_network(self, facts: PublicFacts, budget: Budget) -> _NetworkFit:
+        """Plan a search of networks for rows in the scales that were chosen for them."""
         seed = int(public_generator(self.random_state, "networks").integers(2**63))
-        linear_map = self._linear_map(facts.n_features, seed)
+        kind = self.projection
+        if kind == "auto":
+            kind = "rademacher" if facts.n_features > _MOST_INPUTS else None
+        size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
+        linear_map = draw_map(kind, facts.n_features, size, np.random.default_rng(seed))
         shape = self._shape(facts, linear_map, budget)
         search = self._plan_search(facts.n_privacy_units, shape, budget)
         is_one = isinstance(self.n_hidden, Integral)
@@ -248,16 +263,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     @property
     def _is_binary(self) -> bool:
         return True
-
-    def _linear_map(self, n_features: int, seed: int) -> LinearMap | None:
-        """Draw the public projection, if there is one."""
-        named = self.projection
-        if named == "auto":
-            named = "rademacher" if n_features > _MOST_INPUTS else None
-        if named is None:
-            return None
-        size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
-        return draw_projection(named, n_features, size, np.random.default_rng(seed))
 
     def _shape(
         self, facts: PublicFacts, linear_map: LinearMap | None, budget: Budget

@@ -25,16 +25,18 @@ from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.model_selection._search_plan import (
-    SCORINGS,
     SELECTIONS,
-    CandidatePlans,
-    RobustAccuracy,
     SearchPlan,
+    candidate_plans,
     check_around,
-    check_workers,
     model_inside,
     plan_search,
     planned_record,
+)
+from dp_halfspace.model_selection._search_runs import (
+    SCORINGS,
+    RobustAccuracy,
+    check_workers,
     restore_settings,
     run_candidates,
     silence,
@@ -355,7 +357,7 @@ class PrivateSearchCV(WrappingClassifier):
             raise ValueError("scoring='roc_auc' needs two classes")
         is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
         delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
-        probe = CandidatePlans(self._candidate, X, y)
+        probe = candidate_plans(self._candidate, X, y)
 
         def plan_with(epsilon: float) -> tuple[SearchPlan, PrivacyRecord]:
             """Fix every public number of a search with this epsilon."""
