@@ -174,7 +174,7 @@ def explains_absence(is_there: Callable[[Any], bool], why: str) -> Callable[[Any
     return check
 
 
-_SHORTAGE = (
+_SHORTAGE_OF_A_FIT = (
     "there is not enough memory for this fit: use fewer columns, classes or components, or give "
     "the rows in chunks, as dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was "
     "charged remains charged"
@@ -199,7 +199,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
             nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
             with shortages_dropped(), nested, np.errstate(all="ignore"):
                 return fit(estimator, *args, **kwargs)
-            raise OutOfMemory(_SHORTAGE)
+            raise OutOfMemory(_SHORTAGE_OF_A_FIT)
 
         # scikit-learn assumes that a parameter of this name accepts any weights, and that weights
         # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.

@@ -4577,14 +4577,14 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "MeanSlack.step",
-            "rounded_up(_STEP / self.rate)",
-            "_STEP / self.rate",
+            "rounded_up(_UTILITY_STEP / self.rate)",
+            "_UTILITY_STEP / self.rate",
             "test_shares_and_slacks_are_exact_multiples",
         ),
         (
-            "Slack.for_failure",
-            "rounded_up(math.log(max(self.n_candidates - 1, 1) / beta) / self.rate)",
-            "math.log(max(self.n_candidates - 1, 1) / beta) / self.rate",
+            "slack_for_failure",
+            "rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)",
+            "math.log(max(n_candidates - 1, 1) / beta) / rate",
             "test_shares_and_slacks_are_exact_multiples",
         ),
         (

@@ -348,7 +348,7 @@ def test_sparse_rows_of_people_have_the_values_of_dense_ones(kind):
 def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(
     monkeypatch, form, kind, entries, tile
 ):
-    monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", entries)
     monkeypatch.setattr(people_module, "_TILE", tile)
     assert rows_that_moved(form, kind) == 0
 

@@ -48,7 +48,7 @@ TARGETS = ("recall", "precision", "false_positive_rate")
 # The choice has this share of epsilon, but no more than this number over the square root of the
 # number of records: its noise is then as large as the sampling error of a recall of .9 with 10 % of
 # positive rows.
-_SHARE = 0.3
+_THRESHOLD_SHARE = 0.3
 _MOST_EPSILON = 30.0
 # Share of mu^2, or of a pure epsilon, for noisy counts of scores by label.
 _COUNTS_SHARE = 0.04
@@ -62,7 +62,7 @@ _DEVIATIONS = 1.645
 # The rows of the fit meet a target more easily than new ones, by about this number times the
 # largest advantage of an attacker times the square root of the numbers of records and of those that
 # count.
-_OPTIMISM = 0.02
+_THRESHOLD_OPTIMISM = 0.02
 # Up to this multiple of the records that a target takes, a threshold is often useless.
 _AMPLE = 1.5
 # Share of predicted rows from which a threshold for a recall separates little.
@@ -272,8 +272,9 @@ def plan_threshold(
 ) -> tuple[ThresholdReleases, Budget]:
     """Plan counts and choice within a part of the budget of a fit; return the remaining budget."""
     if budget.is_infinite:
-        return ThresholdReleases(*target, NoNoise(), NoNoise(), n_records, _OPTIMISM), budget
-    share = min(_SHARE, _MOST_EPSILON / math.sqrt(n_records) / budget.epsilon)
+        none = NoNoise()
+        return ThresholdReleases(*target, none, none, n_records, _THRESHOLD_OPTIMISM), budget
+    share = min(_THRESHOLD_SHARE, _MOST_EPSILON / math.sqrt(n_records) / budget.epsilon)
     part, usual = share * budget.epsilon, budget
     noise: GaussianNoise | DiscreteLaplaceNoise
     if budget.is_pure:
@@ -285,7 +286,7 @@ def plan_threshold(
         rest = Budget.gaussian(mu_beside(part, budget.epsilon, budget.delta), budget.delta)
         counts, rest = rest.split(_COUNTS_SHARE)
         noise = GaussianNoise(math.sqrt(3.0) * UP, counts.mu)
-    optimism = _OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
+    optimism = _THRESHOLD_OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
     # A record moves every utility by at most one: `docs/proofs/operating_points.md`, Lemma 3.
     choice = ExponentialChoice(1.0, part)
     return ThresholdReleases(*target, noise, choice, n_records, optimism), rest

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _COMPONENTS = 500
 # For each `iterate`, the fraction of the last steps whose iterates are averaged; None for that of
 # the algorithm.
-_TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
+_AVERAGED_TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
 # The parameters that shape a model: with their defaults a small table is fitted by a selection.
-_SHAPE = (
+_LINEAR_SHAPE = (
     *("margin", "solver", "selection", "iterate", "projection", "n_components"),
     *("fit_intercept", "intercept_scaling"),
 )
@@ -254,7 +254,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         plan: FitPlan | None = None
-        if not facts.balances_classes and has_defaults(self, AdaptiveMarginClassifier, _SHAPE):
+        if not facts.balances_classes and has_defaults(
+            self, AdaptiveMarginClassifier, _LINEAR_SHAPE
+        ):
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
@@ -340,7 +342,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
-            tail_fraction=_TAILS[self.iterate],
+            tail_fraction=_AVERAGED_TAILS[self.iterate],
             seed=self.random_state,
         )
         plan: LinearTraining | CentredFit | MarginSelection

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # What a fit says of a model whose scores are all equal.
-_CONSTANT = (
+_EQUAL_SCORES = (
     "every row has the same score: no candidate was clearly better than predicting one label. Use "
     "more records or a larger epsilon"
 )
@@ -492,7 +492,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     @property
     def _finding(self) -> str:
-        return "" if np.any(self.coef_) else _CONSTANT
+        return "" if np.any(self.coef_) else _EQUAL_SCORES
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         facts = self._facts(data)

@@ -83,9 +83,9 @@ def _refuse_features(n_components: int, facts: PublicFacts) -> None:
 
 
 # Number of rows that are scored at a time.
-_ROWS = 1024
+_SCORED_ROWS = 1024
 # Features of a column: more cosines follow the noise.
-_TERMS = 3
+COLUMN_TERMS = 3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -417,10 +417,11 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
         out = np.empty((X.shape[0], len(self.coef_)))
-        for lo in range(0, len(out), _ROWS):
-            rows = self._features(X[lo : lo + _ROWS])
+        for lo in range(0, len(out), _SCORED_ROWS):
+            part = slice(lo, lo + _SCORED_ROWS)
+            rows = self._features(X[part])
             found = sums(rows)
-            out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
+            out[part] = found if row_clip is None else row_clip.shortened(rows, found)
         return out
 
     def _features(self, X: Any) -> NDArray[np.float64]:
@@ -441,7 +442,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
-            most = size if size and self.kernel == "additive" else _TERMS
+            most = size if size and self.kernel == "additive" else COLUMN_TERMS
             terms = n_terms(d, size or WIDEST, most)
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and not budget.is_pure:

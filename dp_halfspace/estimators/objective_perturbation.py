@@ -39,12 +39,12 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
-_LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
+_SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
 # size of the intercept.
 _SCORE_GUESS = 1.5
 # Fitted attributes beside those of every linear classifier.
-_ATTRIBUTES = ("alpha_", "preconditioner_")
+_OBJECTIVE_ATTRIBUTES = ("alpha_", "preconditioner_")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -201,7 +201,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
-        "loss": [StrOptions(set(_LOSSES))],
+        "loss": [StrOptions(set(_SMOOTH_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
         "margin_offset": [Interval(Real, 0, 100, closed="both")],
         "rows": [StrOptions({"centred", "clipped"})],
@@ -247,7 +247,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
                 "preconditioner=True needs at most 512 columns and enough budget and rows: use "
                 "preconditioner='auto' or False"
             )
-        return replace(plan, public={**plan.public, **parameters}, attributes=_ATTRIBUTES)
+        return replace(plan, public={**plan.public, **parameters}, attributes=_OBJECTIVE_ATTRIBUTES)
 
     def _plan_clipped(
         self,
@@ -274,7 +274,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             ridge = objective_ridge(risk, epsilon, delta, norm_guess=guess)
         plan = plan_objective(risk, ridge, epsilon, delta, optimizer=minimiser_of(self.optimizer))
         takes = frozenset({"sample_weight"})
-        return ClippedFit(facts, plan, constant, _ATTRIBUTES, parameters, takes)
+        return ClippedFit(facts, plan, constant, _OBJECTIVE_ATTRIBUTES, parameters, takes)
 
     @available_if(
         explains_absence(

@@ -39,7 +39,7 @@ _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge"
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
 # Fitted attributes beside those of every linear classifier.
-_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
+_OUTPUT_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -295,7 +295,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
                 "for rows clipped to data_norm, or give the rows as an array, from dask by "
                 "X.compute()"
             )
-        return replace(plan, attributes=_ATTRIBUTES)
+        return replace(plan, attributes=_OUTPUT_ATTRIBUTES)
 
     def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> ClippedFit:
         """Plan a fit of clipped rows, as published."""
@@ -328,7 +328,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         # A tilted risk is no sum over rows.
         is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
         takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
-        return ClippedFit(facts, plan, constant, _ATTRIBUTES, {}, frozenset(takes))
+        return ClippedFit(facts, plan, constant, _OUTPUT_ATTRIBUTES, {}, frozenset(takes))
 
     def _risk(
         self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any

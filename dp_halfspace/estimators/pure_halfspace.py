@@ -22,7 +22,7 @@ from dp_halfspace.projection import PROJECTIONS
 from dp_halfspace.rows.directions import MOST_DIRECTIONS
 
 # The parameters that shape a model.
-_SHAPE = (
+_SEARCH_SHAPE = (
     *("directions", "n_directions", "n_stages", "margin", "projection", "n_components"),
     *("fit_intercept", "intercept_scaling"),
 )
@@ -182,7 +182,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
                 "classes with pure DP use ObjectivePerturbationClassifier(delta=0)"
             )
         # With these parameters public sizes decide how a small table is fitted.
-        is_default = has_defaults(self, PureHalfspaceClassifier, _SHAPE)
+        is_default = has_defaults(self, PureHalfspaceClassifier, _SEARCH_SHAPE)
         plan = plan_small_fit(facts, budget, self.random_state) if is_default else None
         return plan or plan_rows(self._plan_search, facts, budget)
 

@@ -73,7 +73,7 @@ from dp_halfspace.estimators._table_plans import (
 )
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
-from dp_halfspace.estimators.kernel import PrivateKernelClassifier
+from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.training import Problem
@@ -91,11 +91,9 @@ if TYPE_CHECKING:
 
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
-_KEPT = 2**28
-# Features of a column of numbers: more cosines follow the noise.
-_TERMS = 3
+_KEPT_ROWS = 2**28
 # Smallest share of a class that a noisy count is read as.
-_LEAST_SHARE = 0.001
+_LEAST_CLASS_SHARE = 0.001
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -261,7 +259,7 @@ class PrivateTableClassifier(PrivateClassifier):
             rows = replace(table.each(_encode_rows, encoding), sample=rows)
         classes = label_set(target, y) if self.classes is None else self.classes
         data = self._checked(rows, y, groups, classes=classes, allow_missing=True)
-        if table is not None and _bytes_of(data.X, encoding) <= _KEPT:
+        if table is not None and _bytes_of(data.X, encoding) <= _KEPT_ROWS:
             data = replace(data, X=data.X.kept())
         return EncodedTable(
             data.X,
@@ -437,7 +435,7 @@ class PrivateTableClassifier(PrivateClassifier):
         limit = PURE_MOST if budget.is_pure else WIDEST
         n_plain, terms = n_columns - n_numbers, 1
         if self.features != "linear" and n_numbers:
-            terms = n_terms(n_numbers, limit - n_plain, _TERMS)
+            terms = n_terms(n_numbers, limit - n_plain, COLUMN_TERMS)
         drawn = AdditiveMap(n_columns, terms, n_plain=n_plain, length=encoding.length)
         seed = 0
         if self.features == "auto" and not budget.is_pure and data.X.shape[1] == n_numbers:
@@ -482,7 +480,7 @@ class PrivateTableClassifier(PrivateClassifier):
             problem, "noisy_gd", None, budget, feature_map=features.feature_map
         )
         given = features.feature_map, features.unit, problem.intercept
-        inner = KernelTraining(training, *given, memory=_KEPT, parameters=stated)
+        inner = KernelTraining(training, *given, memory=_KEPT_ROWS, parameters=stated)
         return PureFit(scales, features, inner)
 
     def _options_of(self, data: EncodedTable) -> dict[str, Any]:
@@ -528,7 +526,7 @@ class PrivateTableClassifier(PrivateClassifier):
             return min(share, limit) if is_rare else max(share, math.nextafter(limit, 1.0))
         if fitted.error_share is None or not public.get("calibrated"):
             return None
-        return max(min(fitted.error_share, 1.0 - fitted.error_share), _LEAST_SHARE)
+        return max(min(fitted.error_share, 1.0 - fitted.error_share), _LEAST_CLASS_SHARE)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -44,7 +44,7 @@ Choice: TypeAlias = ExponentialChoice | GaussianNoise | L2LaplaceNoise | NoNoise
 PlannedCandidates: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord]]
 Probe: TypeAlias = Callable[[Params], PrivacyRecord]
 
-SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
+SEARCH_SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
 
 FAILED = (
     "a step before the model, or the scoring, failed. Its message is not shown, because it may "
@@ -53,7 +53,7 @@ FAILED = (
 # Fraction of epsilon for one exponential mechanism, which costs three percent of mu.
 _CHOICE_SHARE = 0.1
 # Largest fraction of mu^2 for a noisy score.
-_SCORE_SHARE = 0.2
+_RUN_SCORE_SHARE = 0.2
 # Largest fraction of a pure DP budget for a noisy score.
 _PURE_SCORE_SHARE = 0.1
 # The noise of a score need not be smaller than this fraction of the records.
@@ -62,15 +62,15 @@ _PRECISION = 5e-4
 _SCORES_SHARE = 0.5
 # Shape of the distribution of the number of runs. A pure DP run costs 2 + shape times its epsilon,
 # and so does the ratio of Jacobians of a perturbed objective.
-_SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
+_RUN_SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
 # Smallest fraction of the budget of a Gaussian run that is tried.
-_LEAST_SHARE = 0.1
+_LEAST_RUN_SHARE = 0.1
 # Relative accuracy of the search for the largest fraction.
 _SHARE_TOLERANCE = 6e-4
 # Smallest epsilon that estimators accept.
 _LEAST_EPSILON = 1e-9
 # Up to this number of candidates one exponential mechanism is better.
-_FEW = {"gaussian": 4, "mixed": 2, "pure": 3}
+_FEW_CANDIDATES = {"gaussian": 4, "mixed": 2, "pure": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def plan_search(
         return search.exponential()
     if way == "noisy_scores":
         return search.noisy_scores()
-    distribution = run_count_distribution(len(grid), miss, eta=_SHAPES[way])
+    distribution = run_count_distribution(len(grid), miss, eta=_RUN_SHAPES[way])
     if way == "gaussian" and not search.stays_gaussian(distribution):
         # At the budget of a run the table is a small one, which is fitted by a selection.
         if selection != "auto":
@@ -252,7 +252,7 @@ class _Search:
             return "noisy_scores"
         way, refusal = self._name_stopping()
         if selection == "auto":
-            return "exponential" if refusal or len(self.grid) <= _FEW[way] else way
+            return "exponential" if refusal or len(self.grid) <= _FEW_CANDIDATES[way] else way
         if refusal:
             raise ValueError(f"selection='random_stopping' needs {refusal}")
         return way
@@ -306,7 +306,7 @@ class _Search:
                 mixed_random_stopping_event(distribution, [*records[0].events, Gaussian(mu_score)]),
             )
 
-        candidates, records = self._largest(stopping, mu_train, _LEAST_SHARE, 1.0)
+        candidates, records = self._largest(stopping, mu_train, _LEAST_RUN_SHARE, 1.0)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         return SearchPlan(candidates, distribution, choice, stopping(records), records[0].adjacency)
 
@@ -316,11 +316,11 @@ class _Search:
         The noise of a score need not be smaller than a fraction of the records.
         """
         mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
-        return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
+        return mu, min(math.sqrt(_RUN_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping for pure DP runs."""
-        run = self.epsilon / (2.0 + _SHAPES["pure"]) * WIDE_DOWN
+        run = self.epsilon / (2.0 + _RUN_SHAPES["pure"]) * WIDE_DOWN
         score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
         candidates, records = self.plan_candidates(run - score)
         for record in records:
@@ -344,7 +344,7 @@ class _Search:
         choice = GaussianNoise(sensitivity, min(math.sqrt(_SCORES_SHARE) * whole, precise))
         everything = _all_and(choice)
         equal = 1.0 / math.sqrt(count)
-        candidates, records = self._largest(everything, whole, _LEAST_SHARE * equal, equal)
+        candidates, records = self._largest(everything, whole, _LEAST_RUN_SHARE * equal, equal)
         return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
 
     def exponential(self) -> SearchPlan:
@@ -357,7 +357,7 @@ class _Search:
         else:
             # Gaussian candidates would get this fraction of mu, and others a little less.
             equal, whole = 1.0 / math.sqrt(len(self.grid)), gdp_mu(self.epsilon, self.delta)
-            candidates, records = self._largest(everything, whole, _LEAST_SHARE * equal, equal)
+            candidates, records = self._largest(everything, whole, _LEAST_RUN_SHARE * equal, equal)
         return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
 
     def _largest(

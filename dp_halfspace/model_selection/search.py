@@ -25,7 +25,7 @@ from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.model_selection._search_plan import (
-    SELECTIONS,
+    SEARCH_SELECTIONS,
     SearchPlan,
     candidate_plans,
     check_around,
@@ -53,7 +53,7 @@ _PlanWith: TypeAlias = Callable[[float], tuple[SearchPlan, PrivacyRecord]]
 # Largest number of candidates of a search; random stopping takes 4.3 runs for each on average.
 _MOST_CANDIDATES = 1000
 # Public facts of a candidate that hold for the search.
-_KEPT = ("n_samples", "classes", "classes_source", "data_norm")
+_KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
 _OWN = ("epsilon", "delta", "ledger", "random_state")
 
@@ -248,7 +248,7 @@ class PrivateSearchCV(WrappingClassifier):
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         **BUDGET,
-        "selection": [StrOptions(set(SELECTIONS))],
+        "selection": [StrOptions(set(SEARCH_SELECTIONS))],
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "miss": [Interval(Real, 1e-3, 1, closed="neither")],
         "n_jobs": [Integral, None],
@@ -379,7 +379,7 @@ class PrivateSearchCV(WrappingClassifier):
                 events=plan.events,
                 noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
                 public={
-                    **{k: v for k, v in facts.items() if k in _KEPT},
+                    **{k: v for k, v in facts.items() if k in _KEPT_FACTS},
                     "estimator": type(self.estimator).__name__,
                     "scoring": scoring,
                     "candidates": [sorted(params.items(), key=str) for params in grid],

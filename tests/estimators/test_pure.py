@@ -142,7 +142,7 @@ def test_one_hidden_layer_is_what_it_was():
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     model = PureNetworkClassifier(n_candidates=700, n_stages=3, data_norm=3**0.5, classes=[0, 1])
     model = fitted(model, X, y, random_state=5)
-    assert model.hidden_coef_[0, 0] == float.fromhex("-0x1.e33325ff36e81p+3")
+    assert model.hidden_coef_[0][0, 0] == float.fromhex("-0x1.e33325ff36e81p+3")
 
 
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
