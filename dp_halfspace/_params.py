@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from inspect import signature
@@ -150,28 +149,6 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
                 f"The {name!r} parameter of {owner} must not be a boolean. Got {value!r} instead."
             )
     validate_parameter_constraints(constraints, params, caller_name=owner)
-
-
-@dataclass(frozen=True)
-class MissingMethod:
-    """A method that a class does not have; asking for it says in an error what to use instead."""
-
-    name: str
-    instead: str
-
-    def __get__(self, estimator: Any, owner: type) -> Any:
-        raise AttributeError(f"{owner.__name__} has no {self.name}: {self.instead}")
-
-
-def explains_absence(is_there: Callable[[Any], bool], why: str) -> Callable[[Any], bool]:
-    """Return a condition of a method whose error says `why` the method is not there."""
-
-    def check(estimator: Any) -> bool:
-        if not is_there(estimator):
-            raise AttributeError(why)
-        return True
-
-    return check
 
 
 _SHORTAGE_OF_A_FIT = (

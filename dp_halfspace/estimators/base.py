@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -29,9 +29,7 @@ from dp_halfspace._budget import (
 )
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import (
-    MissingMethod,
     check_values,
-    explains_absence,
     fit_context,
     label_weights,
     plain,
@@ -80,6 +78,20 @@ _EQUAL_SCORES = (
 )
 
 
+_ONLY_DEFAULTS = (
+    "only a fit with default parameters has probabilities: this one is of a published algorithm "
+    "(margin, solver, selection or delta=0), or a public model was kept. Use decision_function"
+)
+
+
+def _has_probabilities(model: Any) -> bool:
+    """Whether a model has probabilities; the error of one without says what to use."""
+    why_not = model._why_no_probabilities()
+    if why_not:
+        raise AttributeError(why_not)
+    return True
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     """A classifier whose fit is planned from public numbers, then charged, and only then run.
@@ -105,11 +117,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _can_balance_classes: ClassVar[bool] = False
     # The share of the rarer of two classes that the last fit released, if any.
     _rarer_share = cast("float | None", None)
-    predict_proba: ClassVar[Any] = MissingMethod(
-        "predict_proba",
-        "its scores are no log odds. Use AdaptiveMarginClassifier or PrivateTableClassifier, whose "
-        "probabilities follow from the scores, or decision_function for the scores",
-    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -432,6 +439,72 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         """
         return self._predicted(X, self._labels, n_numbers=1)
 
+    @available_if(_has_probabilities)
+    @by_chunks
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the probabilities of the classes, at no budget.
+
+        They are functions of the scores. Default steps stop where the expected clipped slope of a
+        record vanishes; the probabilities at which it does are ``p max(1, |e - p| / sqrt(1/2))``,
+        divided by their sum over the classes. Here p is the softmax of the scores, or the logistic
+        function of the score of two classes, and e the indicator of a class. Minimisers of the
+        logistic loss have p itself. After a selection for a small table every prediction is about
+        equally sure. With class weights probabilities are those of a weighted population.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the scores of the model are no log odds; the message says what to use.
+        """
+        return self._predicted(X, self._probabilities)
+
+    @available_if(_has_probabilities)
+    @by_chunks
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the logarithms of the probabilities of the classes; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of probabilities, in the order of ``classes_``.
+        """
+        return self._predicted(X, self._log_probabilities)
+
+    def _why_no_probabilities(self) -> str:
+        """Say why the model has no probabilities, and what has; empty if it has them."""
+        return (
+            f"{type(self).__name__} has no probabilities: its scores are no log odds. Use "
+            "AdaptiveMarginClassifier or PrivateTableClassifier, whose probabilities follow from "
+            "the scores, or decision_function for the scores"
+        )
+
+    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert log odds of the second class, or scores of all classes."""
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert log odds of the second class, or scores of all classes, to logarithms."""
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(scores, axis=1))
+
     def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Return the label with the largest score."""
         class_indices = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
@@ -554,13 +627,6 @@ class PrivateLinearClassifier(PrivateClassifier):
             return np.asarray(X @ self.coef_.T)
         return clipped_rows(X, self.data_norm_).scores(self.coef_.T)
 
-    @staticmethod
-    def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert log odds of the second class, or scores of all classes, to probabilities."""
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
-
     def _constant_column(self) -> float | None:
         """Value of the constant column, or None without an intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else None
@@ -604,25 +670,6 @@ class PrivateLinearClassifier(PrivateClassifier):
         return tags
 
 
-def _has_probabilities(model: DefaultStepsClassifier) -> bool:
-    """Whether the fit took default steps or was a selection, or, before it, may take or be one."""
-    if hasattr(model, "classes_"):
-        return any(
-            hasattr(model, f"{name}_") for name in ("coef_std_error", "row_clip", "certainty")
-        )
-    return model._takes_default_steps(is_pure=model.delta == 0)
-
-
-_WITH_PROBABILITIES = available_if(
-    explains_absence(
-        _has_probabilities,
-        "only a fit with default parameters has probabilities: this one is of a published "
-        "algorithm (margin, solver, selection or delta=0), or a public model was kept. Use "
-        "decision_function",
-    )
-)
-
-
 class DefaultStepsClassifier(PrivateLinearClassifier):
     """Base of classifiers whose default fits take the steps of the engine.
 
@@ -638,49 +685,19 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
         if fitted.error_share is not None:
             self.certainty_ = probabilities.certainty_of(fitted.error_share, len(self.classes_))
 
-    @_WITH_PROBABILITIES
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Estimate the probabilities of the classes, at no budget.
+    def _why_no_probabilities(self) -> str:
+        # Of a fit, that it took default steps or was a selection; before it, that it may.
+        if hasattr(self, "classes_"):
+            released = ("coef_std_error_", "row_clip_", "certainty_")
+            has_any = any(hasattr(self, name) for name in released)
+        else:
+            has_any = self._takes_default_steps(is_pure=self.delta == 0)
+        return "" if has_any else _ONLY_DEFAULTS
 
-        The steps stop where the expected clipped slope of a record vanishes; the probabilities at
-        which it does are ``p max(1, |e - p| / sqrt(1/2))``, divided by their sum over the classes.
-        Here p is the softmax of the scores, or the logistic function of the score of two classes,
-        and e the indicator of a class. With class weights they are those of a weighted population.
-        After a selection for a small table every prediction is about equally sure, as if one in
-        five was wrong. A fit with a published algorithm has no probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
-
-    @_WITH_PROBABILITIES
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Estimate the logarithms of the probabilities of the classes; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, self._log_probabilities)
+    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(self._log_probabilities(scores))
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores of a fit with default parameters to logarithms of probabilities."""
         if hasattr(self, "certainty_"):
             return probabilities.log_probabilities_of_selection(scores, self.certainty_)
         return probabilities.log_probabilities_of(scores)

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
-from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import NUMBER_RANGE, explains_absence, public_number
+from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
@@ -467,24 +465,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     def _margins(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self.feature_map_.rows(X).scores(self.coef_.T))
 
-    @available_if(
-        explains_absence(_is_logistic, "predict_proba is not available with mechanism='net'")
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released logistic model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Not with ``mechanism="net"``.
-        """
-        return self._predicted(X, self._probabilities)
+    def _why_no_probabilities(self) -> str:
+        return "" if _is_logistic(self) else "probabilities are not available with mechanism='net'"
 
     def _feature_options(self, n_samples: int, budget: Budget) -> dict[str, Any]:
         """Collect the options of the features."""

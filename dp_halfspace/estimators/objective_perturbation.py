@@ -8,14 +8,9 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
-
-from dp_halfspace._params import explains_absence, public_number
+from dp_halfspace._params import public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
 from dp_halfspace.estimators._centred import (
@@ -276,23 +271,5 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         takes = frozenset({"sample_weight"})
         return ClippedFit(facts, plan, constant, _OBJECTIVE_ATTRIBUTES, parameters, takes)
 
-    @available_if(
-        explains_absence(
-            lambda self: self.loss == "logistic", "predict_proba needs loss='logistic'"
-        )
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released logistic model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"``, whose scores are log odds.
-        """
-        return self._predicted(X, self._probabilities)
+    def _why_no_probabilities(self) -> str:
+        return "" if self.loss == "logistic" else "probabilities need loss='logistic'"

@@ -10,12 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
-from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import explains_absence, public_number
+from dp_halfspace._params import public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
@@ -350,30 +348,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             **robust,
         )
 
-    @available_if(
-        explains_absence(
-            lambda self: self.loss == "logistic", "predict_proba needs loss='logistic'"
-        )
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released logistic model.
+    def _why_no_probabilities(self) -> str:
+        return "" if self.loss == "logistic" else "probabilities need loss='logistic'"
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
+    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return super()._probabilities(self._of_softmax(scores))
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"``. Those of each class against the rest, divided by their
-            sum, if `one_vs_rest_`.
-        """
-        return self._predicted(X, self._probabilities_of)
+    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return super()._log_probabilities(self._of_softmax(scores))
 
-    def _probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores of the logistic loss to probabilities."""
+    def _of_softmax(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores whose softmax is that of each class against the rest, over their sum."""
         # The softmax of logarithms divides by the sum without dividing by zero.
-        is_stacked = scores.ndim > 1 and self.one_vs_rest_
-        return self._probabilities(log_expit(scores) if is_stacked else scores)
+        return log_expit(scores) if scores.ndim > 1 and self.one_vs_rest_ else scores

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit, log_softmax
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import explains_absence, resolved_delta
+from dp_halfspace._params import resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import (
@@ -629,43 +627,8 @@ class PrivateTableClassifier(PrivateClassifier):
         changed.model_ = self.model_._with_curves(directions)
         return changed
 
-    @available_if(
-        explains_absence(lambda self: self.probability, "predict_proba needs probability=True")
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of every label; there with ``probability=True``.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, PrivateKernelClassifier._probabilities)
-
-    @available_if(
-        explains_absence(lambda self: self.probability, "predict_log_proba needs probability=True")
-    )
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of every label; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, _log_probabilities)
+    def _why_no_probabilities(self) -> str:
+        return "" if self.probability else "probabilities need probability=True"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -706,9 +669,3 @@ def _bytes_of(X: Any, encoding: Encoding) -> int:
     n_words = sum(column.n_columns for column in encoding.columns if column.kind == "words")
     n_coded = len(kinds) - kinds.count("drop") - len(encoding.numbers)
     return int(X.shape[0]) * (NUMBER_BYTES * (len(encoding.numbers) + n_words) + 4 * n_coded)
-
-
-def _log_probabilities(odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    if odds.ndim == 1:
-        return np.column_stack([log_expit(-odds), log_expit(odds)])
-    return np.asarray(log_softmax(odds, axis=1))
