@@ -71,26 +71,6 @@ _NEARLY_EVERY = 0.95
 _WEIGHT_GRID = 2**10
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NoisyCounts:
-    """Released counts of labels, of shape (2, n_cells), in cells of log odds at `_EDGES`.
-
-    `sizes` are the numbers of records of the two classes, `deviation` is that of the noise of a
-    count and of a size, `weights` are those of the classes.
-    """
-
-    counts: FloatArray
-    sizes: FloatArray
-    deviation: float
-    weights: FloatArray
-
-    def above(self, log_odds: float) -> float:
-        """Return the number of records above a threshold, in the population of the weights."""
-        below = np.concatenate([[0.0], np.cumsum(self.weights @ self.counts)])
-        ends = np.concatenate([[_EDGES[0] - 1.0], _EDGES, [_EDGES[-1] + 1.0]])
-        return float(below[-1] - np.interp(log_odds, ends, below))
-
-
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """A threshold, and what it is expected to reach: a function of what was released.
@@ -182,17 +162,18 @@ class ThresholdReleases:
         counts, second = released[:-1].reshape(2, -1), float(released[-1])
         # The number of records is public, unless they have weights.
         total = self.n_records if record_weights is None else float(counts.sum())
-        sizes = np.array([total - second, second])
-        seen = NoisyCounts(counts, sizes, noise_deviation(self.noise), weights)
+        counted = total - second if self.target == "false_positive_rate" else second
+        # Of the population of the weights.
+        by_cell = weights @ counts
         above = sum_over_chunks(_counts_above, odds, classes, people, record_weights)
         value = safe_target(self.target, self.wanted)
-        most, variance = most_and_variance(self.target, value, seen.weights)
-        counted = float(seen.sizes[0 if self.target == "false_positive_rate" else 1])
-        most_counted = min(max(counted + seen.deviation, 1.0), float(self.n_records))
+        most, variance = most_and_variance(self.target, value, weights)
+        deviation = noise_deviation(self.noise)
+        most_counted = min(max(counted + deviation, 1.0), float(self.n_records))
         usual = _DEVIATIONS * math.sqrt(variance * most_counted + self.variance)
         allowance = self.optimism * math.sqrt(self.n_records * most_counted)
         slack = rounded_up(usual + allowance)
-        excess = excess_of(self.target, value, above[1], above[0], seen.weights) - slack
+        excess = excess_of(self.target, value, above[1], above[0], weights) - slack
         # The last candidate meets every target: no row, or every row, is positive.
         excess[-1] = self.n_records
         released = permit.release(crossing_utilities(excess), self.choice)
@@ -204,12 +185,12 @@ class ThresholdReleases:
             reached = 1.0 if self.target == "recall" else 0.0
             ends = reached, reached
         else:
-            among = seen.above(threshold) if self.target == "precision" else counted
+            among = _number_above(by_cell, threshold) if self.target == "precision" else counted
             # Without a candidate that is preferred to it, one may exceed the target by anything.
             is_open = bool(warning) or place <= 1
             width = math.inf if is_open else (2.0 * usual + allowance) / max(among, 1.0)
             reached, ends = self._expected(width)
-            warning = warning or self._warning_of_share(seen, threshold)
+            warning = warning or self._warning_of_share(by_cell, threshold)
         return OperatingPoint(self.target, self.wanted, threshold, reached, ends, warning)
 
     def _expected(self, width: float) -> tuple[float, tuple[float, float]]:
@@ -241,9 +222,9 @@ class ThresholdReleases:
             "or an easier target leave room for a threshold"
         )
 
-    def _warning_of_share(self, seen: NoisyCounts, threshold: float) -> str:
+    def _warning_of_share(self, by_cell: FloatArray, threshold: float) -> str:
         """Say so if nearly every row has the second label, by the noisy counts of scores."""
-        share = seen.above(threshold) / max(seen.above(-math.inf), 1.0)
+        share = _number_above(by_cell, threshold) / max(_number_above(by_cell, -math.inf), 1.0)
         if self.target != "recall" or share < _NEARLY_EVERY:
             return ""
         return (
@@ -251,6 +232,13 @@ class ThresholdReleases:
             f"label, to reach a recall of {self.wanted:g} with a confidence of 95 %. More rows, a "
             "larger epsilon or an easier target leave room for a threshold"
         )
+
+
+def _number_above(by_cell: FloatArray, log_odds: float) -> float:
+    """Return the number of records above a threshold, from those in cells at `_EDGES`."""
+    below = np.concatenate([[0.0], np.cumsum(by_cell)])
+    ends = np.concatenate([[_EDGES[0] - 1.0], _EDGES, [_EDGES[-1] + 1.0]])
+    return float(below[-1] - np.interp(log_odds, ends, below))
 
 
 def read_target(threshold: dict[str, Any]) -> tuple[str, float]:

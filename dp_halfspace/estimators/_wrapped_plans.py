@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-from dp_halfspace.rows.blocks import FloatArray
 
 # Plans a fit, a function of public facts and of its part of a budget.
 Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
@@ -147,14 +146,6 @@ def _fit_beside(
     raise BudgetError(f"epsilon={epsilon:g} is too small for {purpose}")
 
 
-class WeighedFit(FitPlan, Protocol):
-    """A plan whose classes can have weights of at most one for the same events."""
-
-    def with_class_weights(self, weights: FloatArray) -> WeighedFit:
-        """Weigh the classes by numbers in (0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class BalancedFit(FitPlan):
     """Release counts of the classes, then run the inner plan with weights that balance them.
@@ -164,7 +155,7 @@ class BalancedFit(FitPlan):
 
     facts: PublicFacts
     noise: GaussianNoise | L2LaplaceNoise | NoNoise
-    inner: WeighedFit
+    inner: Any
     events: tuple[Event, ...]
 
     @property
@@ -175,17 +166,17 @@ class BalancedFit(FitPlan):
     @property
     def takes(self) -> frozenset[str]:
         """Those of the inner plan."""
-        return self.inner.takes
+        return frozenset(self.inner.takes)
 
     @property
     def is_single(self) -> bool:
         """That of the inner plan."""
-        return self.inner.is_single
+        return bool(self.inner.is_single)
 
     @property
     def column_clip(self) -> float:
         """That of the inner plan."""
-        return self.inner.column_clip
+        return float(self.inner.column_clip)
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count the classes, weigh them and run the inner plan.
@@ -201,7 +192,9 @@ class BalancedFit(FitPlan):
         """
         counts = permit.release(counts_asked(data, self.facts.n_classes), self.noise)
         weights = balancing_weights(counts, self.facts.n_privacy_units, self.noise)
-        return self.inner.with_class_weights(np.array(weights)).run(data, permit)
+        # Weights of at most one have the same cost: docs/proofs/rare.md, Lemma 3.
+        weighed: FitPlan = self.inner.with_class_weights(np.array(weights))
+        return weighed.run(data, permit)
 
 
 def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:
