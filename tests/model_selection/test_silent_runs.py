@@ -92,9 +92,10 @@ def test_verbose_test_sees_steps_that_talk(monkeypatch, capfd):
     monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
     monkeypatch.setattr(candidates, "_QUIET", {})
     lines = []
+    steps = verbose_steps().set_params(columns__n_jobs=None)
     for count in (1, 6):
         runs_of(monkeypatch, count)
-        search(verbose_steps()).fit(X, Y)
+        search(steps).fit(X, Y)
         lines.append(len(capfd.readouterr().out.splitlines()))
     assert lines[1] - lines[0] >= 5 * len(["columns", "rows", "union", "model"])
 
