@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -22,8 +21,6 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 
 if TYPE_CHECKING:
-    from dp_halfspace.estimators._centred import CentredFit
-    from dp_halfspace.papers import LinearTraining, MarginSelection
     from dp_halfspace.projection import LinearMap
 
 # Default number of columns after a projection.
@@ -322,9 +319,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             "rademacher" if kind == "auto" else kind, n_features, n_components, rng
         )
 
-    def _plan_published(
-        self, facts: PublicFacts, budget: Budget
-    ) -> LinearTraining | CentredFit | MarginSelection:
+    def _plan_published(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         """Plan a published algorithm, or a selection among several of its fits."""
         from dp_halfspace.estimators._choose import plan_training  # noqa: PLC0415
 
@@ -345,14 +340,12 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             tail_fraction=_AVERAGED_TAILS[self.iterate],
             seed=self.random_state,
         )
-        plan: LinearTraining | CentredFit | MarginSelection
-        candidates: Sequence[LinearTraining | CentredFit]
+        plan: Any
         if is_single:
-            margin = margins[0] if margins else None
-            single = plan_training(problem, solver, margin, budget)
-            plan, candidates = single, [single]
+            plan = plan_training(problem, solver, margins[0] if margins else None, budget)
+            candidates = [plan]
         else:
-            chosen = papers.plan_selection(
+            plan = papers.plan_selection(
                 problem,
                 solver,
                 self.selection,
@@ -360,13 +353,14 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
                 budget,
                 population=self.selection_score == "population",
             )
-            plan, candidates = chosen, chosen.candidates
+            candidates = plan.candidates
         if self.projection not in {"auto", None}:
             # The smallest margin needs most components.
             worst = min(candidates, key=lambda plan: plan.margin or 1.0)
             n_drawn = None if worst.linear_map is None else worst.linear_map.n_components
             self._warn_of_projection(n_drawn, worst.margin, facts)
-        return replace(plan, public={**plan.public, "selection": self.selection})
+        found: FitPlan = replace(plan, public={**plan.public, "selection": self.selection})
+        return found
 
     def _warn_of_projection(
         self, n_drawn: int | None, margin: float | None, facts: PublicFacts

@@ -359,7 +359,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _forget(self) -> None:
         """Remove the attributes of an earlier fit."""
         for name in list(vars(self)):
-            if (name.endswith("_") and name[0] != "_") or name == "_rarer_share":
+            if name.endswith("_") and name[0] != "_":
                 delattr(self, name)
 
     @abstractmethod

@@ -226,11 +226,6 @@ _MOST_COMPONENTS = 150
 _NET_MOST = 12
 
 
-def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
-    """Return whether scores are log odds."""
-    return estimator.mechanism != "net"
-
-
 @dataclass(frozen=True, slots=True)
 class _LabelFit(WrappedPlan):
     """A fit of private labels to rows that are computed from public features."""
@@ -282,7 +277,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         ``"statistic"`` adds noise to the sum. ``"randomized_response"`` replaces labels at random
         and corrects the sum for it; this is pure DP for every `delta`, and only the owners of the
         labels need to see them. ``"net"`` chooses among random linear classifiers by their errors,
-        with the exponential mechanism.
+        with the exponential mechanism; it has no probabilities.
     kernel : {"rbf", "linear"}, default="rbf"
         Random Fourier features of the Gaussian kernel (``"rbf"``), or the columns as they are
         (``"linear"``).
@@ -466,17 +461,18 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         return np.asarray(self.feature_map_.rows(X).scores(self.coef_.T))
 
     def _why_no_probabilities(self) -> str:
-        return "" if _is_logistic(self) else "probabilities are not available with mechanism='net'"
+        is_net = self.mechanism == "net"
+        return "probabilities are not available with mechanism='net'" if is_net else ""
 
     def _feature_options(self, n_samples: int, budget: Budget) -> dict[str, Any]:
         """Collect the options of the features."""
         size = self.n_components
         if size == "auto":
             root = math.sqrt(n_samples * min(budget.epsilon, 1e6))
-            most = _MOST_COMPONENTS if _is_logistic(self) else _NET_MOST
+            most = _NET_MOST if self.mechanism == "net" else _MOST_COMPONENTS
             size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
         scale = None if isinstance(self.length_scale, str) else float(self.length_scale)
-        relative = _STATISTIC_CONSTANT if _is_logistic(self) else _NET_CONSTANT
+        relative = _NET_CONSTANT if self.mechanism == "net" else _STATISTIC_CONSTANT
         constant = relative * float(self.intercept_scaling) if self.fit_intercept else None
         return {
             "kernel": self.kernel,

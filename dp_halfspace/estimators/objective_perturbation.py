@@ -64,6 +64,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         ``"logistic"``, ``"shifted_logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
         more, the logistic ones are multinomial; any other is one class against the rest.
+        Probabilities need ``"logistic"``.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` is a function of n, d, the number of classes and the
         budget. Smaller values are raised to a public minimum: with two classes and no

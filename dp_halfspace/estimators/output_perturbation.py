@@ -64,7 +64,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three classes or more,
         ``"logistic"`` is multinomial, any other is one class against the rest. ``"hinge"`` is the
         Huber hinge of half-width .001: at most .00025 above the hinge loss, with the noise of the
-        hinge loss.
+        hinge loss. Probabilities need ``"logistic"``.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` balances bias and noise as a function of n, d, the
         number of classes, the budget and `data_norm` alone. A float below ``1e-8 (data_norm^2 +
@@ -156,7 +156,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     fill_value_ : float or None
         Value that replaces a missing entry; None if `X` must not have missing entries.
     one_vs_rest_ : bool
-        Whether three classes or more were fitted one against the rest.
+        Whether three classes or more were fitted one against the rest. Probabilities are then those
+        of each class against the rest, divided by their sum.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
