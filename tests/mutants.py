@@ -4774,7 +4774,7 @@ MUTANTS = [
         "model_selection/_search_plan.py",
         "tests/test_rounding.py",
         (
-            "_Search.exponential",
+            "_Search._beside",
             "len(self.grid) * WIDE_DOWN",
             "len(self.grid)",
             "test_what_a_budget_is_divided_into_is_lowered_by_its_factor",

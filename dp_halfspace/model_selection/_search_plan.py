@@ -342,14 +342,15 @@ class _Search:
         sensitivity = scores_sensitivity(self.n_samples, count)
         precise = sensitivity / (_PRECISION * self.n_samples)
         choice = GaussianNoise(sensitivity, min(math.sqrt(_SCORES_SHARE) * whole, precise))
-        everything = _all_and(choice)
-        equal = 1.0 / math.sqrt(count)
-        candidates, records = self._largest(everything, whole, _LEAST_RUN_SHARE * equal, equal)
-        return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
+        return self._beside(choice)
 
     def exponential(self) -> SearchPlan:
         """Plan the training of all candidates, and one exponential mechanism."""
-        choice = ExponentialChoice(score_sensitivity(self.n_samples), _CHOICE_SHARE * self.epsilon)
+        sensitivity = score_sensitivity(self.n_samples)
+        return self._beside(ExponentialChoice(sensitivity, _CHOICE_SHARE * self.epsilon))
+
+    def _beside(self, choice: ExponentialChoice | GaussianNoise) -> SearchPlan:
+        """Plan the training of all candidates by what a choice among them leaves of the budget."""
         everything = _all_and(choice)
         if self.delta == 0:
             each = (1.0 - _CHOICE_SHARE) * self.epsilon / len(self.grid) * WIDE_DOWN

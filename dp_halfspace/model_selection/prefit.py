@@ -60,6 +60,9 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
+# The constraints of parameters that a release without a delta has.
+_PURE_BUDGET = {name: BUDGET[name] for name in ("epsilon", "random_state", "ledger")}
+
 
 class PrefitClassifier(WrappingClassifier, ABC):
     """A fitted model, and one release about held-out records when the wrapper is fitted."""
@@ -485,9 +488,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         "value": [Interval(Real, 0.0, 1.0, closed="neither")],
         "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
         "thresholds": ["array-like", None],
-        "epsilon": BUDGET["epsilon"],
-        "random_state": BUDGET["random_state"],
-        "ledger": BUDGET["ledger"],
+        **_PURE_BUDGET,
     }
 
     def _check_model(self) -> None:
@@ -771,9 +772,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
         "by_class": ["boolean"],
         "thresholds": ["array-like", None],
-        "epsilon": BUDGET["epsilon"],
-        "random_state": BUDGET["random_state"],
-        "ledger": BUDGET["ledger"],
+        **_PURE_BUDGET,
     }
 
     @property
@@ -887,17 +886,3 @@ class PrivateConformalClassifier(PrefitClassifier):
             sets = (probabilities >= self.thresholds_) | (self.thresholds_ <= 0.0)
             return np.asarray(sets, dtype=np.bool_)
         raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels, as the model does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator.predict(X))

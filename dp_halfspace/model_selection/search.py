@@ -11,11 +11,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
-from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
@@ -510,17 +509,3 @@ class PrivateSearchCV(WrappingClassifier):
             # The code that starts the runs must not reveal their number either.
             place, model = best_run(runs(chosen, noise=plan.choice), source)
         return order[place], model
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels with the released model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.best_estimator_.predict(X))
