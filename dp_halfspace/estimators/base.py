@@ -188,9 +188,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         """
         # Plan: every number that privacy rests on follows from public facts.
         data = self._training_data(X, y, groups, sample_weight)
-        plan, record = self._planned(data, y)
+        plan = self._fit_plan(data)
+        record = self._record(plan, data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
+        self._warn_of_data(data, y)
         # Pay: the ledger is charged before any noise is drawn.
         plan_with = partial(self._record_with, data)
         ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
@@ -244,16 +246,17 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        return self._planned(self._training_data(X, y, groups, sample_weight), y)[1]
+        data = self._training_data(X, y, groups, sample_weight)
+        record = self._record(self._fit_plan(data), data)
+        self._warn_of_data(data, y)
+        return record
 
-    def _planned(self, data: TrainingData, y: Any) -> tuple[FitPlan, PrivacyRecord]:
-        """Plan a fit, and warn of it by public facts alone."""
-        plan = self._fit_plan(data)
+    def _warn_of_data(self, data: TrainingData, y: Any) -> None:
+        """Warn by public facts alone of labels among the columns, and of too few records."""
         warn_of_label_among_columns(y, self._names_read(data))
         outlook = self._outlook(data)
         if outlook is not None and outlook.is_poor:
             warn_caller(str(outlook))
-        return plan, self._record(plan, data)
 
     @fit_context(prefer_skip_nested_validation=True)
     def _plans(
